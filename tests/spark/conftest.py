@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from tests.spark.cluster import MASTER, SETTINGS
+from tests.spark.streams import Streams
 
 HERE = Path(__file__).parent
 UNRAISABLE = "pytest.PytestUnraisableExceptionWarning"
@@ -69,3 +70,49 @@ def lake(tmp_path: Path) -> Iterator[frazil.Lake]:
     with frazil.connect(tmp_path / "lake") as opened:
         opened.create_namespace("db")
         yield opened
+
+
+@pytest.fixture
+def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
+    """The session, with the lake attached as `lake`."""
+    frazil.attach(spark, lake)
+    yield spark
+    frazil.detach(spark)
+
+
+@pytest.fixture
+def attached_lake(attached: SparkSession, lake: frazil.Lake) -> frazil.Lake:
+    """The lake, attached as `lake`."""
+    return lake
+
+
+@pytest.fixture
+def table(attached: SparkSession, lake: frazil.Lake) -> frazil.Table:
+    """An empty table, made by SQL."""
+    attached.sql("create table lake.db.t (id bigint, v string) using iceberg")
+    return lake.table("db.t")
+
+
+@pytest.fixture
+def filled(attached: SparkSession) -> Iterator[SparkSession]:
+    """The session, with a table of two partitions in its lake."""
+    attached.sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
+    attached.sql("insert into lake.db.t values (1, 'a'), (2, 'b'), (3, 'a')")
+    yield attached
+    attached.sql("use spark_catalog.default")
+    attached.catalog.clearCache()
+
+
+@pytest.fixture
+def streams(tmp_path: Path) -> Streams:
+    """Streams that keep their checkpoints in a folder of the test."""
+    return Streams(tmp_path)
+
+
+@pytest.fixture
+def utc(spark: SparkSession) -> Iterator[None]:
+    """Times without a zone are in UTC, as they are without Spark."""
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)

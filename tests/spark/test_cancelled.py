@@ -30,12 +30,10 @@ CHANGES = {
 
 
 @pytest.fixture
-def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    spark.sql("create table lake.db.t (id bigint, kind string)")
-    spark.sql("insert into lake.db.t values (1, 'a'), (2, 'b')")
-    yield spark
-    frazil.detach(spark)
+def filled(attached: SparkSession) -> SparkSession:
+    attached.sql("create table lake.db.t (id bigint, kind string)")
+    attached.sql("insert into lake.db.t values (1, 'a'), (2, 'b')")
+    return attached
 
 
 def stray_files(lake: frazil.Lake, folder: Path) -> set[str]:

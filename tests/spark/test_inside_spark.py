@@ -30,17 +30,6 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(one) for one in frame.collect()), key=repr)
 
 
-@pytest.fixture
-def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    spark.sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
-    spark.sql("insert into lake.db.t values (1, 'a'), (2, 'b'), (3, 'a')")
-    yield spark
-    spark.sql("use spark_catalog.default")
-    spark.catalog.clearCache()
-    frazil.detach(spark)
-
-
 @pytest.mark.parametrize("comment", ["/* c */ ", "-- c\n", "/* lake.db.x */ -- d\n"])
 def test_a_comment_before_a_temporary_view_changes_nothing(filled: SparkSession, comment: str) -> None:
     filled.sql(f"{comment}create or replace temporary view y as select * from lake.db.t")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import frazil
 from frazil.errors import FrazilError, UnsupportedError
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("utc")]
 MOMENT = datetime.datetime(2024, 2, 29)
 KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int32(), [0, 1, -7, 2**31 - 1, 2**24 + 1, None]),
@@ -44,14 +44,6 @@ LEFT_TO_SPARK = [
     ("boolean", "string"),
     ("binary", "string"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def utc(spark: SparkSession) -> Any:
-    before = str(spark.conf.get("spark.sql.session.timeZone"))
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def changed(table: frazil.Table, source: pa.Table, engine: Any, operator: str) -> Any:

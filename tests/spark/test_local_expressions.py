@@ -20,7 +20,7 @@ from frazil.local.sql_types import shown_name
 from tests import changes_page
 from tests.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("utc")]
 FAILED = "failed"
 
 
@@ -69,15 +69,6 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tzinfo") and value.tzinfo is not None:
         return value.timestamp()
     return value
-
-
-@pytest.fixture(autouse=True)
-def utc(spark: SparkSession) -> Any:
-    """Times without a zone are in UTC, as they are here."""
-    before = str(spark.conf.get("spark.sql.session.timeZone"))
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.set("spark.sql.session.timeZone", before)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])

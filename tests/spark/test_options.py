@@ -16,13 +16,6 @@ import frazil
 
 
 @pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    yield spark
-    frazil.detach(spark)
-
-
-@pytest.fixture
 def frame(attached: SparkSession) -> DataFrame:
     return attached.range(1000).select("id", (F.col("id") % 4).cast("string").alias("kind"))
 

@@ -28,11 +28,6 @@ def table(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Table]:
     frazil.detach(spark)
 
 
-@pytest.fixture
-def streams(tmp_path: Path) -> Streams:
-    return Streams(tmp_path)
-
-
 def _named(reader: DataStreamReader, way: str) -> DataFrame:
     return reader.table("lake.db.t") if way == "name" else reader.format("iceberg").load("lake.db.t")
 

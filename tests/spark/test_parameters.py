@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 import frazil
 from frazil.errors import FrazilError, InvalidRequestError
 
+pytestmark = pytest.mark.usefixtures("utc")
+
 UTC = datetime.UTC
 EAST = datetime.timezone(datetime.timedelta(hours=5, minutes=30))
 MOMENT = datetime.datetime(2024, 2, 29, 23, 59, 59, 999999)
@@ -97,15 +99,6 @@ COMPARED: dict[str, list[Any]] = {
     "nt": [MOMENT, datetime.datetime(1969, 12, 31)],
 }
 SIGNS = ("=", "<", ">=", "<=>")
-
-
-@pytest.fixture(autouse=True)
-def utc(spark: SparkSession) -> Any:
-    """Times without a zone are in UTC, as they are here."""
-    before = str(spark.conf.get("spark.sql.session.timeZone"))
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    yield
-    spark.conf.set("spark.sql.session.timeZone", before)
 
 
 def shown(value: Any) -> Any:

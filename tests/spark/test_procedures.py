@@ -18,15 +18,9 @@ LISTS_PROCEDURES = not pyspark.__version__.startswith("4.0.")
 
 
 @pytest.fixture
-def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    spark.sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
-    spark.sql("insert into lake.db.t values (1, 'a'), (2, 'b'), (3, 'a')")
-    spark.sql("insert into lake.db.t values (4, 'a')")
-    yield spark
-    spark.sql("use spark_catalog.default")
-    spark.catalog.clearCache()
-    frazil.detach(spark)
+def filled(filled: SparkSession) -> SparkSession:
+    filled.sql("insert into lake.db.t values (4, 'a')")
+    return filled
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:

@@ -12,13 +12,6 @@ import frazil
 from frazil.sessions.stream_compaction import compactions
 
 
-@pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    yield spark
-    frazil.detach(spark)
-
-
 def files(table: frazil.Table) -> int:
     return len(table.refresh().inspect.data_files())
 

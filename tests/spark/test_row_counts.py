@@ -11,13 +11,6 @@ from pyspark.sql import SparkSession
 import frazil
 
 
-@pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    yield spark
-    frazil.detach(spark)
-
-
 def answer(spark: SparkSession, text: str) -> dict[str, Any]:
     (row,) = spark.sql(text).collect()
     return {name.removeprefix("num_").removesuffix("_rows"): value for name, value in row.asDict().items()}

@@ -18,13 +18,6 @@ from frazil.errors import (
 )
 
 
-@pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    yield spark
-    frazil.detach(spark)
-
-
 def rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in frame.collect()), key=repr)
 
@@ -33,13 +26,6 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 def sql(attached: SparkSession) -> Any:
     """Run a statement and return its rows, sorted."""
     return lambda text, args=None: rows(attached.sql(text, args) if args is not None else attached.sql(text))
-
-
-@pytest.fixture
-def filled(attached: SparkSession, sql: Any) -> SparkSession:
-    sql("create table lake.db.t (id bigint, kind string) partitioned by (kind)")
-    sql("insert into lake.db.t values (1, 'a'), (2, 'b'), (3, 'a')")
-    return attached
 
 
 ALL = [(1, "a"), (2, "b"), (3, "a")]

@@ -27,25 +27,7 @@ from tests.spark.streams import Streams, add
 
 
 @pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Lake]:
-    frazil.attach(spark, lake)
-    yield lake
-    frazil.detach(spark)
-
-
-@pytest.fixture
-def table(spark: SparkSession, attached: frazil.Lake) -> frazil.Table:
-    spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
-    return attached.table("db.t")
-
-
-@pytest.fixture
-def streams(tmp_path: Path) -> Streams:
-    return Streams(tmp_path)
-
-
-@pytest.fixture
-def into(spark: SparkSession, attached: frazil.Lake, tmp_path: Path) -> Callable[..., Any]:
+def into(spark: SparkSession, attached_lake: frazil.Lake, tmp_path: Path) -> Callable[..., Any]:
     """Stream one table into another until all is written; return the query."""
 
     def run(source: str, target: str, checkpoint: str = "into", **options: str) -> Any:
@@ -69,7 +51,7 @@ def ids(table: frazil.Table) -> list[int]:
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_iceberg_3941_the_changes_of_a_table_keep_a_copy_of_it(
-    spark: SparkSession, attached: frazil.Lake, streams: Streams, mode: str
+    spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
 ) -> None:
     """Also #17949: inserts, updates and deletes as the rows of a stream."""
     modes = ", ".join(f"'write.{one}.mode'='{mode}'" for one in ("delete", "update", "merge"))
@@ -135,17 +117,17 @@ def test_what_the_jar_skips_is_skipped_by_its_kind(
 
 
 def test_a_new_checkpoint_is_a_new_query_and_none_of_its_batches_is_taken_for_an_old_one(
-    spark: SparkSession, attached: frazil.Lake, table: frazil.Table, into: Callable[..., Any]
+    spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any]
 ) -> None:
     """The query's id is the checkpoint's: the numbers of its batches begin anew, and so does what was written."""
-    attached.create_table("db.out", "id bigint, v string")
+    attached_lake.create_table("db.out", "id bigint, v string")
     for one in (1, 2, 3):
         add(spark, one)
     first = into("lake.db.t", "lake.db.out", "first")
-    assert ids(attached.table("db.out")) == [1, 2, 3]
+    assert ids(attached_lake.table("db.out")) == [1, 2, 3]
     second = into("lake.db.t", "lake.db.out", "second")
     assert first.id != second.id
-    assert ids(attached.table("db.out")) == [1, 1, 2, 2, 3, 3]
+    assert ids(attached_lake.table("db.out")) == [1, 1, 2, 2, 3, 3]
 
 
 # Delta's
@@ -182,7 +164,7 @@ def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_delta_6472_commits_that_change_rows_are_left_out_and_repeat_none(
-    spark: SparkSession, attached: frazil.Lake, streams: Streams, mode: str
+    spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
 ) -> None:
     """Also #1616: `ignoreChanges` told rows again that a change had merely copied; `skipChangeCommits` does not."""
     spark.sql(
@@ -277,13 +259,13 @@ def test_filters_and_columns_of_a_query_reach_every_batch_of_what_is_appended(
 
 def test_a_slow_compaction_holds_up_no_batch(
     spark: SparkSession,
-    attached: frazil.Lake,
+    attached_lake: frazil.Lake,
     table: frazil.Table,
     into: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever a compaction writes waits until the query has ended."""
-    out = attached.create_table("db.out", "id bigint, v string")
+    out = attached_lake.create_table("db.out", "id bigint, v string")
     for one in range(6):
         add(spark, one)
     ended, waited = threading.Event(), threading.Event()
@@ -320,9 +302,9 @@ def shuffled_stages(spark: SparkSession, query: Any) -> int:
 
 
 def test_fanout_writes_a_partitioned_table_without_a_shuffle_and_each_file_in_order(
-    spark: SparkSession, attached: frazil.Lake, table: frazil.Table, into: Callable[..., Any], tmp_path: Path
+    spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], tmp_path: Path
 ) -> None:
-    out = attached.create_table("db.out", "id bigint, v string", partition_by=["v"], sort_by=["id"])
+    out = attached_lake.create_table("db.out", "id bigint, v string", partition_by=["v"], sort_by=["id"])
     rows = pa.table({"id": [5, 3, 9, 1, 7, 2], "v": ["a", "b", "a", "b", "a", "b"]})
     table.append(rows)
     shuffled = into("lake.db.t", "lake.db.out", "shuffled")
@@ -351,9 +333,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_disk_that_is_full_of_data_files_fails_the_batch_and_no_row_is_lost_or_twice(
-    spark: SparkSession, attached: frazil.Lake, table: frazil.Table, into: Callable[..., Any], small_disk: Path
+    spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], small_disk: Path
 ) -> None:
-    out = attached.create_table(
+    out = attached_lake.create_table(
         "db.out", "id bigint, v string", properties={"write.data.path": f"file://{small_disk}/data"}
     )
     add(spark, 1)

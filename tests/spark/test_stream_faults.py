@@ -22,19 +22,6 @@ from frazil.sessions.stream_sources import StreamSource
 from tests.spark.streams import Streams, add
 
 
-@pytest.fixture
-def table(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Table]:
-    frazil.attach(spark, lake)
-    spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
-    yield lake.table("db.t")
-    frazil.detach(spark)
-
-
-@pytest.fixture
-def streams(tmp_path: Path) -> Streams:
-    return Streams(tmp_path)
-
-
 def stream(spark: SparkSession, **options: str) -> DataFrame:
     return spark.readStream.options(**{one.replace("_", "-"): value for one, value in options.items()}).table(
         "lake.db.t"

@@ -43,15 +43,8 @@ class Feed:
 
 
 @pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Lake]:
-    frazil.attach(spark, lake)
-    yield lake
-    frazil.detach(spark)
-
-
-@pytest.fixture
-def table(attached: frazil.Lake) -> frazil.Table:
-    return attached.create_table("db.t", COLUMNS)
+def table(attached_lake: frazil.Lake) -> frazil.Table:
+    return attached_lake.create_table("db.t", COLUMNS)
 
 
 @pytest.fixture
@@ -118,12 +111,12 @@ def test_format_iceberg_and_start_write_to_the_table_of_the_name(
 
 
 def test_a_table_that_is_not_there_is_created(
-    spark: SparkSession, attached: frazil.Lake, feed: Feed, checkpoint: Path
+    spark: SparkSession, attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
     feed.add((1, "a"))
     writer = feed.stream().writeStream.format("iceberg").partitionBy("v").option("checkpointLocation", str(checkpoint))
     assert writer.trigger(availableNow=True).toTable("lake.db.made").awaitTermination(300)
-    made = attached.table("db.made")
+    made = attached_lake.table("db.made")
     assert rows(made) == [(1, "a")]
     assert [one.name for one in made.spec.fields] == ["v"]
 
@@ -195,10 +188,10 @@ def test_complete_mode_replaces_the_result(table: frazil.Table, feed: Feed, chec
 @pytest.mark.parametrize("write_mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.slow
 def test_update_mode_is_an_upsert_by_keys(
-    attached: frazil.Lake, feed: Feed, checkpoint: Path, by: str, write_mode: str
+    attached_lake: frazil.Lake, feed: Feed, checkpoint: Path, by: str, write_mode: str
 ) -> None:
     """Nobody has this: overwrites and merges cannot be streamed to Iceberg's tables otherwise."""
-    table = attached.create_table("db.k", "id bigint, v string not null", properties={"write.merge.mode": write_mode})
+    table = attached_lake.create_table("db.k", "id bigint, v string not null", properties={"write.merge.mode": write_mode})
     options = {"upsert_keys": "v"}
     if by == "identifier fields":
         options = {}
@@ -223,9 +216,9 @@ def test_update_mode_without_keys_says_how_to_give_them(table: frazil.Table, fee
 
 
 def test_options_of_the_jar_are_honoured(
-    spark: SparkSession, attached: frazil.Lake, feed: Feed, checkpoint: Path
+    spark: SparkSession, attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
-    table = attached.create_table("db.p", COLUMNS, partition_by=["v"], sort_by=["id"])
+    table = attached_lake.create_table("db.p", COLUMNS, partition_by=["v"], sort_by=["id"])
     feed.add((2, "b"), (1, "a"), (3, "a"))
     run(
         feed.stream(),
@@ -270,8 +263,8 @@ def test_a_column_that_the_table_lacks_is_refused_when_the_query_is_started(
         run(feed.stream().withColumn("extra", F.lit(1)), checkpoint)
 
 
-def test_a_continuous_trigger_is_refused(spark: SparkSession, attached: frazil.Lake, checkpoint: Path) -> None:
-    attached.create_table("db.r", "timestamp timestamptz, value bigint")
+def test_a_continuous_trigger_is_refused(spark: SparkSession, attached_lake: frazil.Lake, checkpoint: Path) -> None:
+    attached_lake.create_table("db.r", "timestamp timestamptz, value bigint")
     frame = spark.readStream.format("rate").load()
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(continuous="1 second")
     with pytest.raises(Exception, match="continuous trigger"):
@@ -280,19 +273,19 @@ def test_a_continuous_trigger_is_refused(spark: SparkSession, attached: frazil.L
 
 @pytest.mark.slow
 def test_a_table_that_is_made_anew_under_a_running_query_is_an_error(
-    attached: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
+    attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
     feed.add((1, "a"))
     query = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).toTable("lake.db.t")
     query.processAllAvailable()
-    attached.drop_table("db.t")
-    attached.create_table("db.t", COLUMNS)
+    attached_lake.drop_table("db.t")
+    attached_lake.create_table("db.t", COLUMNS)
     feed.add((2, "b"))
     with pytest.raises(StreamingQueryException, match="another table has taken its name"):
         query.processAllAvailable()
     query.stop()
     run(feed.stream(), checkpoint)
-    assert rows(attached.table("db.t")) == [(2, "b")]
+    assert rows(attached_lake.table("db.t")) == [(2, "b")]
 
 
 def test_a_stream_compacts_as_it_goes_and_rows_stay(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
@@ -368,9 +361,9 @@ def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses
 
 
 def test_an_old_state_of_a_checkpoint_whose_batches_were_cut_otherwise_is_refused(
-    spark: SparkSession, attached: frazil.Lake, table: frazil.Table, checkpoint: Path, tmp_path: Path
+    spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, checkpoint: Path, tmp_path: Path
 ) -> None:
-    source = attached.create_table("db.s", COLUMNS)
+    source = attached_lake.create_table("db.s", COLUMNS)
     source.append(pa.table({"id": [0], "v": ["x"]}))
     run(spark.readStream.table("lake.db.s"), checkpoint)
     shutil.copytree(checkpoint, tmp_path / "old")
@@ -411,7 +404,7 @@ def test_a_damaged_offset_is_an_error_and_no_row_is_doubled(table: frazil.Table,
 
 
 def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_is_back(
-    attached: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
+    attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
     feed.add((1, "a"))
     run(feed.stream(), checkpoint)
@@ -457,14 +450,14 @@ def test_a_full_disk_fails_the_batch_and_the_query_goes_on_when_there_is_room(
 
 @pytest.mark.slow
 def test_iceberg_8809_foreach_batch_with_once_writes_each_batch_once(
-    attached: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
+    attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
     """As Delta's txnAppId and txnVersion."""
     for number in range(3):
         feed.add((number, "x"))
 
     def by_verb(frame: DataFrame, number: int) -> None:
-        attached.table("db.t").append(frame, once=("verb", number))
+        attached_lake.table("db.t").append(frame, once=("verb", number))
 
     def by_options(frame: DataFrame, number: int) -> None:
         frame.write.format("iceberg").option("txnAppId", "dfw").option("txnVersion", number).mode("append").save(
@@ -480,7 +473,7 @@ def test_iceberg_8809_foreach_batch_with_once_writes_each_batch_once(
 
 
 def test_statements_and_writers_happen_once_by_options_and_settings(
-    spark: SparkSession, attached: frazil.Lake, table: frazil.Table
+    spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table
 ) -> None:
     frame = spark.createDataFrame([(1, "a"), (2, "b")], COLUMNS)
     for _ in range(2):

@@ -16,24 +16,6 @@ from tests.spark.streams import Rows, Streams, add
 CHANGE_NAMES = ["_change_type", "_commit_version", "_commit_timestamp"]
 
 
-@pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[frazil.Lake]:
-    frazil.attach(spark, lake)
-    yield lake
-    frazil.detach(spark)
-
-
-@pytest.fixture
-def table(spark: SparkSession, attached: frazil.Lake) -> frazil.Table:
-    spark.sql("create table lake.db.t (id bigint, v string) using iceberg")
-    return attached.table("db.t")
-
-
-@pytest.fixture
-def streams(tmp_path: Path) -> Streams:
-    return Streams(tmp_path)
-
-
 def test_the_whole_table_comes_first_without_deleted_rows_and_then_what_is_new(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -234,10 +216,10 @@ def test_state_is_kept_over_batches_and_restarts(spark: SparkSession, table: fra
 
 
 @pytest.fixture(params=["copy-on-write", "merge-on-read"])
-def changing(spark: SparkSession, attached: frazil.Lake, request: pytest.FixtureRequest) -> frazil.Table:
+def changing(spark: SparkSession, attached_lake: frazil.Lake, request: pytest.FixtureRequest) -> frazil.Table:
     modes = ", ".join(f"'write.{one}.mode'='{request.param}'" for one in ("delete", "update", "merge"))
     spark.sql(f"create table lake.db.t (id bigint not null, v string) using iceberg tblproperties ({modes})")
-    return attached.table("db.t")
+    return attached_lake.table("db.t")
 
 
 def without_times(batches: list[Rows]) -> Rows:

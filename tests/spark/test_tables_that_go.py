@@ -27,13 +27,11 @@ CHANGES = {
 
 
 @pytest.fixture
-def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    spark.sql("create table lake.db.t (id bigint, kind string)")
-    spark.sql("insert into lake.db.t values (1, 'a'), (2, 'b')")
-    yield spark
-    spark.sql("drop temporary function if exists gone")
-    frazil.detach(spark)
+def filled(attached: SparkSession) -> Iterator[SparkSession]:
+    attached.sql("create table lake.db.t (id bigint, kind string)")
+    attached.sql("insert into lake.db.t values (1, 'a'), (2, 'b')")
+    yield attached
+    attached.sql("drop temporary function if exists gone")
 
 
 def go(spark: SparkSession, folder: Path, other: str = "") -> None:

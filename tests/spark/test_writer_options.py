@@ -16,13 +16,6 @@ import frazil
 
 
 @pytest.fixture
-def attached(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
-    frazil.attach(spark, lake)
-    yield spark
-    frazil.detach(spark)
-
-
-@pytest.fixture
 def frame(attached: SparkSession) -> DataFrame:
     return attached.createDataFrame([(4, "c"), (5, "a")], "id bigint, kind string")
 

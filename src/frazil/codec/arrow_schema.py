@@ -24,6 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from frazil.codec.arrow_arrays import is_binary
 from frazil.codec.schema_json import decode_type_name, encode_type
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.spec.fresh_ids import reassign_ids
@@ -267,15 +268,12 @@ def _refused(path: str, arrow: pa.DataType, reason: str, hint: str | None = None
 def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
     """Return whether a marked field's type holds the same bytes as its storage, in another Arrow layout."""
     if pa.types.is_binary(storage):
-        return _is_binary(arrow)
+        return is_binary(arrow)
     if storage.equals(_VARIANT_STORAGE) and pa.types.is_struct(arrow) and arrow.num_fields == 2:
         names = {arrow.field(index).name: arrow.field(index).type for index in range(2)}
-        return all(name in names and _is_binary(names[name]) for name in ("metadata", "value"))
+        return all(name in names and is_binary(names[name]) for name in ("metadata", "value"))
     return bool(storage.equals(_UUID_STORAGE) and arrow.equals(pa.uuid()))
 
-
-def _is_binary(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow))
 
 
 def _primitive(arrow: pa.DataType, path: str) -> Type:
@@ -338,6 +336,6 @@ _PRIMITIVES: tuple[tuple[Callable[[Any], bool], Type], ...] = (
     (pa.types.is_uint16, INT),
     (pa.types.is_uint32, LONG),
     (pa.types.is_date, DATE),
-    (_is_binary, BINARY),
+    (is_binary, BINARY),
     (pa.types.is_null, UNKNOWN),
 )

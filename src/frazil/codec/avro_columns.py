@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import with_values
 from frazil.codec.avro_container import SCHEMA_KEY, AvroHeader, AvroLimits, AvroOrigin
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import AvroField, AvroType, flatten, holds_values, parse_schema
@@ -121,7 +122,7 @@ def _converter(data_type: Type, form: AvroType, target: pa.DataType) -> _Convert
         if form.kind != "array" or form.items is None:
             return None
         items = _converter(data_type.element_type, form.items, target.value_type)
-        return None if items is None else lambda array: _list(array, items(array.values), target)
+        return None if items is None else lambda array: with_values(array, items(array.values), target)
     if isinstance(data_type, StructType):
         return _struct_converter(data_type, form, target)
     if form.kind in ("array", "map", "record"):
@@ -155,7 +156,7 @@ def _map_converter(data_type: MapType, form: AvroType, target: pa.DataType) -> _
         keys, values = convert_keys(pairs.field(f"c{order[0]}")), convert_values(pairs.field(f"c{order[1]}"))
         if keys.null_count:
             raise FormRefusal("a key is null")
-        return _list(array, _struct([keys, values], len(pairs), pair), target)
+        return with_values(array, _struct([keys, values], len(pairs), pair), target)
 
     return convert
 
@@ -166,7 +167,7 @@ def _avro_map(values: _Convert, target: pa.DataType) -> _Convert:
 
     def convert(array: pa.Array) -> pa.Array:
         keys = array.keys.cast(pair.field(0).type)
-        return _list(array, _struct([keys, values(array.items)], len(keys), pair), target)
+        return with_values(array, _struct([keys, values(array.items)], len(keys), pair), target)
 
     return convert
 
@@ -200,11 +201,6 @@ def _struct_converter(data_type: StructType, form: AvroType, target: pa.DataType
 
     return convert
 
-
-def _list(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return a list array with other values and the same offsets, nothing copied."""
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
 
 
 def _struct(columns: list[pa.Array], length: int, target: pa.DataType) -> pa.Array:

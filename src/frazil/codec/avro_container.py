@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from frazil.codec.avro_codecs import AVRO_CODECS
+from frazil.codec.varint import BadVarint, encode_zigzag, read_zigzag
 from frazil.errors import CorruptTableError, InvalidManifestError, UnsupportedError
 from frazil.spec.frozen_map import FrozenMap
 
@@ -103,13 +104,13 @@ def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LI
     try:
         at = 4
         while True:
-            count, at = _read_varint(data, at, end)
+            count, at = read_zigzag(data, at, end)
             if count == 0:
                 break
             if count < 0:
                 # A negative count is followed by the size of the pairs, for readers that skip them.
                 count = -count
-                _, at = _read_varint(data, at, end)
+                _, at = read_zigzag(data, at, end)
             if count + len(metadata) > _MAX_HEADER_KEYS:
                 raise origin.fail(f"the header announces {count} keys")
             for _ in range(count):
@@ -121,7 +122,7 @@ def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LI
         if end < len(data):
             raise origin.fail(f"the header is larger than {limits.header_bytes} bytes") from None
         raise origin.fail("the file ends inside its header") from None
-    except _BadVarint as problem:
+    except BadVarint as problem:
         raise origin.fail(f"the header is malformed: {problem}") from None
     except UnicodeDecodeError:
         raise origin.fail("the header has a key that is not UTF-8") from None
@@ -141,30 +142,10 @@ def _wrong_magic(data: bytes, origin: AvroOrigin) -> Exception:
     return origin.fail(f"it is not an Avro file: it starts with {bytes(data[:4])!r}")
 
 
-class _BadVarint(Exception):
-    """A varint of more than 64 bits, or a negative length."""
-
-
-def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= end:
-            raise IndexError
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 63:
-            raise _BadVarint("a number has more than 64 bits")
-    return (value >> 1) ^ -(value & 1), at
-
-
 def _read_bytes(data: bytes, at: int, end: int) -> tuple[bytes, int]:
-    length, at = _read_varint(data, at, end)
+    length, at = read_zigzag(data, at, end)
     if length < 0:
-        raise _BadVarint(f"a length is {length}")
+        raise BadVarint(f"a length is {length}")
     if at + length > end:
         raise IndexError
     return data[at : at + length], at + length
@@ -177,11 +158,11 @@ def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[Avr
     while at < size:
         number = len(blocks)
         try:
-            count, at = _read_varint(data, at, size)
-            length, at = _read_varint(data, at, size)
+            count, at = read_zigzag(data, at, size)
+            length, at = read_zigzag(data, at, size)
         except IndexError:
             raise origin.fail(f"the file ends inside the head of block {number}") from None
-        except _BadVarint as problem:
+        except BadVarint as problem:
             raise origin.fail(f"block {number} is malformed: {problem}") from None
         if count < 0 or length < 0:
             raise origin.fail(f"block {number} announces {count} rows in {length} bytes")
@@ -198,25 +179,14 @@ def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[Avr
     return blocks
 
 
-def encode_varint(value: int) -> bytes:
-    """Return an int of at most 64 bits as a zigzag varint."""
-    rest = (value << 1) ^ (value >> 63)
-    out = bytearray()
-    while rest > 0x7F:
-        out.append((rest & 0x7F) | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
 def encode_header(metadata: Mapping[str, bytes], sync: bytes) -> bytes:
     """Return the header of a container; the metadata must hold the schema and the codec."""
     pieces = [MAGIC]
     if metadata:
-        pieces.append(encode_varint(len(metadata)))
+        pieces.append(encode_zigzag(len(metadata)))
         for key, value in metadata.items():
             name = key.encode()
-            pieces += (encode_varint(len(name)), name, encode_varint(len(value)), value)
+            pieces += (encode_zigzag(len(name)), name, encode_zigzag(len(value)), value)
     pieces += (b"\x00", sync)
     return b"".join(pieces)
 
@@ -225,5 +195,5 @@ def encode_container(metadata: Mapping[str, bytes], sync: bytes, blocks: Iterabl
     """Return a container of blocks, each a row count and the compressed bytes of its rows."""
     pieces = [encode_header(metadata, sync)]
     for count, content in blocks:
-        pieces += (encode_varint(count), encode_varint(len(content)), content, sync)
+        pieces += (encode_zigzag(count), encode_zigzag(len(content)), content, sync)
     return b"".join(pieces)

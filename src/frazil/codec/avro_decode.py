@@ -42,7 +42,6 @@ from frazil.codec.avro_container import (
     AvroLimits,
     AvroOrigin,
     encode_header,
-    encode_varint,
     find_blocks,
 )
 from frazil.codec.avro_rows import RowsRefusal, decode_rows
@@ -58,6 +57,7 @@ from frazil.codec.avro_stamps import (
     past_guesses,
     read_stamp,
 )
+from frazil.codec.varint import encode_zigzag
 from frazil.errors import CorruptTableError, StorageError
 from frazil.threads import map_in_order
 
@@ -313,7 +313,7 @@ class _Job:
         plain = [at for at in dict.fromkeys((layout.token_at, *self.wanted)) if at not in stamped]
         self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in (*plain, *self.wanted)))
         sync = self.header.sync
-        head = layout.header(sync) + encode_varint(rows + 1) + encode_varint(size + len(layout.sentinel))
+        head = layout.header(sync) + encode_zigzag(rows + 1) + encode_zigzag(size + len(layout.sentinel))
         try:
             path = file.write((head, *(content for _, content in chunk.blocks), layout.sentinel, sync), size)
         except OSError as error:
@@ -418,18 +418,18 @@ def _can_hold_token(avro_type: AvroType) -> bool:
 def _make_token(avro_type: AvroType) -> tuple[Any, bytes]:
     """Return a random value of a type, and its bytes."""
     token, encoded = _random_value(avro_type)
-    return token, encode_varint(1 - avro_type.null_branch) + encoded if avro_type.is_optional else encoded
+    return token, encode_zigzag(1 - avro_type.null_branch) + encoded if avro_type.is_optional else encoded
 
 
 def _random_value(avro_type: AvroType) -> tuple[Any, bytes]:
     if avro_type.kind in ("int", "long"):
         number = (1 << 30) | secrets.randbits(30)
-        return number, encode_varint(number)
+        return number, encode_zigzag(number)
     if avro_type.kind == "fixed":
         raw = secrets.token_bytes(avro_type.size)
         return raw, raw
     text = secrets.token_hex(16)
-    return text, encode_varint(len(text)) + text.encode()
+    return text, encode_zigzag(len(text)) + text.encode()
 
 
 def _is_token(value: Any, token: Any) -> bool:
@@ -439,7 +439,7 @@ def _is_token(value: Any, token: Any) -> bool:
 def _default(avro_type: AvroType) -> bytes:
     """Return the shortest value of a type, null where it may be."""
     if avro_type.is_optional:
-        return encode_varint(avro_type.null_branch)
+        return encode_zigzag(avro_type.null_branch)
     if avro_type.kind == "record":
         return b"".join(_default(field.avro_type) for field in avro_type.fields)
     return bytes(avro_type.size if avro_type.kind == "fixed" else avro_type.min_size)

@@ -39,22 +39,6 @@ def encode_variant_bounds(bounds: Mapping[str, VariantValue]) -> bytes:
     return b"".join(encode_variant(VariantValue(VariantKind.OBJECT, bounds)))
 
 
-def pair_variant_bounds(
-    lower: Mapping[str, VariantValue], upper: Mapping[str, VariantValue]
-) -> FrozenMap[str, tuple[VariantValue | None, VariantValue | None]]:
-    """Return the lower and upper bound of each field that has one, refusing pairs of different types."""
-    pairs: dict[str, tuple[VariantValue | None, VariantValue | None]] = {}
-    for path in (*lower, *(path for path in upper if path not in lower)):
-        low, high = lower.get(path), upper.get(path)
-        if low is not None and high is not None and low.kind.equivalence_class != high.kind.equivalence_class:
-            raise InvalidManifestError(
-                f"Cannot use the variant bounds of {path[:80]}: the lower is a {low.kind} and the upper a {high.kind}",
-                heading=HEADING,
-            )
-        pairs[path] = low, high
-    return FrozenMap(pairs)
-
-
 def _check_bound(path: str, bound: VariantValue) -> None:
     try:
         parse_json_path(path)

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import is_text
 from frazil.errors import FrazilError
 from frazil.expr.bind import bind
 from frazil.expr.predicates import FALSE, TRUE, Op, Predicate, Reference, SqlTest, TypedText, all_of, any_of
@@ -394,9 +395,6 @@ def _text(value: Any) -> Any:
     return str(value.as_py())
 
 
-def _is_text(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
-
 
 def _is_bytes(arrow: pa.DataType) -> bool:
     return bool(
@@ -412,7 +410,7 @@ _LITERALS: tuple[tuple[tuple[type[Type], ...], Callable[[Any], bool], Callable[[
     ((IntType, LongType), pa.types.is_integer, _plain),
     ((DecimalType,), lambda arrow: pa.types.is_decimal(arrow) or pa.types.is_integer(arrow), _plain),
     ((FloatType, DoubleType), lambda arrow: pa.types.is_floating(arrow) or pa.types.is_integer(arrow), _number),
-    ((StringType,), _is_text, _plain),
+    ((StringType,), is_text, _plain),
     ((BinaryType, FixedType), _is_bytes, _plain),
     ((DateType,), pa.types.is_date, lambda value: TypedText("date", str(value.as_py()))),
     (

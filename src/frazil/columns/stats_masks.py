@@ -67,11 +67,11 @@ def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data
     return stats.has_no_null & stats.has_no_nan & _holds_throughout(op, literals, stats, data_type)
 
 
-def _proven(condition: Any) -> Mask:
-    """Return a comparison's result with null, which is a missing bound, as not proven."""
-    if isinstance(condition, pa.ChunkedArray):
-        condition = condition.combine_chunks()
-    result: Mask = pc.fill_null(condition, False).to_numpy(zero_copy_only=False).astype(bool)
+def to_mask(booleans: Any) -> Mask:
+    """Return Arrow booleans as numpy's, null, such as a missing bound gives, as false."""
+    if isinstance(booleans, pa.ChunkedArray):
+        booleans = booleans.combine_chunks()
+    result: Mask = pc.fill_null(booleans, False).to_numpy(zero_copy_only=False).astype(bool)
     return result
 
 
@@ -82,16 +82,16 @@ def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, dat
     literal = literal_scalar(literals[0], data_type)
     if op is Op.STARTS_WITH:
         beyond = pc.and_(pc.greater(lower, literal), pc.invert(pc.starts_with(lower, literal.as_py())))
-        return _proven(pc.less(upper, literal)) | _proven(beyond)
+        return to_mask(pc.less(upper, literal)) | to_mask(beyond)
     if op is Op.LT:
-        return _proven(pc.greater_equal(lower, literal))
+        return to_mask(pc.greater_equal(lower, literal))
     if op is Op.LT_EQ:
-        return _proven(pc.greater(lower, literal))
+        return to_mask(pc.greater(lower, literal))
     if op is Op.GT:
-        return _proven(pc.less_equal(upper, literal))
+        return to_mask(pc.less_equal(upper, literal))
     if op is Op.GT_EQ:
-        return _proven(pc.less(upper, literal))
-    return _proven(pc.greater(lower, literal)) | _proven(pc.less(upper, literal))
+        return to_mask(pc.less(upper, literal))
+    return to_mask(pc.greater(lower, literal)) | to_mask(pc.less(upper, literal))
 
 
 def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, data_type: Type) -> Mask:
@@ -100,7 +100,7 @@ def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, data_type: 
     if len(scalars) <= _FEW:
         result = np.ones(len(lower), dtype=bool)
         for scalar in scalars:
-            result &= _proven(pc.greater(lower, scalar)) | _proven(pc.less(upper, scalar))
+            result &= to_mask(pc.greater(lower, scalar)) | to_mask(pc.less(upper, scalar))
         return result
     values = [scalar.as_py() for scalar in scalars]
     lows, highs = lower.to_pylist(), upper.to_pylist()
@@ -119,7 +119,7 @@ def _holds_one_excluded(op: Op, literals: tuple[Any, ...], stats: StatsColumns, 
     """Return where the bounds alone put every value among the excluded ones."""
     if op is Op.NOT_STARTS_WITH:
         prefix = literal_scalar(literals[0], data_type).as_py()
-        return _proven(pc.starts_with(stats.lower, prefix)) & _proven(pc.starts_with(stats.upper, prefix))
+        return to_mask(pc.starts_with(stats.lower, prefix)) & to_mask(pc.starts_with(stats.upper, prefix))
     return _is_single_of(literals, stats, data_type)
 
 
@@ -127,23 +127,23 @@ def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, da
     lower, upper = stats.lower, stats.upper
     if op is Op.STARTS_WITH:
         prefix = literal_scalar(literals[0], data_type).as_py()
-        return _proven(pc.starts_with(lower, prefix)) & _proven(pc.starts_with(upper, prefix))
+        return to_mask(pc.starts_with(lower, prefix)) & to_mask(pc.starts_with(upper, prefix))
     if op in (Op.EQ, Op.IN):
         return _is_single_of(literals, stats, data_type)
     literal = literal_scalar(literals[0], data_type)
     if op is Op.LT:
-        return _proven(pc.less(upper, literal))
+        return to_mask(pc.less(upper, literal))
     if op is Op.LT_EQ:
-        return _proven(pc.less_equal(upper, literal))
+        return to_mask(pc.less_equal(upper, literal))
     if op is Op.GT:
-        return _proven(pc.greater(lower, literal))
-    return _proven(pc.greater_equal(lower, literal))
+        return to_mask(pc.greater(lower, literal))
+    return to_mask(pc.greater_equal(lower, literal))
 
 
 def _is_single_of(literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
     """Return where both bounds are one value and that value is one of the literals."""
-    same = _proven(pc.equal(stats.lower, stats.upper))
+    same = to_mask(pc.equal(stats.lower, stats.upper))
     if not same.any():
         return same
     value_set = literal_array(literals, data_type).cast(stats.lower.type)
-    return same & _proven(pc.is_in(stats.lower, value_set=value_set))
+    return same & to_mask(pc.is_in(stats.lower, value_set=value_set))

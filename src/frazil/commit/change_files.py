@@ -39,7 +39,8 @@ from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_ke
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.scan.prune import METRIC_FIELDS, to_mask
+from frazil.columns.stats_masks import to_mask
+from frazil.scan.prune import METRIC_FIELDS
 from frazil.scan.read_manifests import worthwhile_threads
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey, check_data_file
 from frazil.spec.manifest import ManifestContent, ManifestFile

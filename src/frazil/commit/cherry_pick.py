@@ -33,7 +33,7 @@ from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SnapshotNotFoundError
 from frazil.loaded import LoadedTable
-from frazil.scan.prune import to_mask
+from frazil.columns.stats_masks import to_mask
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap

@@ -47,7 +47,8 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
-from frazil.scan.prune import METRIC_FIELDS, to_mask
+from frazil.columns.stats_masks import to_mask
+from frazil.scan.prune import METRIC_FIELDS
 from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile

@@ -21,7 +21,7 @@ from frazil.commit.may_hold_partition import may_hold_partition
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import InvalidRequestError
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
-from frazil.scan.prune import to_mask
+from frazil.columns.stats_masks import to_mask
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.spec.partition_key import partition_key_of

@@ -21,7 +21,8 @@ from frazil.errors import ConcurrentChangeError
 from frazil.expr.bind import bind
 from frazil.expr.predicates import FALSE, Always, Bound, BoundTransform, Predicate, leaves_of
 from frazil.expr.project_partition import project_strict
-from frazil.scan.prune import Pruner, metrics_mask, strict_mask, struct_of, to_mask
+from frazil.columns.stats_masks import to_mask
+from frazil.scan.prune import Pruner, metrics_mask, strict_mask, struct_of
 from frazil.spec.manifest import ManifestFile
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema

@@ -24,7 +24,7 @@ from frazil.commit.summary import frazil_version
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import CorruptTableError, InvalidManifestError
 from frazil.loaded import LoadedTable
-from frazil.scan.prune import to_mask
+from frazil.columns.stats_masks import to_mask
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile
 from frazil.storage.base import Storage

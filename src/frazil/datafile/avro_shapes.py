@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import with_values
 from frazil.codec.avro_schema import AvroField, AvroType
 from frazil.codec.avro_types import type_of
 from frazil.codec.partition_arrow import FormRefusal, arrow_type_of, from_avro_form
@@ -91,7 +92,7 @@ def _array(items: AvroType) -> Shape:
     target = pa.list_(pa.field("element", element.arrow))
 
     def make(array: pa.Array) -> pa.Array:
-        return _with_values(array, element.make(array.values), target)
+        return with_values(array, element.make(array.values), target)
 
     return Shape(target, (("element", None, element),), make)
 
@@ -132,14 +133,10 @@ def _map_shape(
         if made.null_count:
             raise FormRefusal("a key of a map is null")
         pairs = pa.Array.from_buffers(entries, len(made), [None], children=[made, value.make(items)])
-        return _with_values(array, pairs, target)
+        return with_values(array, pairs, target)
 
     return Shape(target, (("key", key_id, key), ("value", value_id, value)), make)
 
-
-def _with_values(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
 
 
 def file_field(name: str, field_id: int | None, shape: Shape, at: int, leaf: int) -> FileField:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import is_binary, is_text
 from frazil.spec.types import (
     BinaryType,
     BooleanType,
@@ -118,26 +119,20 @@ def _timestamp(source: pa.DataType, data_type: Type, target: pa.DataType) -> Con
 
 
 def _string(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
-    return _cast_to(target) if _is_text(source) or _is_bytes(source) else None
+    return _cast_to(target) if is_text(source) or is_binary(source) else None
 
 
 def _binary(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
-    if _is_text(source) or _is_bytes(source) or pa.types.is_fixed_size_binary(source):
+    if is_text(source) or is_binary(source) or pa.types.is_fixed_size_binary(source):
         return _cast_to(target)
     return None
 
 
 def _fixed(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
     # Where lengths differ from value to value, the cast checks each.
-    return _cast_to(target) if _is_bytes(source) else None
+    return _cast_to(target) if is_binary(source) else None
 
 
-def _is_text(source: pa.DataType) -> bool:
-    return bool(pa.types.is_string(source) or pa.types.is_large_string(source) or pa.types.is_string_view(source))
-
-
-def _is_bytes(source: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_binary_view(source))
 
 
 _SMALL = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())

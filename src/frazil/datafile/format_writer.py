@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from frazil.codec.arrow_arrays import validity
 from frazil.errors import FrazilError, InvalidRequestError, StorageError
 from frazil.spec.data_file import FileFormat
 from frazil.spec.schema import Schema
@@ -174,7 +175,7 @@ def _is_same(source: pa.DataType, target: pa.DataType, inner: list[Convert | Non
 def _reshape_struct(array: Any, inner: list[Convert | None], target: pa.DataType) -> Any:
     children = [array.field(index) for index in range(array.type.num_fields)]
     parts = [child if one is None else one(child) for child, one in zip(children, inner, strict=True)]
-    return pa.Array.from_buffers(target, len(array), [_validity(array)], children=parts)
+    return pa.Array.from_buffers(target, len(array), [validity(array)], children=parts)
 
 
 def _reshape_list(array: Any, inner: Convert | None, target: pa.DataType) -> Any:
@@ -194,12 +195,9 @@ def _reshape_map(array: Any, inner: list[Convert | None], target: pa.DataType) -
 
 
 def _lists(array: Any, offsets: Any, items: Any, target: pa.DataType) -> Any:
-    buffers = [_validity(array), pa.py_buffer(np.ascontiguousarray(offsets, np.int32))]
+    buffers = [validity(array), pa.py_buffer(np.ascontiguousarray(offsets, np.int32))]
     return pa.Array.from_buffers(target, len(array), buffers, children=[items])
 
-
-def _validity(array: Any) -> Any:
-    return array.is_valid().buffers()[1] if array.null_count else None
 
 
 def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Schema) -> pa.Table:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import is_binary, validity
 from frazil.codec.arrow_schema import to_arrow_field, to_arrow_schema, to_arrow_type
 from frazil.datafile.stored_schema import stored_schema, stored_type
 from frazil.datafile.value_arrays import repeat_value
@@ -199,7 +200,7 @@ class _Plan:
                 array.flatten() if array.null_count else [array.field(index) for index in range(array.type.num_fields)]
             )
             children = [column.read(parts, len(array), array) for column in columns]
-            return pa.Array.from_buffers(target, len(array), [_validity(array)], children=children)
+            return pa.Array.from_buffers(target, len(array), [validity(array)], children=children)
 
         return convert
 
@@ -236,7 +237,7 @@ class _Plan:
     def _match_variant(self, want: VariantType, have: pa.DataType, path: str) -> Convert:
         target = to_arrow_type(want)
         places = [have.get_field_index(name) if pa.types.is_struct(have) else -1 for name in ("metadata", "value")]
-        if min(places) < 0 or not all(_is_binary(have.field(at).type) for at in places) or have.num_fields != 2:
+        if min(places) < 0 or not all(is_binary(have.field(at).type) for at in places) or have.num_fields != 2:
             self.problems.append(f"{path}: {have} cannot be written as variant, which has metadata and value as binary")
             return _same
 
@@ -248,7 +249,7 @@ class _Plan:
                 if child.null_count > array.null_count:
                     raise _null_refused(f"{path}.{name}", child.null_count - array.null_count)
                 children.append(without_nulls(child))
-            return pa.Array.from_buffers(target, len(array), [_validity(array)], children=children)
+            return pa.Array.from_buffers(target, len(array), [validity(array)], children=children)
 
         return convert
 
@@ -279,12 +280,9 @@ def _list_of(array: Any, items: Any, target: pa.DataType) -> Any:
         raise SchemaMismatchError(
             f"Cannot write lists with {offsets[-1]} items in one batch: hand over smaller batches"
         )
-    buffers = [_validity(array), pa.py_buffer(offsets.astype(np.int32))]
+    buffers = [validity(array), pa.py_buffer(offsets.astype(np.int32))]
     return pa.Array.from_buffers(target, len(array), buffers, children=[items])
 
-
-def _validity(array: Any) -> Any:
-    return array.is_valid().buffers()[1] if array.null_count else None
 
 
 def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
@@ -312,9 +310,6 @@ def without_nulls(array: Any) -> Any:
         return pa.Array.from_buffers(kind, len(array), [None, buffers[1]], offset=array.offset, children=children)
     return pa.Array.from_buffers(kind, len(array), [None, *buffers[1:]], offset=array.offset)
 
-
-def _is_binary(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_binary_view(arrow))
 
 
 _LIST_CHECKS: tuple[Callable[[Any], bool], ...] = (

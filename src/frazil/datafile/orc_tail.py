@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from frazil.codec.varint import read_varint
 from frazil.datafile.bad_bytes import BadBytes
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 6
@@ -29,6 +30,13 @@ class Stripe:
 
 def decode_stripes(tail: bytes) -> list[Stripe]:
     """Return the stripes of a file from its tail, as pyarrow hands it out."""
+    try:
+        return _stripes(tail)
+    except IndexError:
+        raise BadBytes("its footer is cut short") from None
+
+
+def _stripes(tail: bytes) -> list[Stripe]:
     stripes: list[Stripe] = []
     total = None
     for number, value in _fields(tail):
@@ -55,31 +63,18 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message by number: varints as ints, everything with a length as bytes."""
     at, end = 0, len(data)
     while at < end:
-        key, at = _varint(data, at)
+        key, at = read_varint(data, at, end)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = _varint(data, at)
+            value, at = read_varint(data, at, end)
             yield number, value
         elif wire == 2:
-            length, at = _varint(data, at)
+            length, at = read_varint(data, at, end)
             if at + length > end:
-                raise BadBytes("its footer is cut short")
+                raise IndexError
             yield number, data[at : at + length]
             at += length
         elif wire in (1, 5):
             at += 8 if wire == 1 else 4
         else:
             raise BadBytes(f"its footer has a field of wire type {wire}")
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise BadBytes("its footer is cut short")
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7

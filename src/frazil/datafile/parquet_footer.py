@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from frazil.codec.varint import encode_varint, encode_zigzag
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.thrift_compact import (
     BINARY,
@@ -26,8 +27,6 @@ from frazil.datafile.thrift_compact import (
     STRUCT,
     CompactReader,
     field_head,
-    varint,
-    zigzag,
 )
 from frazil.errors import UnsupportedError
 from frazil.spec.types import DEFAULT_CRS, EDGE_ALGORITHMS, GeographyType, GeometryType, Type, VariantType
@@ -112,7 +111,7 @@ def _logical_type(data_type: Type) -> bytes:
         return _union(17, b"" if data_type.crs == DEFAULT_CRS else _text_field(0, 1, data_type.crs))
     if isinstance(data_type, GeographyType):
         crs = b"" if data_type.crs == DEFAULT_CRS else _text_field(0, 1, data_type.crs)
-        algorithm = zigzag(EDGE_ALGORITHMS.index(data_type.algorithm))
+        algorithm = encode_zigzag(EDGE_ALGORITHMS.index(data_type.algorithm))
         return _union(18, crs + field_head(1 if crs else 0, 2, I32) + algorithm)
     raise UnsupportedError(f"Cannot write a Parquet file: {data_type} has no annotation")
 
@@ -124,7 +123,7 @@ def _union(number: int, content: bytes) -> bytes:
 
 def _text_field(before: int, number: int, text: str) -> bytes:
     data = text.encode()
-    return field_head(before, number, BINARY) + varint(len(data)) + data
+    return field_head(before, number, BINARY) + encode_varint(len(data)) + data
 
 
 def _not_understood(reason: str) -> UnsupportedError:

@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from frazil.codec.varint import encode_varint, encode_zigzag
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.parquet_chunks import MAGIC, Chunk
 from frazil.datafile.thrift_compact import (
@@ -35,8 +36,6 @@ from frazil.datafile.thrift_compact import (
     CompactReader,
     field_head,
     list_head,
-    varint,
-    zigzag,
 )
 
 Span: TypeAlias = tuple[int, int]
@@ -83,7 +82,7 @@ class ColumnPages:
             meta += _number(9, 11, I64, len(MAGIC))
         chunk = _number(0, 2, I64, len(MAGIC)) + _struct(2, 3, meta)
         group = _structs(0, 1, [chunk]) + _number(1, 2, I64, size) + _number(2, 3, I64, rows)
-        root = field_head(0, 4, BINARY) + varint(4) + b"root" + _number(4, 5, I32, 1)
+        root = field_head(0, 4, BINARY) + encode_varint(4) + b"root" + _number(4, 5, I32, 1)
         footer = _number(0, 1, I32, 2) + field_head(1, 2, LIST) + list_head(2, STRUCT)
         footer += root + bytes((STOP,)) + self.element
         footer += _number(2, 3, I64, rows) + _structs(3, 4, [group]) + bytes((STOP,))
@@ -331,7 +330,7 @@ def _runs(pages: Sequence[int]) -> list[Span]:
 
 
 def _number(before: int, number: int, wire: int, value: int) -> bytes:
-    return field_head(before, number, wire) + zigzag(value)
+    return field_head(before, number, wire) + encode_zigzag(value)
 
 
 def _struct(before: int, number: int, content: bytes) -> bytes:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import with_values
 from frazil.codec.arrow_schema import to_arrow_schema, to_arrow_type
 from frazil.datafile.convert_leaf import Convert, keep, leaf_converter
 from frazil.datafile.file_schema import FileField, is_list, walk
@@ -238,7 +239,7 @@ def _list(column: ResolvedColumn, file_field: FileField, target: pa.DataType) ->
         if not is_plain:
             array = _plain_list(array)
         values = convert(array.values)
-        made = _with_offsets(array, values, target)
+        made = with_values(array, values, target)
         if field.required and values.null_count and made.flatten().null_count:
             raise _refused(field, "it is required, and some values are null")
         return made
@@ -273,7 +274,7 @@ def _map(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> 
         if keys.null_count:
             raise _refused(key.field, "a key of a map is null")
         pairs = pa.Array.from_buffers(entries, len(keys), [None], children=[keys, items])
-        made = _with_offsets(array, pairs, target)
+        made = with_values(array, pairs, target)
         if value.field.required and items.null_count and pc.any(pc.is_null(_used_items(made))).as_py():
             raise _refused(value.field, "it is required, and some values are null")
         return made
@@ -286,11 +287,6 @@ def _used_items(array: pa.Array) -> pa.Array:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     return array.items.slice(first, last - first)
 
-
-def _with_offsets(array: pa.Array, values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return a list or map with other values and the same offsets, nothing copied."""
-    validity, offsets = array.buffers()[:2]
-    return pa.Array.from_buffers(target, len(array), [validity, offsets], offset=array.offset, children=[values])
 
 
 def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> Convert:

@@ -23,6 +23,7 @@ from frazil.codec.avro_container import (
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.codec.partition_arrow import FormRefusal
+from frazil.codec.varint import read_zigzag
 from frazil.datafile.avro_shapes import Column, file_field
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, prune, with_ids
@@ -147,8 +148,8 @@ class AvroReader(FileReader):
         while at < self._size:
             with reading("Avro file", self._path, HEADING, self._file):
                 head = self._bytes(at, min(20, self._size - at))
-                count, used = _varint(head, 0)
-                length, used = _varint(head, used)
+                count, used = read_zigzag(head, 0, len(head))
+                length, used = read_zigzag(head, used, len(head))
                 after = at + used + length + SYNC_SIZE
                 left -= count
                 if count < 0 or left < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
@@ -208,16 +209,3 @@ class AvroReader(FileReader):
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise BadBytes("a number has more than 64 bits")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from frazil.codec.varint import encode_zigzag
 from frazil.datafile.bad_bytes import BadBytes
 
 _MAX_DEPTH = 32
@@ -183,24 +184,9 @@ class CompactReader:
 def field_head(before: int, number: int, wire: int) -> bytes:
     """Return the head of a field, given the number of the field before it."""
     distance = number - before
-    return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + zigzag(number)
+    return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + encode_zigzag(number)
 
 
 def list_head(count: int, wire: int) -> bytes:
     """Return the head of a list of fewer than 15 items."""
     return bytes((count << 4 | wire,))
-
-
-def zigzag(value: int) -> bytes:
-    """Return a number with its sign."""
-    return varint(value << 1 if value >= 0 else -1 - (value << 1))
-
-
-def varint(value: int) -> bytes:
-    """Return a number without a sign."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

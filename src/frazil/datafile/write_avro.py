@@ -19,7 +19,6 @@ from frazil.codec.avro_container import (
     SYNC_SIZE,
     AvroOrigin,
     encode_header,
-    encode_varint,
 )
 from frazil.codec.avro_encode import encode_blocks
 from frazil.codec.avro_schema import parse_schema
@@ -27,6 +26,7 @@ from frazil.codec.avro_types import decimal_bytes, encode_avro_schema
 from frazil.codec.json_text import encode_json
 from frazil.codec.partition_arrow import to_avro_form
 from frazil.codec.schema_json import encode_schema
+from frazil.codec.varint import encode_zigzag
 from frazil.datafile.format_writer import (
     Convert,
     FileLayout,
@@ -97,7 +97,7 @@ class _AvroWriter(FormatWriter):
         with arrow_errors("Avro", self._file.path):
             for batch in self._format.stored_form(rows).to_batches():
                 for count, content in encode_blocks(self._format.leaves, batch.columns, self._format.compress):
-                    self._file.write(encode_varint(count) + encode_varint(len(content)))
+                    self._file.write(encode_zigzag(count) + encode_zigzag(len(content)))
                     self._file.write(content)
                     self._file.write(self._sync)
 

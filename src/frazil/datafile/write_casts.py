@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.codec.arrow_arrays import is_binary, is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import SchemaMismatchError
 from frazil.spec.type_promotion import is_promotion_allowed
@@ -60,7 +61,7 @@ def find_cast(data_type: Type, source: pa.DataType, path: str, *, format_version
         return _after(lambda array: array.dictionary_decode(), data_type, source.value_type, path, format_version)
     if pa.types.is_run_end_encoded(source):
         return _after(pc.run_end_decode, data_type, source.value_type, path, format_version)
-    if isinstance(data_type, UuidType) and _is_text(source):
+    if isinstance(data_type, UuidType) and is_text(source):
         return _uuids_of_text(path)
     accepts = _ACCEPTED.get(type(data_type))
     if accepts is None or not accepts(source, data_type):
@@ -108,19 +109,11 @@ def _uuids_of_text(path: str) -> Convert:
 
 
 def _one_of(*accepted: pa.DataType) -> Callable[[pa.DataType, Any], bool]:
-    return lambda source, kind: source in accepted
+    return lambda source, data_type: source in accepted
 
 
-def _is_text(source: pa.DataType, kind: Any = None) -> bool:
-    return bool(pa.types.is_string(source) or pa.types.is_large_string(source) or pa.types.is_string_view(source))
-
-
-def _is_binary(source: pa.DataType, kind: Any = None) -> bool:
-    return bool(pa.types.is_binary(source) or pa.types.is_large_binary(source) or pa.types.is_binary_view(source))
-
-
-def _is_bytes(source: pa.DataType, kind: Any = None) -> bool:
-    return _is_binary(source) or bool(pa.types.is_fixed_size_binary(source))
+def _is_bytes(source: pa.DataType) -> bool:
+    return is_binary(source) or bool(pa.types.is_fixed_size_binary(source))
 
 
 def _is_narrower_decimal(source: pa.DataType, data_type: DecimalType) -> bool:
@@ -139,18 +132,18 @@ _ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
     FloatType: _one_of(pa.float16(), pa.float32()),
     DoubleType: _one_of(pa.float16(), pa.float32(), pa.float64()),
     DecimalType: _is_narrower_decimal,
-    DateType: lambda source, kind: pa.types.is_date(source),
-    TimeType: lambda source, kind: pa.types.is_time(source),
-    TimestampType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is None,
-    TimestampNsType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is None,
-    TimestamptzType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is not None,
-    TimestamptzNsType: lambda source, kind: pa.types.is_timestamp(source) and source.tz is not None,
-    StringType: _is_text,
-    BinaryType: _is_bytes,
-    GeometryType: _is_binary,
-    GeographyType: _is_binary,
+    DateType: lambda source, data_type: pa.types.is_date(source),
+    TimeType: lambda source, data_type: pa.types.is_time(source),
+    TimestampType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
+    TimestampNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is None,
+    TimestamptzType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
+    TimestamptzNsType: lambda source, data_type: pa.types.is_timestamp(source) and source.tz is not None,
+    StringType: lambda source, data_type: is_text(source),
+    BinaryType: lambda source, data_type: _is_bytes(source),
+    GeometryType: lambda source, data_type: is_binary(source),
+    GeographyType: lambda source, data_type: is_binary(source),
     # Libraries that know bytes of any length only hand those over; a value of another length is refused.
-    UuidType: lambda source, kind: source == pa.binary(16) or _is_binary(source),
-    FixedType: lambda source, kind: source == pa.binary(kind.length) or _is_binary(source),
-    UnknownType: lambda source, kind: pa.types.is_null(source),
+    UuidType: lambda source, data_type: source == pa.binary(16) or is_binary(source),
+    FixedType: lambda source, data_type: source == pa.binary(data_type.length) or is_binary(source),
+    UnknownType: lambda source, data_type: pa.types.is_null(source),
 }

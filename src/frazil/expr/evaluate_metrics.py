@@ -1,7 +1,7 @@
 """Decide from a file's metrics whether its rows can match, or all must. Specification: "Scan Planning".
 
-Works on one `DataFile` at a time, for commits and small plans. Planning does the same over whole
-manifests in `scan/prune.py`; both answer through `expr/column_stats.py`.
+Works on one `DataFile` at a time, and is what planning is held to: `scan/prune.py` does the same over whole manifests.
+Both answer through `expr/column_stats.py`. Row groups share how bounds of transforms are found.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ _PASSED = -1
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A follower's position: the last snapshot that was read completely, None before the first, and rows read of the next.
+    """A follower's position: the last snapshot read completely, None before the first, and rows read of the next.
 
     With `first`, that next one is a whole state of the table, read as it is.
     """

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from frazil.codec.arrow_arrays import is_text
 from frazil.catalog.names import shown
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
@@ -23,11 +24,6 @@ from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 _ON_SPARK = "Run the query on Spark, or write the view's query out."
 
 
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type) or pa.types.is_string_view(arrow_type)
-    )
-
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_integer,
@@ -35,7 +31,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_decimal,
     pa.types.is_boolean,
     pa.types.is_date,
-    _is_text,
+    is_text,
     lambda kind: bool(pa.types.is_timestamp(kind) and kind.tz is None),
     lambda kind: bool(pa.types.is_timestamp(kind) and kind.tz is not None),
     lambda kind: bool(

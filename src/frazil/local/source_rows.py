@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from frazil.columns.manifest_columns import single_chunk
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.datafile.input_rows import InputRows, open_input, rows_to_batch
 from frazil.errors import InvalidRequestError, SchemaMismatchError, StorageError
@@ -53,7 +54,7 @@ class SourceRows:
         """Return some columns of some rows, all rows without places."""
         chosen = self.table.select(list(names))
         if places is None:
-            return {(SOURCE, name): _whole(chosen.column(name)) for name in names}
+            return {(SOURCE, name): single_chunk(chosen.column(name)) for name in names}
         if all(chosen.column(name).num_chunks == 1 for name in names):
             return {(SOURCE, name): chosen.column(name).chunk(0).take(pa.array(places)) for name in names}
         # Rows of many chunks are taken quickly, and without copying the chunks, only in their order.
@@ -61,11 +62,8 @@ class SourceRows:
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         ascending, indices = chosen.take(pa.array(places[order])), pa.array(back)
-        return {(SOURCE, name): _whole(ascending.column(name)).take(indices) for name in names}
+        return {(SOURCE, name): single_chunk(ascending.column(name)).take(indices) for name in names}
 
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> SourceRows:

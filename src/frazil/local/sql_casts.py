@@ -76,7 +76,7 @@ def _check_text(value: Any, to: pa.DataType) -> None:
     has_digits = any(one.isdigit() for one in value)
     is_odd = "\x7f" in value or (pa.types.is_decimal(to) and not value.isascii())
     if is_odd or (has_digits and (t.is_floating(to) or (t.is_moment(to) and not _is_moment_text(value)))):
-        raise t.left_to_spark(f"whether {value!r} is a {t.shown_name(to)} is not supported")
+        raise t.left_to_spark(f"casting {value!r} to {t.shown_name(to)} is not supported")
 
 
 def _is_moment_text(value: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from frazil.storage.object_service import first_of
 from frazil.catalog.names import Identifier, shown
 from frazil.errors import UnsupportedError
 from frazil.rest import service as has
@@ -81,8 +82,8 @@ class TableAccess:
         what = f"sign a request for files of table {shown(table)}"
         url = f"{self._service.table(table)}/sign"
         if not self._service.has(has.SIGN):
-            endpoint = _first(config, SIGNER_ENDPOINTS) or DEFAULT_SIGNER
-            url = self._own_address(endpoint, what, base=_first(config, SIGNER_URIS))
+            endpoint = first_of(config, SIGNER_ENDPOINTS) or DEFAULT_SIGNER
+            url = self._own_address(endpoint, what, base=first_of(config, SIGNER_URIS))
         return self._ask("POST", url, what, table, body=request)
 
     def _ask(
@@ -112,6 +113,3 @@ class TableAccess:
             )
         return url
 
-
-def _first(config: Mapping[str, str], spellings: tuple[str, ...]) -> str | None:
-    return next((config[name] for name in spellings if name in config), None)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from frazil.storage.object_service import first_of
 from frazil.errors import StorageError, UnsupportedError
 from frazil.rest.load_result import VendedKeys
 from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
@@ -82,10 +83,10 @@ class KeyRing:
 
         def ask() -> S3Credentials:
             config = self.config(prefix)
-            key_id, secret = _first(config, S3_ACCESS_KEY_ID), _first(config, S3_SECRET_ACCESS_KEY)
+            key_id, secret = first_of(config, S3_ACCESS_KEY_ID), first_of(config, S3_SECRET_ACCESS_KEY)
             if key_id is None or secret is None:
                 raise StorageError("Cannot read the table's files: the service gave no keys for S3")
-            return S3Credentials(key_id, secret, _first(config, S3_SESSION_TOKEN))
+            return S3Credentials(key_id, secret, first_of(config, S3_SESSION_TOKEN))
 
         return ask
 
@@ -231,6 +232,3 @@ def _ends_ms(config: Mapping[str, str]) -> int | None:
     ends = [int(one) for one in texts if one.isascii() and one.isdigit() and len(one) <= _MAX_DIGITS]
     return min(ends, default=None)
 
-
-def _first(config: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((config[name] for name in names if name in config), None)

@@ -33,7 +33,8 @@ from frazil.columns.stats_masks import Mask, StatsColumns
 from frazil.errors import FieldNotFoundError, InvalidManifestError
 from frazil.expr.bind import reference_to
 from frazil.expr.predicates import BoundReference
-from frazil.scan.prune import stats_columns, to_mask
+from frazil.columns.stats_masks import to_mask
+from frazil.scan.prune import stats_columns
 from frazil.scan.tasks import DeleteTask
 from frazil.spec.data_file import FileContent, FileFormat, PartitionKey
 from frazil.spec.reserved_columns import DELETE_FILE_PATH

@@ -23,7 +23,7 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
-from frazil.scan.prune import to_mask
+from frazil.columns.stats_masks import to_mask
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from frazil.columns.stats_masks import to_mask
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.bounds import decode_bounds
 from frazil.columns.comparable import from_comparable, to_comparable
@@ -109,13 +110,6 @@ def struct_of(files: ManifestColumns) -> pa.StructArray:
     """Return a manifest's partition tuples as one array."""
     return single_chunk(files.column("partition"))
 
-
-def to_mask(booleans: pa.Array | pa.ChunkedArray) -> Mask:
-    """Return Arrow booleans as numpy's, null as false."""
-    if isinstance(booleans, pa.ChunkedArray):
-        booleans = booleans.combine_chunks()
-    mask: Mask = pc.fill_null(booleans, False).to_numpy(zero_copy_only=False).astype(bool)
-    return mask
 
 
 def strict_mask(predicate: Predicate, files: ManifestColumns) -> Mask:

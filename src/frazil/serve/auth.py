@@ -106,11 +106,6 @@ class Auth:
         """Whether no secret is asked for."""
         return not self._tokens and not self._clients
 
-    @property
-    def has_clients(self) -> bool:
-        """Whether clients can get tokens."""
-        return bool(self._clients)
-
     def caller_of(self, authorization: str | None, now_seconds: int) -> Caller:
         """Return who sent a request with that header, or raise Denied."""
         if self.is_open:

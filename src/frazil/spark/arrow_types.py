@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from frazil.codec.arrow_arrays import with_values
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.types as st
@@ -109,9 +110,9 @@ def shown_array(array: Any, target: pa.DataType) -> Any:
     if pa.types.is_map(target):
         keys, items = shown_array(array.keys, target.key_type), shown_array(array.items, target.item_type)
         entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-        return _lists(array, target, entries)
+        return with_values(array, entries, target)
     if pa.types.is_list(target) and pa.types.is_list(kind):
-        return _lists(array, target, shown_array(array.values, target.value_type))
+        return with_values(array, shown_array(array.values, target.value_type), target)
     if pa.types.is_fixed_size_binary(kind) and pa.types.is_string(target):
         return pa.array([None if one is None else _uuid_text(one) for one in array.to_pylist()], target)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
@@ -125,9 +126,3 @@ def _uuid_text(value: bytes) -> str:
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
-
-def _lists(array: Any, target: pa.DataType, child: Any) -> Any:
-    """Return lists or maps of the same shape with other children."""
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], array.null_count, offset=array.offset, children=[child]
-    )

@@ -302,8 +302,3 @@ DATA_FILE_FIELDS: FieldRules = _rules("""
 def requirement_of(rules: FieldRules, field: str, version: int) -> Requirement:
     """Return what a writer of a format version does with a field of one of the tables above."""
     return rules[field][check_version(version) - MIN]
-
-
-def required_fields(rules: FieldRules, version: int) -> tuple[str, ...]:
-    """Return the fields a writer of a format version must write, in the table's order."""
-    return tuple(name for name in rules if requirement_of(rules, name, version) == "required")

@@ -6,7 +6,7 @@ import pytest
 
 from frazil.codec.json_path import format_json_path, parse_json_path
 from frazil.codec.variant import encode_variant
-from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds, pair_variant_bounds
+from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import InvalidManifestError, InvalidRequestError, TextSyntaxError
 from frazil.spec.variant import VariantKind, VariantValue, variant_of
 
@@ -96,18 +96,3 @@ def test_what_cannot_be_a_bound_is_refused_both_ways(bounds: dict[str, VariantVa
 def test_bounds_that_are_not_an_object_to_their_end_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidManifestError):
         decode_variant_bounds(data)
-
-
-def test_bounds_are_paired_by_path() -> None:
-    lower = {"$['a']": variant_of(1), "$['b']": variant_of("x")}
-    upper = {"$['a']": variant_of(1000), "$['c']": variant_of(2.5)}
-    assert pair_variant_bounds(lower, upper) == {
-        "$['a']": (variant_of(1), variant_of(1000)),
-        "$['b']": (variant_of("x"), None),
-        "$['c']": (None, variant_of(2.5)),
-    }
-
-
-def test_bounds_of_different_types_are_refused() -> None:
-    with pytest.raises(InvalidManifestError, match="the lower is a int8 and the upper a string"):
-        pair_variant_bounds({"$": variant_of(1)}, {"$": variant_of("a")})

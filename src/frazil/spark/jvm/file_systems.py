@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
+from frazil.storage.object_service import first_of
 from frazil.catalog.base import NO_PLACE
 from frazil.spark.jvm.private_names import is_classic
 from frazil.spark.jvm.vended_keys import CLASS, END_SETTING, NAME_SETTING, Keys, deliver_keys
@@ -93,10 +94,10 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
     prefix = f"spark.hadoop.fs.s3a.bucket.{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
-    key, secret, token = (_first(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
+    key, secret, token = (first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
     own: dict[str, str | None] = {
         "endpoint": endpoint,
-        "endpoint.region": _first(properties, S3_REGION) or ("us-east-1" if endpoint else None),
+        "endpoint.region": first_of(properties, S3_REGION) or ("us-east-1" if endpoint else None),
         "access.key": key,
         "secret.key": secret,
         "session.token": token,
@@ -144,7 +145,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[st
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     """Return keys of S3 that end; None where there are none such."""
-    key, secret, token = (_first(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
+    key, secret, token = (first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:
         return None
@@ -154,7 +155,7 @@ def _keys_of(properties: Mapping[str, str]) -> Keys | None:
 def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for an account of Azure's."""
     account = host.partition(".")[0]
-    key = _first(properties, AZURE_KEY_NAMES)
+    key = first_of(properties, AZURE_KEY_NAMES)
     queries = [name for name in properties if name == AZURE_SAS or name.startswith(f"{AZURE_SAS}.{account}")]
     own: dict[str, str] = {}
     if queries:
@@ -171,6 +172,3 @@ def missing_line(place: str) -> str:
         return f"Give Spark a Hadoop file system for {urlsplit(place).scheme}: files."
     return f'Start it with .config("{PACKAGES}", "{package}"), or with frazil.session(…), which does.'
 
-
-def _first(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((properties[name] for name in names if name in properties), None)

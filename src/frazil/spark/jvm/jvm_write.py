@@ -18,7 +18,7 @@ import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.spark.jvm.java_classes import define_classes
-from frazil.spark.jvm.private_names import is_classic
+from frazil.spark.jvm.private_names import is_classic, scala_object
 from frazil.spark.own_columns import F
 from frazil.sql.quote_names import quote
 
@@ -104,7 +104,7 @@ def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> Da
         # Py4J would make an Integer of a small number, which Spark takes for a Long.
         jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(task_bytes)),
     )
-    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    datasets = scala_object(jvm.org.apache.spark.sql.classic, "Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, balanced), spark)
 
 
@@ -113,7 +113,7 @@ def hash_longs(column: Column, spark: SparkSession) -> Column | None:
     if not is_classic(spark):
         return None
     jvm: Any = spark.sparkContext._jvm
-    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    tools = scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
     children = jvm.java.util.ArrayList()
     children.add(tools.expression(column._jc))
     listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(children).toList()
@@ -153,7 +153,7 @@ def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
     """
     spark = joined.sparkSession
     jvm: Any = spark.sparkContext._jvm
-    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    tools = scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
     plan = joined._jdf.queryExecution().analyzed()
     if plan.condition().isEmpty():
         return []
@@ -196,7 +196,7 @@ def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -
     The two sides must not share columns; where they do, which Spark tells apart by itself, names stay as they are.
     """
     jvm: Any = own.sparkSession.sparkContext._jvm
-    tools = _module(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
+    tools = scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
     plans: list[Any] = [one._jdf.queryExecution().analyzed() for one in (own, other)]
     if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
         return expressions
@@ -258,14 +258,11 @@ def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
     spark = frame.sparkSession
     jvm: Any = spark.sparkContext._jvm
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    most = _module(expressions, "Literal").apply(rows)
+    most = scala_object(expressions, "Literal").apply(rows)
     limited = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(most, frame._jdf.queryExecution().analyzed())
-    datasets = _module(jvm.org.apache.spark.sql.classic, "Dataset")
+    datasets = scala_object(jvm.org.apache.spark.sql.classic, "Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, limited), spark)
 
-
-def _module(package: Any, name: str) -> Any:
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,7 +316,7 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
             True,
             jvm.scala.Option.empty(),
         )
-        word = OwnColumn(_module(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
+        word = OwnColumn(scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
     except (TypeError, AttributeError) as error:
         raise moved("read deleted rows", error) from error
     is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
@@ -403,7 +403,7 @@ def can_open(spark: SparkSession, options: Mapping[str, str], path: str) -> bool
     return found
 
 
-def _module(package: Any, name: str) -> Any:
+def scala_object(package: Any, name: str) -> Any:
     """Return a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import DataFrame, SparkSession
 
+from frazil.codec.arrow_arrays import with_values
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.read_task import TableView, read_task
 from frazil.errors import FrazilError
@@ -163,16 +164,11 @@ def stored_array(array: Any, data_type: Type, target: pa.DataType) -> Any:
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
     if isinstance(data_type, ListType):
         child = stored_array(array.values, data_type.element_type, target.value_type)
-        return _lists(array, target, child)
+        return with_values(array, child, target)
     if isinstance(data_type, MapType):
         keys = stored_array(array.keys, data_type.key_type, target.key_type)
         items = stored_array(array.items, data_type.value_type, target.item_type)
         entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
-        return _lists(array, target, entries)
+        return with_values(array, entries, target)
     return to_stored(array, target)
 
-
-def _lists(array: Any, target: pa.DataType, child: Any) -> Any:
-    return pa.Array.from_buffers(
-        target, len(array), array.buffers()[:2], array.null_count, offset=array.offset, children=[child]
-    )

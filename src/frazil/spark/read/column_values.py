@@ -39,11 +39,6 @@ def cast_columns(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
     )
 
 
-def with_value(frame: DataFrame, name: str, text: str, kind: str) -> DataFrame:
-    """Return a frame with one more column: an expression, cast to a type in Spark's words."""
-    return frame.select("*", expression(text).cast(kind).alias(name))
-
-
 def literal(value: Any, data_type: Type) -> Column:
     """Return a value, as `spec/types.py` holds it, as a literal of the stored form."""
     made = expression(stored_literal(value, data_type))

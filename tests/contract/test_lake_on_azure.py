@@ -136,7 +136,7 @@ def test_what_is_missing_is_told_apart(azure_running: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("properties", "location", "said"),
     [
-        ({}, "abfss://c00@account.dfs.core.windows.net/x", "there are no keys"),
+        ({}, "abfss://c00@account.dfs.core.windows.net/x", "there are no credentials"),
         ({"adls.account-key": "not base64!"}, "abfss://c00@account.dfs.core.windows.net/x", "odd characters"),
         ({"adls.account-key": KEY}, "abfss://c00/x", "no account is named"),
         ({"adls.account-key": KEY, "adls.account-name": "No/Name"}, "abfss://c00/x", "not an account's name"),

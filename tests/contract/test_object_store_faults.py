@@ -341,7 +341,7 @@ def test_whether_a_file_is_there_is_an_error_where_it_cannot_be_told(
     s3_server.plan(Planned("error", method="HEAD", status=403, code="AccessDenied"))
     with pytest.raises(StorageError) as caught:
         s3_storage.exists(f"{root}/f")
-    assert "Check the keys" in str(caught.value)
+    assert "Check the credentials" in str(caught.value)
 
 
 def test_a_large_file_is_not_fetched_to_be_refused(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:

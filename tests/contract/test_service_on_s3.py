@@ -46,5 +46,5 @@ def test_a_client_without_keys_writes_and_reads_by_the_services(s3_server: S3Ser
             f"http://127.0.0.1:{server.port}", properties={"header.x-iceberg-access-delegation": "none"}
         ) as lake:
             table = lake.create_table("db.u", "id bigint")
-            with pytest.raises(FrazilError, match="no keys"):
+            with pytest.raises(FrazilError, match="no credentials"):
                 table.append(rows(1))

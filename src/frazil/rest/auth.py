@@ -1,9 +1,9 @@
-"""Who asks a catalog service: the header of each request, by a token, a password, keys or a caller's function.
+"""Who asks a catalog service: the header of each request, by token, password, credentials or a caller's function.
 
     none      nothing
     basic     a user and a password
     oauth2    a bearer token, given or fetched (`rest/oauth2.py`)
-    sigv4     a signature by keys of Amazon, for Glue, S3 Tables and gateways; a token may go along
+    sigv4     a signature by credentials of Amazon, for Glue, S3 Tables and gateways; a token may go along
     google    a token of this machine's Google account, by the package google-auth
     a callable of the caller's, asked for each request: headers, or the text of a bearer token
 
@@ -152,7 +152,7 @@ class CallerAuth(Auth):
 
 
 class SigV4Auth(Auth):
-    """A signature by keys of Amazon; what another one says of who asks goes along, under another name."""
+    """A signature by credentials of Amazon; what another one says of who asks goes along, under another name."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class SigV4Auth(Auth):
         return self._inner is not None and self._inner.renew(refused)
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the keys."""
+        """Return the credentials."""
         return (*self._keys().secrets(), *(() if self._inner is None else self._inner.secrets()))
 
 
@@ -251,7 +251,7 @@ def checked_token(token: str) -> str:
 
 
 def sigv4_auth(settings: Settings, inner: Auth | None) -> SigV4Auth:
-    """Return the signature that properties ask for: with keys of theirs, of S3's, or of this machine."""
+    """Return the signature that properties ask for: with credentials of theirs, of S3's, or of this machine."""
     region = next((settings[name] for name in (names.SIGNING_REGION, *S3_REGION) if name in settings), None)
     if region is None:
         raise InvalidPropertyError(f"Cannot sign requests: there is no region; set {names.SIGNING_REGION}")
@@ -265,7 +265,7 @@ def sigv4_auth(settings: Settings, inner: Auth | None) -> SigV4Auth:
 
 
 class _Fixed:
-    """Keys that stay the same."""
+    """Credentials that stay the same."""
 
     __slots__ = ("_keys",)
 

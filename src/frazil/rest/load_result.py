@@ -1,4 +1,4 @@
-"""What a service answers when a table or view is loaded, created or changed: metadata, settings and keys."""
+"""What a service answers when a table or view is loaded, created or changed: metadata, settings, credentials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NULL: Final = b"null"
 
 @dataclass(frozen=True, slots=True)
 class VendedKeys:
-    """Keys for what is below a location; they are not shown."""
+    """Credentials for what is below a location; they are not shown."""
 
     prefix: str
     config: Mapping[str, str] = field(repr=False)
@@ -31,7 +31,7 @@ class VendedKeys:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """A table as a service gave it. Settings may hold keys, and are not shown."""
+    """A table as a service gave it. Settings may hold credentials, and are not shown."""
 
     metadata: TableMetadata
     metadata_location: str | None
@@ -55,7 +55,7 @@ def read_view(reply: Reply, name: str) -> tuple[ViewMetadata, str]:
 
 
 def read_keys(found: Any) -> tuple[VendedKeys, ...]:
-    """Return the keys of a list of storage credentials."""
+    """Return the credentials of a list of storage credentials."""
     if found is None:
         return ()
     made: list[VendedKeys] = []

@@ -1,4 +1,4 @@
-"""Requests to S3 that a catalog service signs: it has the keys, and sees each request before the store does.
+"""Requests to S3 that a catalog service signs: it has the credentials, and sees each request before the store does.
 
 Each request to the store is written down, sent to the service, and goes out with the headers that come back. The
 service may refuse it. Deletions go one by one, since a service signs a bulk deletion only with its body.

@@ -1,6 +1,6 @@
 """The names of a catalog service, by the REST protocol: namespaces, tables and views, made, found, listed and dropped.
 
-`rest/rest_catalog.py` adds commits. Locations of tables are the service's to choose, and so are the keys for their
+`rest/rest_catalog.py` adds commits. Locations of tables are the service's to choose, so are the credentials for their
 files (`rest/table_storage.py`). Services differ: what one has not is asked for in another way where there is one.
 """
 
@@ -543,7 +543,7 @@ class RestNames(Catalog):
             raise refusal(self.session, answer.reply, what, namespace=namespace, table=table, view=view)
 
     def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
-        """Return a table as scans and commits start from, with a storage that has the service's keys for it."""
+        """Return a table as scans and commits start from, with a storage that has the service's credentials for it."""
         storage = table_storage(
             self._plain,
             self._own_storage,

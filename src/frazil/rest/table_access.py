@@ -1,4 +1,4 @@
-"""How the tables of a service are reached: which ways are asked for, new keys, signatures, and tokens of single tables.
+"""How the tables of a service are reached: which ways are asked for, credentials, signatures, tokens of single tables.
 
 A service may give a token with a table (`token` of its `config`), which counts for what is done to that table from then
 on. Nothing is sent to another place than the service's own, whatever its answers name.
@@ -45,7 +45,7 @@ class TableAccess:
         # A service that does not list signatures may know no list of ways.
         ways = f"{_KEYS},{_SIGNATURES}" if service.has(has.SIGN) else _KEYS
         self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
-        """The header that asks for keys or signatures, unless the user has keys or says otherwise."""
+        """The header that asks for credentials or signatures, unless the user has credentials or says otherwise."""
 
     def session_of(self, table: Identifier) -> RestSession:
         """Return who asks for what is done to a table: the token that the service gave for it, else the user."""
@@ -63,8 +63,8 @@ class TableAccess:
             self._sessions[table] = self._session.with_auth(TableAuth(token, self._session.auth))
 
     def new_keys(self, table: Identifier, result: LoadResult) -> tuple[VendedKeys, ...]:
-        """Ask for new keys of a table's files."""
-        what = f"get keys for table {shown(table)}"
+        """Ask for new credentials of a table's files."""
+        what = f"get credentials for table {shown(table)}"
         told = next(
             (one[_REFRESH] for one in (result.config, *(key.config for key in result.keys)) if _REFRESH in one), None
         )

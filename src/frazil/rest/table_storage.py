@@ -1,11 +1,11 @@
-"""Where the files of a service's table are, and with whose keys: those the service gives, renewed before they end.
+"""Where the files of a service's table are, and credentials for them: those the service vends, renewed in time.
 
-A service may give keys with a table, for all of its files or for what is below a prefix; the longest prefix that fits
+A service may vend credentials with a table, for all its files or for those below a prefix; the longest prefix that fits
 wins. They end after minutes or hours: five minutes before that they are asked for anew, by whoever reads at that
 moment. Where the service signs requests itself, each request to the store is sent to it for its signature first
 (`rest/remote_sign.py`). Where it gives nothing, the user's own properties count.
 
-A storage that is pickled leaves its keys behind.
+A storage that is pickled leaves its credentials behind.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from frazil.storage.sign_v4 import S3Credentials
 
 _RENEW_BEFORE_MS: Final = 300_000
 _LASTING_MS: Final = 1_800_000
-"""Not all tasks of Spark's can be sent new keys: theirs are good for half an hour, where a service gives such."""
+"""Not all tasks of Spark's can be sent new credentials: theirs last for half an hour, where a service gives such."""
 _MAX_DIGITS: Final = 18
 _EXPIRES: Final = (S3_KEYS_END, "gcs.oauth2.token-expires-at", "adls.sas-token-expires-at-ms")
 
@@ -48,11 +48,11 @@ _SPELLINGS: Final = (
     ("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://"), ("abfs://", "abfss://"), ("wasb://", "wasbs://"),
 )  # fmt: skip
 FetchKeys = Callable[[], "tuple[VendedKeys, ...]"]
-"""Asks the service for new keys of a table."""
+"""Asks the service for new credentials of a table."""
 
 
 class KeyRing:
-    """The keys that a service gave for one table, asked for anew before they end. Several threads may ask."""
+    """The credentials that a service gave for one table, asked for anew before they end. Several threads may ask."""
 
     def __init__(
         self, keys: tuple[VendedKeys, ...], fetch: FetchKeys, *, now_ms: Callable[[], int] | None = None
@@ -63,14 +63,14 @@ class KeyRing:
         self._lock = threading.Lock()
 
     def config(self, prefix: str, lasting_ms: int = _RENEW_BEFORE_MS) -> Mapping[str, str]:
-        """Return the keys for what is below a prefix, as they are now, or new ones where they end before long."""
+        """Return the credentials for what is below a prefix, as they are now, or new ones where they end soon."""
         with self._lock:
             ends = _ends_ms(self._keys[prefix])
             if ends is not None and self._now_ms() >= ends - lasting_ms:
                 try:
                     found = {one.prefix: dict(one.config) for one in self._fetch()}
                 except Exception:
-                    # Keys that are good for a little longer are better than none.
+                    # Credentials that are good for a little longer are better than none.
                     if self._now_ms() >= ends:
                         raise
                     found = {}
@@ -79,13 +79,13 @@ class KeyRing:
             return self._keys[prefix]
 
     def s3(self, prefix: str) -> Callable[[], S3Credentials]:
-        """Return a source of keys of S3."""
+        """Return a source of credentials of S3."""
 
         def ask() -> S3Credentials:
             config = self.config(prefix)
             key_id, secret = first_of(config, S3_ACCESS_KEY_ID), first_of(config, S3_SECRET_ACCESS_KEY)
             if key_id is None or secret is None:
-                raise StorageError("Cannot read the table's files: the service gave no keys for S3")
+                raise StorageError("Cannot read the table's files: the service gave no credentials for S3")
             return S3Credentials(key_id, secret, first_of(config, S3_SESSION_TOKEN))
 
         return ask
@@ -102,12 +102,12 @@ class KeyRing:
         return ask
 
     def azure(self, prefix: str) -> Callable[[], Mapping[str, str]]:
-        """Return a source of keys of Azure's store."""
+        """Return a source of credentials of Azure's store."""
         return lambda: {name: value for name, value in self.config(prefix).items() if is_secret(name)}
 
 
 class VendedStorage(SchemeStorage):
-    """The storages of one table: below some prefixes with the service's keys, elsewhere with the user's own."""
+    """The storages of one table: below some prefixes with the service's credentials, elsewhere with the user's own."""
 
     __slots__ = ("_by_prefix", "_plain", "_reach", "is_signed")
 
@@ -133,14 +133,14 @@ class VendedStorage(SchemeStorage):
         return self._plain.__reduce__()
 
     def storage_of(self, location: str) -> Storage:
-        """Return the storage that keeps a location, with the keys for it."""
+        """Return the storage that keeps a location, with the credentials for it."""
         for prefix, storage in self._by_prefix.items():
             if _is_below(location, prefix):
                 return storage.storage_of(location)
         return self._plain.storage_of(location)
 
     def reach(self, location: str) -> Mapping[str, str]:
-        """Return the properties, with keys that last for a while, by which Spark reaches a location."""
+        """Return the properties, with credentials that last for a while, by which Spark reaches a location."""
         for prefix in self._by_prefix:
             # A folder may be named without the slash that a prefix ends with.
             if _is_below(f"{location.rstrip('/')}/", prefix):
@@ -171,7 +171,7 @@ def table_storage(
     owner: str = "",
     now_ms: Callable[[], int] | None = None,
 ) -> Storage:
-    """Return the storage of a table: the user's own, unless the service gave settings or keys for it, or signs.
+    """Return the storage of a table: the user's own, unless the service gave settings or credentials for it, or signs.
 
     `owner` is the table, as no other catalog of this process names one.
     """
@@ -207,7 +207,7 @@ def table_storage(
 
 
 def known_only(config: Mapping[str, str]) -> dict[str, str]:
-    """Return a service's settings of object stores, less keys, which are asked for at each request.
+    """Return a service's settings of object stores, less credentials, which are asked for at each request.
 
     What may be read and deleted (`read.roots` and the like) is the user's word alone.
     """

@@ -1,4 +1,4 @@
-"""Operations by which clients reach files: keys, and signatures of requests."""
+"""Operations by which clients reach files: credentials, and signatures of requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PRIVATE = {"cache-control": "private, no-cache"}
 
 
 def load_credentials(service: Service, request: Request) -> Answer:
-    """Answer with keys for a table's files; with none, where the server gives none."""
+    """Answer with credentials for a table's files; with none, where the server gives none."""
     check_referenced_by(request)
     loaded = service.cache.load_table(request.identifier).loaded
     found = service.access.credentials(loaded, can_write=request.caller.right is Right.WRITE)

@@ -1,16 +1,16 @@
-"""How clients reach a table's files in an object store: where it is, with which keys, or by signatures of this server.
+"""How clients reach a table's files in an object store: where it is, and credentials or signatures of this server.
 
 What clients are given is decided where the server is started:
 
-    vend none      where the store is (endpoint, region), and no keys: clients have their own. The default
-    vend keys      the server's own keys, to callers who may write: whoever gets them can do what they can
-    vend session   keys for an hour, of a role, with a policy for the table's folders alone; to callers who may only
+    vend none      where the store is (endpoint, region), and no credentials: clients have their own. The default
+    vend keys      the server's own credentials, to callers who may write: whoever gets them can do what they can
+    vend session   credentials of a role for an hour, with a policy for the table's folders; to callers who may only
                    read, for reading
-    sign           clients send the heads of their requests here to be signed, and get no keys at all
+    sign           clients send the heads of their requests here to be signed, and get no credentials at all
 
 Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far
 as they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
-keys are used for. Of callers who may only read, requests are signed that read.
+credentials are used for. Of callers who may only read, requests are signed that read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ VENDED: Final = "vended-credentials"
 SIGNED: Final = "remote-signing"
 SESSION_SECONDS: Final = 3600
 RENEW_SECONDS: Final = 900
-"""Keys of a session are given out as long as they are good for so long."""
+"""Credentials of a session are given out as long as they are good for so long."""
 MAX_SESSIONS: Final = 1_000
 
 _S3_SCHEMES: Final = ("s3", "s3a", "s3n")
@@ -54,7 +54,7 @@ _NOT_SIGNED: Final = frozenset({"authorization", "user-agent", "connection", "ex
 
 
 AssumeRole = Callable[[str, str, int], SessionKeys]
-"""Asks for keys of a role, under a policy, for some seconds."""
+"""Asks for credentials of a role, under a policy, for some seconds."""
 
 
 class StoreAccess:
@@ -117,7 +117,7 @@ class StoreAccess:
         return {}
 
     def credentials(self, loaded: LoadedTable, *, can_write: bool) -> list[dict[str, Any]]:
-        """Return keys for each folder of a table; none where the server gives none."""
+        """Return credentials for each folder of a table; none where the server gives none."""
         if not _is_s3(loaded) or self._vend == "none" or (self._vend == "keys" and not can_write):
             return []
         folders = self._folders(loaded)
@@ -135,7 +135,7 @@ class StoreAccess:
         return [{"prefix": f"{one}/", "config": config} for one in folders]
 
     def _refresh(self, loaded: LoadedTable) -> dict[str, str]:
-        """Return where Iceberg Java's clients ask for new keys, if these end."""
+        """Return where Iceberg Java's clients ask for new credentials, if these end."""
         return {"client.refresh-credentials-endpoint": f"{_path_of(loaded)}/credentials"} if self._role else {}
 
     def _session(self, folders: list[str], *, can_write: bool) -> SessionKeys:
@@ -168,7 +168,7 @@ class StoreAccess:
             raise UnsupportedError("Cannot sign the request: this server signs none", hint="Start it with --sign.")
         service = self._service()
         if service.credentials is None:
-            raise UnsupportedError("Cannot sign the request: the server has no keys for the store")
+            raise UnsupportedError("Cannot sign the request: the server has no credentials for the store")
         target = urlsplit(request.uri)
         for location in request.locations(service):
             if not any(is_under(location, _as_s3(one)) for one in self._folders(loaded)):
@@ -321,10 +321,10 @@ def _escaped(text: str) -> str:
 
 
 def _assume_role(properties: Mapping[str, str], role: str, policy: str, seconds: int) -> SessionKeys:
-    """Ask for keys of a role with the server's own."""
+    """Ask for credentials of a role with the server's own."""
     keys = s3_service(properties).credentials
     if keys is None:
-        raise UnsupportedError(f"Cannot give keys of {role}: the server has no keys of its own")
+        raise UnsupportedError(f"Cannot give credentials of {role}: the server has none of its own")
     region = next((properties[name] for name in S3_REGION if name in properties), "us-east-1")
     asked = Role(role, region, "frazil-serve", seconds, endpoint=properties.get(ROLE_ENDPOINT), policy=policy)
     try:

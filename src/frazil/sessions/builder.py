@@ -3,7 +3,7 @@
     spark = frazil.session("warehouse").appName("nightly").getOrCreate()
     spark = frazil.session().getOrCreate()          with the lakes of Spark's settings, `spark/jvm/session_builder.py`
 
-A lake in S3 or Azure's store brings the Hadoop file system of Spark's own version, and its keys: also one that a file
+A lake in S3 or Azure's store brings the Hadoop file system of Spark's version, and credentials: also one that a file
 of the user's names, and one of a catalog service that says where its files are.
 """
 

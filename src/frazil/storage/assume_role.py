@@ -1,7 +1,7 @@
-"""Keys of a role of Amazon's, asked for with other keys, and asked for anew before they end.
+"""Credentials of a role of Amazon's, asked for with other credentials, and asked for anew before they end.
 
 botocore, in the extra `s3`, speaks to the token service. `client.assume-role.arn` leads here, and `frazil serve`
-where it gives clients keys of a role.
+where it gives clients credentials of a role.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RENEW_BEFORE_MS: Final = 300_000
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """Keys that end."""
+    """Credentials that end."""
 
     keys: S3Credentials = field(repr=False)
     ends_ms: int
@@ -73,7 +73,7 @@ def role_of(properties: Mapping[str, str]) -> Role | None:
 
 
 def assume_role(own: S3Credentials, role: Role) -> SessionKeys:
-    """Ask Amazon's token service for keys of a role."""
+    """Ask Amazon's token service for credentials of a role."""
     try:
         session: Any = import_module("botocore.session").Session()
     except ImportError as error:
@@ -104,7 +104,7 @@ def assume_role(own: S3Credentials, role: Role) -> SessionKeys:
 
 
 class RoleCredentials:
-    """A source of a role's keys. Several threads may ask; nothing of it is pickled."""
+    """A source of a role's credentials. Several threads may ask; nothing of it is pickled."""
 
     __slots__ = ("_found", "_lock", "_now_ms", "_own", "_role")
 
@@ -121,10 +121,10 @@ class RoleCredentials:
         self._found: SessionKeys | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("keys of a role are not pickled, since they are secret")
+        raise TypeError("credentials of a role are not pickled, since they are secret")
 
     def __call__(self) -> S3Credentials:
-        """Return the keys as they are now."""
+        """Return the credentials as they are now."""
         with self._lock:
             if self._found is None or self._now_ms() >= self._found.ends_ms - _RENEW_BEFORE_MS:
                 self._found = assume_role(self._own(), self._role)

@@ -135,7 +135,7 @@ class AzureService(ObjectService):
             return "", ""
         if self.secrets is None:
             raise InvalidRequestError(
-                "Cannot use the object store: its keys were left behind when the storage was pickled",
+                "Cannot use the object store: its credentials were left behind when the storage was pickled",
                 hint="Choose the storage from its properties where it is used.",
             )
         known = self.secrets()
@@ -147,12 +147,12 @@ class AzureService(ObjectService):
             if found is not None:
                 return kind, found
         raise InvalidRequestError(
-            f"Cannot use the account {account!r}: there are no keys for it",
+            f"Cannot use the account {account!r}: there are no credentials for it",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS} (or {AZURE_SAS}.{account}), {AZURE_TOKEN}, or {AZURE_ANONYMOUS}.",
         )
 
     def without_secrets(self) -> AzureService:
-        """Return the service without keys."""
+        """Return the service without credentials."""
         return replace(self, secrets=None)
 
     def write_headers(self) -> Mapping[str, str]:
@@ -167,7 +167,7 @@ class AzureService(ObjectService):
 
 
 def azure_service(properties: Mapping[str, str], secrets: Callable[[], Secrets] | None = None) -> AzureService:
-    """Return the accounts that properties describe; a caller's own source of keys goes before theirs."""
+    """Return the accounts that properties describe; a caller's own source of credentials goes before theirs."""
     account = first_of(properties, AZURE_ACCOUNT_NAMES)
     if account is not None and not _PLAIN_ACCOUNT.fullmatch(account):
         raise InvalidPropertyError(f"Cannot use the account {account!r}: it is not an account's name")
@@ -179,7 +179,7 @@ def azure_service(properties: Mapping[str, str], secrets: Callable[[], Secrets] 
     is_anonymous = is_true(properties, AZURE_ANONYMOUS)
     if not own and secrets is None and not is_anonymous:
         raise InvalidRequestError(
-            "Cannot use Azure's store: there are no keys",
+            "Cannot use Azure's store: there are no credentials",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS}, {AZURE_TOKEN}, or {AZURE_ANONYMOUS} for a public container.",
         )
     return AzureService(account, endpoint, is_anonymous, secrets or (lambda: own))

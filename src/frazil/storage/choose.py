@@ -6,7 +6,7 @@
     gs:, gcs:               Google Cloud Storage
     abfss:, abfs:, az:, …   Azure's
 
-A store is loaded and set up when the first location asks for it, so that nobody needs keys, nor waits for modules, for
+A store is loaded and set up when the first location asks for it: nobody needs credentials, nor waits for modules, for
 what they do not use.
 
 Metadata may name files anywhere, and whoever writes it chooses what a reader opens. `read.roots` draws a fence: what is
@@ -71,7 +71,7 @@ class SchemeStorage(Storage):
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Take along what can travel: not this process's memory, and of object stores not their keys."""
+        """Take along what can travel: not this process's memory, and of object stores not their credentials."""
         refused: dict[str, FrazilError] = {}
         for scheme in self._makers:
             try:
@@ -138,11 +138,11 @@ class SchemeStorage(Storage):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The properties that say how stores are reached; keys are among them."""
+        """The properties that say how stores are reached; credentials are among them."""
         return self._properties
 
     def reach(self, location: str) -> Mapping[str, str]:
-        """Return properties, keys among them, by which others reach a location, where those are for it alone."""
+        """Return properties, credentials among them, by which others reach a location, where those are for it alone."""
         return {}
 
     def _made(self, scheme: str) -> Storage:
@@ -244,7 +244,7 @@ def choose_storage(
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
-    `s3_credentials`, `gcs_token` and `azure_secrets` are asked for keys at each request, in place of those in the
+    `s3_credentials`, `gcs_token` and `azure_secrets` give credentials at each request, in place of those in the
     properties. Where `read.roots` restricts what may be used, the warehouse is one of the roots.
     """
     known = dict(properties or {})
@@ -279,7 +279,7 @@ def storage_of(storage: Storage, location: str) -> Storage:
 
 
 def properties_of(storage: Storage) -> Mapping[str, str]:
-    """Return the properties, keys among them, that a storage was set up from; nothing where it needed none."""
+    """Return the properties, credentials among them, that a storage was set up from; nothing where it needed none."""
     return storage.properties if isinstance(storage, SchemeStorage) else {}
 
 

@@ -1,7 +1,7 @@
-"""Keys of S3 that this machine has: from variables, a profile, single sign-on, or the role of the machine or container.
+"""Credentials of S3 that this machine has: from variables, a profile, single sign-on, or a role of its own.
 
 Finding them is botocore's work, in the extra `s3`, because there are many places and some expire. `s3.use-environment`
-leads here, and requests to a catalog service that are signed with this machine's keys (`rest/auth.py`). The keys are
+leads here, and requests to a catalog service that are signed with this machine's credentials (`rest/auth.py`). They are
 not pickled: another machine finds its own.
 """
 
@@ -14,7 +14,7 @@ from frazil.storage.sign_v4 import S3Credentials
 
 
 class EnvironmentCredentials:
-    """A source of keys that are looked for at first use, and renewed as they expire."""
+    """A source of credentials that are looked for at first use, and renewed as they expire."""
 
     __slots__ = ("_found",)
 
@@ -25,7 +25,7 @@ class EnvironmentCredentials:
         return EnvironmentCredentials, ()
 
     def __call__(self) -> S3Credentials:
-        """Return the keys as they are now."""
+        """Return the credentials as they are now."""
         botocore_session = _load_botocore()
         try:
             if self._found is None:
@@ -33,10 +33,10 @@ class EnvironmentCredentials:
             keys = None if self._found is None else self._found.get_frozen_credentials()
         except Exception as error:
             # Every source has errors of its own; a file's content may be in their text.
-            raise StorageError(f"Cannot find keys for S3 on this machine: {type(error).__name__}") from None
+            raise StorageError(f"Cannot find credentials for S3 on this machine: {type(error).__name__}") from None
         if keys is None or not keys.access_key or not keys.secret_key:
             raise StorageError(
-                "Cannot find keys for S3 on this machine: no variable, profile or role has any",
+                "Cannot find credentials for S3 on this machine: no variable, profile or role has any",
                 hint="Set s3.access-key-id and s3.secret-access-key, or set up a profile or a role.",
             )
         return S3Credentials(keys.access_key, keys.secret_key, keys.token or None)
@@ -47,7 +47,7 @@ def _load_botocore() -> Any:
         import botocore.session
     except ImportError as error:
         raise UnsupportedError(
-            "Cannot use the keys of this machine for S3: botocore is not installed",
+            "Cannot use the credentials of this machine for S3: botocore is not installed",
             hint="Install it with: pip install 'frazil[s3]'; or set s3.access-key-id and s3.secret-access-key.",
         ) from error
     return botocore.session

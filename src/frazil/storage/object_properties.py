@@ -37,7 +37,7 @@ ROLE_ENDPOINT: Final = "client.assume-role.endpoint"
 PROXY: Final = ("s3.proxy-uri", "http-client.proxy-endpoint")
 
 ROLES: Final = frozenset({*ROLE_ARN, *ROLE_SESSION, ROLE_REGION, ROLE_EXTERNAL_ID, ROLE_SECONDS, ROLE_ENDPOINT})
-"""The user's word alone: a service does not say whom the user's keys are shown to."""
+"""The user's word alone: a service does not say whom the user's credentials are shown to."""
 SECRETS: Final = frozenset(
     {
         *S3_SECRET_ACCESS_KEY,
@@ -61,7 +61,7 @@ NOT_BUILT: Final = {
 """Properties that change who asks or whom; leaving them out of account would be worse than refusing."""
 S3_KEYS_END: Final = "s3.session-token-expires-at-ms"
 KEYS_OF: Final = "frazil.keys-of"
-"""Of keys that a service gave: whose they are, so that later ones take their place."""
+"""Of credentials that a service gave: whose they are, so that later ones take their place."""
 PROPERTIES: Final = frozenset(
     {
         S3_ENDPOINT,

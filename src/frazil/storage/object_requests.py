@@ -160,7 +160,7 @@ class ObjectRequests:
         if region is not None and answer.status in (301, 307, 400):
             hint = f"The bucket is in the region {region!r}; set s3.region."
         elif answer.status in (401, 403):
-            hint = "Check the keys, when they expire, and what they may do in this bucket."
+            hint = "Check the credentials, when they expire, and what they may do in this bucket."
         return StorageError(f"Cannot {verb} {location}: {self.explain(answer)}", hint=hint, path=location)
 
     def failed_write(self, verb: str, place: ObjectKey, outcome: Outcome) -> StorageError:

@@ -3,9 +3,9 @@
 All of them take the same requests, of HTTP and XML. What differs is here: the server's address, how a request shows who
 asks, and the header that makes a write fail where a name is taken.
 
-Properties are in `object_properties.py`. Keys come from properties or from a caller's function; the
+Properties are in `object_properties.py`. Credentials come from properties or from a caller's function; the
 environment is looked at only where `s3.use-environment` says so. No key is shown in a text or an error, nor pickled: a
-storage that has travelled to another process asks for its keys anew, from the environment or not at all.
+storage that has travelled to another process asks for its credentials anew, from the environment or not at all.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class S3Service(ObjectService):
             return dict(request.headers)
         if self.credentials is None:
             raise InvalidRequestError(
-                "Cannot use the object store: its keys were left behind when the storage was pickled",
+                "Cannot use the object store: its credentials were left behind when the storage was pickled",
                 hint=f"Choose the storage from its properties where it is used, or set {S3_USE_ENVIRONMENT}.",
             )
         return sign_v4(
@@ -189,7 +189,7 @@ class S3Service(ObjectService):
         )
 
     def without_secrets(self) -> S3Service:
-        """Return the service without keys, unless they are the environment's."""
+        """Return the service without credentials, unless they are the environment's."""
         return self if isinstance(self.credentials, EnvironmentCredentials) else replace(self, credentials=None)
 
     def write_headers(self) -> Mapping[str, str]:
@@ -248,7 +248,7 @@ class GcsService(ObjectService):
 
 
 def s3_service(properties: Mapping[str, str], credentials: CredentialSource | None = None) -> S3Service:
-    """Return the S3 store that properties describe; a caller's own source of keys goes before theirs."""
+    """Return the S3 store that properties describe; a caller's own source of credentials goes before theirs."""
     for name, what in NOT_BUILT.items():
         if properties.get(name, "false").lower() != "false":
             raise UnsupportedError(f"Cannot use the property {name}: {what} is not built")
@@ -337,7 +337,7 @@ def _credentials(properties: Mapping[str, str]) -> CredentialSource:
         if is_true(properties, S3_USE_ENVIRONMENT):
             return EnvironmentCredentials()
         raise InvalidRequestError(
-            "Cannot use S3: there are no keys",
+            "Cannot use S3: there are no credentials",
             hint=f"Set {S3_ACCESS_KEY_ID[0]} and {S3_SECRET_ACCESS_KEY[0]}; or {S3_USE_ENVIRONMENT} for those of this "
             f"machine's profile or role; or {S3_ANONYMOUS} for a public bucket.",
         )

@@ -24,7 +24,7 @@ _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class S3Credentials:
-    """Keys of an account. They are not shown, and not pickled."""
+    """Credentials of an account. They are not shown, and not pickled."""
 
     access_key_id: str = field(repr=False)
     secret_access_key: str = field(repr=False)
@@ -45,7 +45,7 @@ class S3Credentials:
 
 
 CredentialSource = Callable[[], S3Credentials]
-"""Is asked for keys at each request."""
+"""Is asked for credentials at each request."""
 
 
 def escape(text: str, *, is_path: bool = False) -> str:

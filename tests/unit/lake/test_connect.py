@@ -18,8 +18,8 @@ ROWS = pa.table({"id": [1, 2, 3]})
     ("warehouse", "options", "reason"),
     [
         ("ftp://host/wh", {}, "Cannot open a warehouse at a ftp: location"),
-        ("abfss://c00@account/wh", {}, "there are no keys"),
-        ("s3://bucket/wh", {}, "there are no keys"),
+        ("abfss://c00@account/wh", {}, "there are no credentials"),
+        ("s3://bucket/wh", {}, "there are no credentials"),
         ("s3://bucket/wh", {"properties": KEYS}, "no place for a database"),
         ("wh", {"catalog": "mysql://host/db"}, "Cannot open a catalog of the kind 'mysql'"),
         ("wh", {"catalog": "nonsense"}, "Cannot open the catalog: its kind is not known"),

@@ -62,7 +62,7 @@ def test_the_longest_prefix_that_fits_has_the_keys() -> None:
     storage = table_storage(plain, {}, {}, given, never, unsigned)
     assert credentials_of(storage, "s3://b/db/t/data/f.parquet").access_key_id == "data-id"
     assert credentials_of(storage, "s3a://b/db/t/metadata/m.avro").access_key_id == "all-id"
-    with pytest.raises(Exception, match="there are no keys"):
+    with pytest.raises(Exception, match="there are no credentials"):
         storage.storage_of("s3://other/f")  # type: ignore[attr-defined]
 
 

@@ -27,4 +27,4 @@ def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
     ):
         raise PySparkException(text)
     assert caught.value.hint is not None
-    assert "asks for new keys" in caught.value.hint
+    assert "with new credentials" in caught.value.hint

@@ -92,7 +92,7 @@ def test_a_callers_source_of_keys_goes_before_the_properties() -> None:
 def test_without_keys_nothing_is_looked_up_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-the-environment")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "from-the-environment")
-    with pytest.raises(InvalidRequestError, match="there are no keys") as caught:
+    with pytest.raises(InvalidRequestError, match="there are no credentials") as caught:
         s3_service({})
     assert "s3.use-environment" in str(caught.value)
 

@@ -41,7 +41,7 @@ _HINT = (
 )
 _ENDED = re.compile(r"\bExpiredToken|Signature not valid in the specified time frame")
 _ENDED_HINT = (
-    "Run it again, which asks for new keys; for a longer job, have the catalog service give keys that last longer."
+    "Run it again, with new credentials; for a longer job, have the catalog service vend credentials that last longer."
 )
 _FAILED_FILE = re.compile(r"FAILED_READ_FILE\.(\w+)\]")
 _MAPPING_HINT = (

@@ -1,8 +1,8 @@
-"""The Hadoop file system that Spark needs for a lake in an object store: its package, and settings for its keys.
+"""The Hadoop file system that Spark needs for a lake in an object store: its package, and settings with credentials.
 
 Spark ships Hadoop without what reads S3 and Azure's store. `hadoop-aws` and `hadoop-azure` of the very version that
 Spark ships read them; others do not load. Settings are for the lake's bucket or account alone, and Spark shows nobody
-the keys among them (`spark.redaction.regex`).
+the credentials among them (`spark.redaction.regex`).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for files of a place: which class reads them, where, and as whom."""
     parts = urlsplit(place)
     if parts.netloc == "":
-        # Keys are for one bucket or account, never for all.
+        # Credentials are for one bucket or account, never for all.
         return {}
     if parts.scheme in _AZURE:
         return _azure_settings(parts.netloc.rpartition("@")[2], properties)
@@ -116,9 +116,9 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[str, str]:
-    """Return options of one read or write that give Spark the keys a catalog service gave for a table's files.
+    """Return options of one read or write that give Spark the credentials a catalog service gave for a table's files.
 
-    Hadoop keeps file systems by their address; one with keys of a table must not be another table's. Keys of S3 that
+    Hadoop keeps file systems by their address; one with credentials of a table must not be another's. Those of S3 that
     end are sent to tasks anew, where the session has a JVM in reach.
     """
     properties = reach_of(storage, place)
@@ -144,7 +144,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[st
 
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
-    """Return keys of S3 that end; None where there are none such."""
+    """Return credentials of S3 that end; None where there are none such."""
     key, secret, token = (first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:

@@ -1,12 +1,12 @@
-"""Keys that a catalog service gives for a table's files in S3, sent to Spark's tasks anew before they end.
+"""Credentials that a catalog service gives for a table's files in S3, sent to Spark's tasks anew before they end.
 
-A task cannot ask the service: who may ask is the driver's to know. The driver asks, and sends new keys as Spark sends
+A task cannot ask the service: only the driver may. The driver asks, and sends new credentials as Spark sends
 Hadoop's own tokens (`UpdateDelegationTokens`): to every executor, those that start later too, over Spark's own
 connections. There `TableKeys` (`spark/java_for_s3`), a class that the driver compiles and gives to executors, has them
-ready for each request of Hadoop's file system for S3. So a frame may be kept, and a job may run, for longer than keys
+ready for each request of Hadoop's file system for S3. A frame may be kept, and a job may run, longer than credentials
 last.
 
-A table's keys are renewed for a day after they were last asked for, as long as the service gives some.
+A table's credentials are renewed for a day after they were last asked for, as long as the service gives some.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _deliveries: WeakKeyDictionary[SparkContext, KeyDelivery | None] = WeakKeyDictio
 
 
 def deliver_keys(context: SparkContext, name: str, keys: Keys, ask: AskKeys) -> bool:
-    """Send a table's keys to a context's tasks, and newer ones before they end; False where that cannot be done."""
+    """Send a table's credentials to a context's tasks, and newer ones before they end; False where it cannot."""
     with _lock:
         if context not in _deliveries:
             _deliveries[context] = _new_delivery(context)
@@ -65,7 +65,7 @@ class _Kept:
 
 
 class KeyDelivery:
-    """The tables whose keys are sent to one context's tasks, and the thread that renews them."""
+    """The tables whose credentials are sent to one context's tasks, and the thread that renews them."""
 
     def __init__(self, send: Callable[[Mapping[str, Keys]], None], now: Callable[[], float] = time.time) -> None:
         self._send = send
@@ -75,7 +75,7 @@ class KeyDelivery:
         self._thread: threading.Thread | None = None
 
     def keep(self, name: str, keys: Keys, ask: AskKeys) -> None:
-        """Send keys now, and those that `ask` gives before they end."""
+        """Send credentials now, and those that `ask` gives before they end."""
         now = self._now()
         with self._changed:
             known = self._kept.get(name)
@@ -88,7 +88,7 @@ class KeyDelivery:
             self._changed.notify()
 
     def renew(self) -> float | None:
-        """Renew the keys whose time has come; return the seconds until the next time, None where there are no keys."""
+        """Renew the credentials whose time has come; return the seconds until the next time, None if there are none."""
         now = self._now()
         with self._changed:
             self._kept = {name: one for name, one in self._kept.items() if now - one.used_at < _MAX_IDLE_S}
@@ -96,7 +96,7 @@ class KeyDelivery:
         # The service is asked without the lock: queries that begin meanwhile do not wait for it.
         found: dict[str, Keys] = {}
         for name, one in due.items():
-            # Keys that cannot be had now may be had in a while; until they end, the old ones are good.
+            # Credentials that cannot be had now may be had in a while; until they end, the old ones are good.
             with suppress(Exception):
                 keys = one.ask()
                 if keys is not None and keys != one.keys:
@@ -130,13 +130,13 @@ class KeyDelivery:
 
 
 def _renew_at(keys: Keys, now: float) -> float:
-    """Return when keys are to be renewed: five minutes before they end, of short ones at half of what is left."""
+    """Return when credentials are to be renewed: five minutes before they end, of short ones at half of their time."""
     left = keys[0] / 1000 - now
     return now + max(left - _RENEW_BEFORE_S, left / 2, 1.0 if left > 0 else 30.0)
 
 
 def _new_delivery(context: SparkContext) -> KeyDelivery | None:
-    """Return how keys reach a context's tasks; None where its Spark has no file system for S3, or no such door."""
+    """Return how credentials reach a context's tasks; None where its Spark has no file system for S3, or no way in."""
     gateway: Any = context._gateway
     jvm: Any = context._jvm
     try:
@@ -149,16 +149,16 @@ def _new_delivery(context: SparkContext) -> KeyDelivery | None:
         if _has_executors(context):
             _ship(context, classes)
     except Exception:
-        # Keys then last as long as they do.
+        # Credentials then last as long as they do.
         return None
     found = ref(context)
     return KeyDelivery(lambda keys: send_keys(found(), keys))
 
 
 def send_keys(context: SparkContext | None, keys: Mapping[str, Keys]) -> None:
-    """Put keys among the secrets of the user whom tasks run as, here and on every executor."""
+    """Put credentials among the secrets of the user whom tasks run as, here and on every executor."""
     if context is None:
-        raise EngineError("Cannot send keys to Spark's tasks: the context is gone")
+        raise EngineError("Cannot send credentials to Spark's tasks: the context is gone")
     jvm: Any = context._jvm
     user = jvm.org.apache.hadoop.security.UserGroupInformation.getCurrentUser()
     added = jvm.org.apache.hadoop.security.Credentials()

@@ -7,7 +7,7 @@ deletes and the filter, and hands Arrow batches to Spark in the stored form (`ty
 frame later are tested by Spark on rows that were read already.
 
 A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose keys
-were given to `connect`: a storage that is sent away leaves its keys behind. Keys in the environment of executors work.
+were given to `connect`: a storage that is sent away leaves its credentials behind. Those in the environment of executors work.
 """
 
 from __future__ import annotations

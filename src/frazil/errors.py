@@ -44,7 +44,7 @@ is sent again?) and `may_clean_up` (may files written for this request be delete
 The text of an error starts with `Cannot <verb> <object>: <reason with values>`; the context pairs and
 the hint follow, a line each. All errors share one constructor and survive pickling.
 
-Names and values in an error may be a stranger's: where it is printed, characters that steer terminals are written out
+Names and values in an error may be untrusted: where it is printed, characters that steer terminals are written out
 (`visible`). `message` and `context` have them as they are.
 """
 
@@ -148,11 +148,11 @@ class InvalidRequestError(FrazilError, ValueError):
 
 
 class TextSyntaxError(InvalidRequestError):
-    """Text that does not parse; the message shows the place."""
+    """Text that does not parse; the message shows the position."""
 
 
 class SqlSyntaxError(TextSyntaxError):
-    """A statement that does not parse; the message shows the place."""
+    """A statement that does not parse; the message shows the position."""
 
 
 class SchemaMismatchError(InvalidRequestError):

@@ -1,6 +1,6 @@
 """What is printed is text: characters that steer a terminal are written out.
 
-Names, comments and values of a table may be a stranger's. Errors, reports, lines of progress and everything that the
+Names, comments and values of a table may be untrusted. Errors, reports, lines of progress and everything that the
 terminal prints go through `visible`.
 """
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -191,7 +190,9 @@ def test_update_mode_is_an_upsert_by_keys(
     attached_lake: frazil.Lake, feed: Feed, checkpoint: Path, by: str, write_mode: str
 ) -> None:
     """Nobody has this: overwrites and merges cannot be streamed to Iceberg's tables otherwise."""
-    table = attached_lake.create_table("db.k", "id bigint, v string not null", properties={"write.merge.mode": write_mode})
+    table = attached_lake.create_table(
+        "db.k", "id bigint, v string not null", properties={"write.merge.mode": write_mode}
+    )
     options = {"upsert_keys": "v"}
     if by == "identifier fields":
         options = {}

@@ -285,7 +285,7 @@ class FilesystemCatalog(Catalog):
         """Refuse: this catalog has no views."""
         raise _unsupported("keep views")
 
-    # Names and places
+    # Names and locations
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
         """Return the error that says what has a name; None where it is free."""

@@ -232,7 +232,7 @@ class PointerCatalog(Catalog):
         self._check(identifier)
         return self._find(EntityType.VIEW, identifier).metadata_location
 
-    # Names and places
+    # Names and locations
 
     def find_existing(self, identifier: Identifier) -> AlreadyExistsError | None:
         """Return the error that says what has a name; None where it is free."""

@@ -143,5 +143,5 @@ class ReadOnlyCatalog(Catalog):
         raise self._refused(f"register view {shown(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
-        """Refuse to make a place for something new."""
+        """Refuse to make a location for something new."""
         raise self._refused(f"create {shown(identifier)}")

@@ -38,7 +38,7 @@ class _Connection:
         self.driver = connect(place, **options, **({} if may_write else {"uri": True}))
         try:
             self.driver.execute("PRAGMA synchronous=FULL")
-            # The file may be a stranger's: what it defines calls no function that reaches out of it.
+            # The file may be untrusted: what it defines calls no function that reaches out of it.
             self.driver.execute("PRAGMA trusted_schema = OFF")
             # Opening is lazy; this reads the file's header, and makes the file where there is none.
             self.driver.execute("PRAGMA schema_version")

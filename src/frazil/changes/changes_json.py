@@ -56,7 +56,7 @@ def encode_update(update: Update) -> JsonFields:
 
 
 def decode_update(value: object, *, where: str = "the update") -> Update:
-    """Return the update of a JSON object; `where` is its place in the request, for errors."""
+    """Return the update of a JSON object; `where` is its path in the request, for errors."""
     return cast(Update, _decode(value, where, "action", _UPDATES_BY_NAME))
 
 
@@ -69,7 +69,7 @@ def encode_requirement(requirement: Requirement) -> JsonFields:
 
 
 def decode_requirement(value: object, *, where: str = "the requirement") -> Requirement:
-    """Return the requirement of a JSON object; `where` is its place in the request, for errors."""
+    """Return the requirement of a JSON object; `where` is its path in the request, for errors."""
     return cast(Requirement, _decode(value, where, "type", _REQUIREMENTS_BY_NAME))
 
 

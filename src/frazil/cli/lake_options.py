@@ -48,7 +48,7 @@ TrustLevel = Annotated[
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """What was given in one place; None and nothing are what was not."""
+    """What was given at one level; None and nothing are what was not."""
 
     warehouse: str | None = None
     catalog: str | None = None

@@ -178,7 +178,7 @@ def _fit(text: str, width: int, is_right: bool = False) -> str:
 
 
 def _columns(text: str) -> int:
-    """Return how many places of a terminal a text takes."""
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(

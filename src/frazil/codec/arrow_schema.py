@@ -275,7 +275,6 @@ def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
     return bool(storage.equals(_UUID_STORAGE) and arrow.equals(pa.uuid()))
 
 
-
 def _primitive(arrow: pa.DataType, path: str) -> Type:
     if isinstance(arrow, pa.BaseExtensionType):
         return _extension(arrow, path)

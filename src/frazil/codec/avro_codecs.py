@@ -50,7 +50,7 @@ isal does not count fewer than seven, which it has already taken in: with it fiv
 
 
 class CodecRefusal(Exception):
-    """A block that does not inflate, or inflates past the bound; the container names the place."""
+    """A block that does not inflate, or inflates past the bound; the container names the block."""
 
 
 def decompress_block(codec: str, data: bytes | memoryview, limit: int) -> bytes:

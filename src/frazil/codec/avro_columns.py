@@ -202,6 +202,5 @@ def _struct_converter(data_type: StructType, form: AvroType, target: pa.DataType
     return convert
 
 
-
 def _struct(columns: list[pa.Array], length: int, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, length, [None], children=columns)

@@ -1,6 +1,6 @@
 """Normalized JSON paths, the names of fields within a variant. Specification: "Bounds for Variant".
 
-A normalized path is the one form RFC 9535 gives each place in a JSON value: `$`, then each name as `['name']` and each
+A normalized path is the one form RFC 9535 gives a location in a JSON value: `$`, then each name as `['name']` and each
 index as `[0]`. Bounds of variants go by such paths, and an index never occurs in them, since bounds of an array's
 values stand for all of its values.
 """

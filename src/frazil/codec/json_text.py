@@ -32,7 +32,7 @@ _decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def parse_json(
     text: bytes, *, where: str = "", heading: str, error: type[CorruptTableError] = InvalidMetadataError
 ) -> Any:
-    """Return the value of a JSON document, or of a part of one whose place is `where`."""
+    """Return the value of a JSON document, or of a part of one whose path is `where`."""
     reader = _Reader(where, heading, error)
     reader.check_text(text)
     return reader.parse(text)

@@ -6,7 +6,7 @@
 Statistics and deletion vectors live in such files. A reader starts at the end: the last 12 bytes give the
 payload's size, the payload (JSON, in one LZ4 frame where a flag says so) lists the blobs, and each blob is
 then one read. All reads go through a `ReadRange`, a function of offset and length, so that storage is the
-caller's. Planning that knows a blob's place from a manifest reads it without the footer.
+caller's. Planning that knows a blob's offset from a manifest reads it without the footer.
 
 What may fail: nothing read is trusted. Sizes are checked against the file and the limits before anything
 is read or decompressed; flags and codecs that are not known are refused, unknown JSON fields are kept.

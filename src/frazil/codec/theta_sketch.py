@@ -82,7 +82,7 @@ def hash_fixed(values: npt.NDArray[np.uint8]) -> Hashes:
         return NO_HASHES
     low, high = _murmur3(values, count, length)
     hashes: Hashes = (low + high) >> np.uint64(1)
-    # Zero stands for an empty place in a sketch.
+    # Zero stands for an empty slot in a sketch.
     kept: Hashes = hashes[hashes != 0]
     return kept
 

@@ -119,7 +119,7 @@ def encode_wkb(geometry: Geometry) -> bytes:
 
 
 class _Reader:
-    """Reads one geometry; holds the place in its bytes."""
+    """Reads one geometry; holds the offset in its bytes."""
 
     def __init__(self, data: bytes, error: type[CorruptTableError]) -> None:
         self._data = data

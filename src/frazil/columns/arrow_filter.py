@@ -395,7 +395,6 @@ def _text(value: Any) -> Any:
     return str(value.as_py())
 
 
-
 def _is_bytes(arrow: pa.DataType) -> bool:
     return bool(
         pa.types.is_binary(arrow)

@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
 from frazil.columns.partition_keys import partition_keys
-from frazil.columns.stats_masks import Mask
+from frazil.columns.stats_masks import Mask, to_mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.may_hold_partition import may_hold_partition
@@ -39,7 +39,6 @@ from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_ke
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.columns.stats_masks import to_mask
 from frazil.scan.prune import METRIC_FIELDS
 from frazil.scan.read_manifests import worthwhile_threads
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey, check_data_file

@@ -38,7 +38,7 @@ import pyarrow.compute as pc
 from frazil.codec.encode_manifest import entries_to_table
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.partition_keys import partition_keys
-from frazil.columns.stats_masks import Mask
+from frazil.columns.stats_masks import Mask, to_mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.new_snapshot import find_parent
@@ -47,7 +47,6 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
-from frazil.columns.stats_masks import to_mask
 from frazil.scan.prune import METRIC_FIELDS
 from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey

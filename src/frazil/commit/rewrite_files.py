@@ -1,7 +1,7 @@
 """Replace files by others that hold the same rows: compaction, and rewriting of delete files.
 
 Rows do not change, so appends never conflict. What does conflict: a replaced file that is gone, and a delete
-that others added to a replaced data file, since it would not reach the rows in their new place. Equality
+that others added to a replaced data file, since it would not reach the rows in their new file. Equality
 deletes reach them where the new files keep the data sequence number of the old; position deletes never do.
 
 Rewritten delete files keep their data sequence number, or they would delete rows that came after them. A deletion

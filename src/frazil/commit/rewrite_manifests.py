@@ -110,7 +110,7 @@ class RewriteManifests:
         return not self.only_small or manifest.manifest_length < target
 
     def _first_fields(self, loaded: LoadedTable, spec_id: int) -> list[int]:
-        """Return the places of the fields that entries of a spec are sorted by before the others."""
+        """Return the indexes of the fields that entries of a spec are sorted by before the others."""
         spec = loaded.metadata.spec(spec_id)
         names = [field.name for field in spec.fields]
         unknown = [one for one in self.sort_by if one not in names]

@@ -1,4 +1,4 @@
-"""Set and remove properties, move the place of new files, raise the format version. They never conflict.
+"""Set and remove properties, set the location of new files, raise the format version. They never conflict.
 
 Setting a property that another writer set meanwhile overwrites it: the last writer wins, as for any single value.
 """

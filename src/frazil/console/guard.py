@@ -1,6 +1,6 @@
 """Who may see the console: requests that a page of another site may have sent are refused, and tokens are asked for.
 
-    host       without secrets, the console answers under names of this machine only: a stranger's name that leads here
+    host       without secrets, the console answers under names of this machine only: another's name that leads here
                (DNS rebinding) is refused
     origin     a request that a browser says another site sent is refused, but for the navigation to a page: links can
                be followed from anywhere

@@ -1,6 +1,6 @@
 """Work that takes longer than a page may: done once in a thread, told of while it goes on, kept for those who ask next.
 
-A page waits for its parts a moment. What is there by then is in the page; for the rest the page has a place, and its
+A page waits for its parts a moment. What is there by then is in the page; for the rest it has an empty element, and its
 script asks again. A key names the state that the work is of, so that a result is good as long as the key is asked for.
 """
 

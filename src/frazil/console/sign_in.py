@@ -15,7 +15,7 @@ def ask(visit: Visit, *, back: str, is_wrong: bool = False) -> Answer:
 def sign_in(visit: Visit, method: str, *, is_secure: bool) -> Answer:
     """Take a token, and lead back to the page that was asked for."""
     back = visit.form.get("back", "/")
-    # A place of another site is no place to go back to.
+    # A page of another site is none to go back to.
     if not back.startswith("/") or back.startswith(("//", "/\\")):
         back = "/"
     if method != "POST":

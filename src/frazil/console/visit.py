@@ -143,7 +143,7 @@ class Visit:
     def page(
         self, template: str, parts: Mapping[str, PageSection] | None = None, *, code: int = 200, **values: Any
     ) -> Answer:
-        """Return a page; parts that are not there in a moment have a place in it, and follow."""
+        """Return a page; parts that are not there in a moment have an empty element in it, and follow."""
         known = dict(parts or {})
         asked = self.query.get("part")
         if asked is not None:
@@ -216,7 +216,7 @@ def make_templates(version: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        # What is a stranger's steers nothing, neither a page nor the order of what is read.
+        # What is not trusted steers nothing, neither a page nor the order of what is read.
         finalize=lambda one: visible(one, keeps_lines=True) if type(one) is str else one,
     )
     made.filters |= {

@@ -138,7 +138,6 @@ def _map_shape(
     return Shape(target, (("key", key_id, key), ("value", value_id, value)), make)
 
 
-
 def file_field(name: str, field_id: int | None, shape: Shape, at: int, leaf: int) -> FileField:
     """Return a column as files of all formats describe theirs; all of it is one stored column, number `leaf`."""
     parts = tuple(

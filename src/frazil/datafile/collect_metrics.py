@@ -89,7 +89,7 @@ class MetricsCollector:
 
 
 def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[tuple[NestedField, tuple[int, ...]]]:
-    """Return the fields that hold values, those in structs included, each with its place."""
+    """Return the fields that hold values, those in structs included, each with its index."""
     found: list[tuple[NestedField, tuple[int, ...]]] = []
     for index, part in enumerate(fields):
         data_type = part.field_type

@@ -133,8 +133,6 @@ def _fixed(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert
     return _cast_to(target) if is_binary(source) else None
 
 
-
-
 _SMALL = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
 _MAKERS: dict[type[Type], Callable[[pa.DataType, Type, pa.DataType], Convert | None]] = {
     BooleanType: _numbers(),

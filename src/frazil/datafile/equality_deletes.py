@@ -66,7 +66,7 @@ class _IntegerLookup(_Lookup):
         super().__init__(values)
         self._sorted = np.sort(values.drop_null().to_numpy().astype(np.int64))
         self._null_number = len(self._sorted) if values.null_count else -1
-        # About sixteen places for each value, so that few others fall on one of them.
+        # About sixteen slots for each value, so that few others fall on one of them.
         self._shift = np.uint64(64 - min(24, max(4, (16 * len(self._sorted)).bit_length())))
         self._table = np.zeros(1 << (64 - int(self._shift)), dtype=np.bool_)
         self._table[self._places(self._sorted)] = True

@@ -199,7 +199,6 @@ def _lists(array: Any, offsets: Any, items: Any, target: pa.DataType) -> Any:
     return pa.Array.from_buffers(target, len(array), buffers, children=[items])
 
 
-
 def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Schema) -> pa.Table:
     """Return a table in another Arrow form, column by column; columns that have it are not touched."""
     if not any(convert) and rows.schema.equals(target):

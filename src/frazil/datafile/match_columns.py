@@ -284,7 +284,6 @@ def _list_of(array: Any, items: Any, target: pa.DataType) -> Any:
     return pa.Array.from_buffers(target, len(array), buffers, children=[items])
 
 
-
 def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
     """Return nulls of a type; required fields of a null struct hold some value, as everywhere here."""
     if not pa.types.is_struct(arrow_type):
@@ -295,7 +294,7 @@ def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
 
 
 def without_nulls(array: Any) -> Any:
-    """Return an array whose null places hold some value, for required fields of null structs."""
+    """Return an array whose null slots hold some value, for required fields of null structs."""
     if array.null_count == 0:
         return array
     kind = array.type
@@ -309,7 +308,6 @@ def without_nulls(array: Any) -> Any:
         children = [array.values]
         return pa.Array.from_buffers(kind, len(array), [None, buffers[1]], offset=array.offset, children=children)
     return pa.Array.from_buffers(kind, len(array), [None, *buffers[1:]], offset=array.offset)
-
 
 
 _LIST_CHECKS: tuple[Callable[[Any], bool], ...] = (

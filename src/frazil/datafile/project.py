@@ -288,7 +288,6 @@ def _used_items(array: pa.Array) -> pa.Array:
     return array.items.slice(first, last - first)
 
 
-
 def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> Convert:
     """Return how a variant is read: its two parts by name. Specification: "Variant" of Parquet."""
     by_name = {one.name: one for one in file_field.parts}

@@ -8,7 +8,7 @@ not read.
 Timestamps that nanoseconds from 1970 cannot hold (before 1677, after 2262) are refused by the decoder.
 
 What may fail: the decoder is Arrow's, and ORC has no checksums. Damaged files are refused, but a stripe made to lie
-about its own streams can end the process; ORC files are to be read from places one trusts.
+about its own streams can end the process; ORC files are to be read from sources one trusts.
 """
 
 from __future__ import annotations

@@ -477,7 +477,7 @@ class _GivenPositions:
 
 
 class _Taken:
-    """A batch of which some rows are taken by their places, column by column: of few rows sooner done than a filter."""
+    """A batch of which some rows are taken by index, column by column: of few rows sooner done than a filter."""
 
     def __init__(self, columns: pa.RecordBatch | None, places: npt.NDArray[np.int64]) -> None:
         self._columns = columns

@@ -1,7 +1,7 @@
 """Rows in a table's sort order. Specification: "Sorting".
 
 Part of the write path: the rows that go into one file are sorted by the transforms of the order's columns, each with
-its direction and its place for nulls. Floating point is ordered as the specification says, by integers of the same
+its direction and its null order. Floating point is ordered as the specification says, by integers of the same
 order: -NaN, -Infinity, negative numbers, -0, 0, positive numbers, Infinity, NaN. Equal rows stay as they were.
 """
 
@@ -67,7 +67,7 @@ class RowSorter:
         telling = [(name, way) for name, way in self._keys if name.startswith("value") or _varies(keys[name])]
         if not telling or keys.num_rows < 2:
             return None
-        # Places are far below the largest number: the same bits do, and no copy of them is made.
+        # Positions are far below the largest number: the same bits do, and no copy of them is made.
         order = pc.sort_indices(keys, sort_keys=telling).to_numpy().view(np.int64)
         return None if bool((order[:-1] < order[1:]).all()) else order
 

@@ -73,7 +73,7 @@ def _bind_prefix(op: Op, term: BoundTerm, prefix: Any) -> Predicate:
 
 
 def bind_place(op: Op, term: BoundTerm, place: LiteralBounds) -> Predicate:
-    """Return a comparison with a literal that lies at a place among the type's values."""
+    """Return a comparison with a literal that lies within bounds among the type's values."""
     if place.is_value:
         return Bound(op, term, (place.below,))
     if op is Op.EQ:
@@ -100,7 +100,7 @@ def _bind_set(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
 
 
 def bind_places(op: Op, term: BoundTerm, places: list[LiteralBounds]) -> Predicate:
-    """Return whether a term is one of the literals, or none of them, from their places."""
+    """Return whether a term is one of the literals, or none of them, from their bounds."""
     values = sorted({place.below for place in places if place.is_value})
     if not values:
         return FALSE if op is Op.IN else TRUE

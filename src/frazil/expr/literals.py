@@ -165,7 +165,7 @@ def _place_decimal(exact: Decimal, data_type: DecimalType) -> LiteralBounds:
 
 
 def _place_between(below: int, above: int, smallest: int, largest: int) -> LiteralBounds:
-    """Return the place of a literal between two integers, in a type that ends at `smallest` and `largest`."""
+    """Return the bounds of a literal between two integers, in a type that ends at `smallest` and `largest`."""
     if below > largest or above < smallest:
         return LiteralBounds(largest, None) if below > largest else LiteralBounds(None, smallest)
     return LiteralBounds(below if below >= smallest else None, above if above <= largest else None)
@@ -194,7 +194,7 @@ def _is_infinite(literal: int | Decimal) -> bool:
 
 
 def place_instant(text: str, data_type: Type, *, may_have_zone: bool = False) -> LiteralBounds:
-    """Return the place of a date or timestamp in text; where one of text and column has a zone, the other is in UTC.
+    """Return the bounds of a date or timestamp in text; where one of text and column has a zone, the other is in UTC.
 
     Text with a zone for a column without one is refused, unless it `may_have_zone`.
     """

@@ -116,7 +116,7 @@ class _Literal:
 
 
 def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS) -> Predicate:
-    """Return the predicate that a condition's text describes; refuse what does not parse, showing the place.
+    """Return the predicate that a condition's text describes; refuse what does not parse, showing the position.
 
     Parameters stand where the text says `:name`, as values: nothing in them is read as SQL.
     """

@@ -65,7 +65,7 @@ class ParsedExpression:
 
 
 def parse_expression(text: str, what: str = "the expression") -> ParsedExpression:
-    """Return the expression of a text; refuse what does not parse, showing the place.
+    """Return the expression of a text; refuse what does not parse, showing the position.
 
     What may be SQL that only Spark knows is an UnsupportedError, and a TextSyntaxError what no engine would read.
     """

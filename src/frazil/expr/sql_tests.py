@@ -222,7 +222,7 @@ def _digits(one: Any) -> tuple[int, int]:
 
 
 def _place_floating(literal: Any, data_type: Type) -> LiteralBounds:
-    """Return the place of a literal as a double, among doubles or among the doubles that are floats."""
+    """Return the bounds of a literal as a double, among doubles or among the doubles that are floats."""
     if isinstance(literal, str) and _NUMBER.fullmatch(literal):
         literal = float(literal)
     if not isinstance(literal, int | float | Decimal) or isinstance(literal, bool):

@@ -115,7 +115,7 @@ def partitions(
 
 
 def _rows(files: ManifestColumns, data_type: StructType, updates: _Updates) -> pa.Table:
-    """Return for each file its partition as keys, its place in the order of updates, and what it adds to sums."""
+    """Return for each file its partition as keys, its index in the order of updates, and what it adds to sums."""
     count = len(files)
     own = {field.field_id for field in files.partition_type.fields}
     shared = sum(field.field_id in own for field in data_type.fields)

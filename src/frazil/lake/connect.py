@@ -7,7 +7,7 @@ connect("warehouse", catalog="filesystem")                    vN.metadata.json f
 connect("s3://bucket/warehouse", catalog="postgresql://…",    files in an object store
         properties={"s3.region": "eu-central-1", "s3.access-key-id": "…", "s3.secret-access-key": "…"})
 connect("memory:", catalog="memory")                          nothing is kept
-connect("warehouse", trust="none")                            a stranger's: to be looked at
+connect("warehouse", trust="none")                            an untrusted lake: to be looked at
 connect("https://…", warehouse="…", credential="id:secret")   a catalog service, by the REST protocol
 connect("prod")                                               what a file of the user's names (`named_connections.py`)
 

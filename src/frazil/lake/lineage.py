@@ -4,7 +4,7 @@ A verb, a statement or a transaction that writes is a run: START before it, then
 it runs is its input, what its commit makes is its output. A read by itself is a run too, told when its files are
 planned. Events are sent by a thread of their own: whatever becomes of them, the work goes on, and one warning says so.
 
-`lake/verbs.py` and `OneCommit` in `lake/table.py` are the two places that tell; docs/lineage.md has what is told.
+`lake/verbs.py` and `OneCommit` in `lake/table.py` are the two modules that report; docs/lineage.md says what.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.codec.arrow_arrays import is_text
 from frazil.catalog.names import shown
+from frazil.codec.arrow_arrays import is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
 from frazil.lake.view import DEFAULT_DIALECT, View
@@ -22,7 +22,6 @@ from frazil.sql.local_query import TableReference, quoted_name, rewrite_view
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 
 _ON_SPARK = "Run the query on Spark, or write the view's query out."
-
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (

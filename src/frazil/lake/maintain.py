@@ -383,7 +383,7 @@ class Maintain:
         create_file_list: bool = True,
         dry_run: bool = False,
     ) -> RewriteTablePathResult:
-        """Write the table's metadata anew for another place, and list which files to copy there.
+        """Write the table's metadata anew for another location, and list which files to copy there.
 
         The table itself does not change. Copy every file of the list, and register the latest version there. With
         `start_version`, the name of a metadata file that was copied before, only what came after it.

@@ -74,7 +74,7 @@ def open_catalog(
             hint="Give a folder, an s3:, gs: or abfss: URI, or memory:.",
         )
     if trust == TRUST_NONE:
-        # Metadata may name files anywhere; of a stranger's, only those below the warehouse are opened.
+        # Metadata may name files anywhere; of an untrusted lake, only those below the warehouse are opened.
         properties = {READ_ROOTS: location, **(properties or {})}
     storage = choose_storage(properties, memory=memory, warehouse=location)
     if folder is None and memory is None:

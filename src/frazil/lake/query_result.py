@@ -94,7 +94,7 @@ class QueryResult(HandOffs):
         return len(self.arrow_schema)
 
     def column(self, name_or_place: str | int) -> pa.ChunkedArray:
-        """Return a column by its name or its place."""
+        """Return a column by its name or its index."""
         return self._whole.column(name_or_place)
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -103,7 +103,7 @@ class ScanDataset(pads.UnionDataset):  # type: ignore[misc]
         return self.scanner(filter=filter, **options).count_rows()
 
     def take(self, indices: Any, **options: Any) -> pa.Table:
-        """Return rows by their places."""
+        """Return rows by their positions."""
         return self.to_table(**options).take(indices)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
@@ -212,7 +212,7 @@ class ScanScanner:
         return pa.Table.from_batches(found, schema=self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return rows by their places."""
+        """Return rows by their positions."""
         return self.to_table().take(indices)
 
     def count_rows(self) -> int:

@@ -2,7 +2,7 @@
 
 Each key column is written as numbers, its values in the source being 0, 1, 2 and so on, by Arrow's hash tables; several
 columns become one number, which is made dense again after each of them, so that no two keys share one. Whole numbers
-that lie close together need no hashing: they are their own places. Rows of the table come by, many at a time, and are
+that lie close together need no hashing: they are array indexes. Rows of the table come by, many at a time, and are
 let go of again; memory is that of the source's keys.
 
 NaN is a key like any other, and both zeros are one. Null meets null where the comparison is `<=>`, else nothing.
@@ -22,7 +22,7 @@ from frazil.local.merge_clauses import SHOWN_KEYS
 Codes = npt.NDArray[np.int64]
 _NONE = -1
 _ROOM = 1 << 24
-"""So many places, or four for each key, a table of places may have."""
+"""So many slots, or four for each key, an array of positions may have."""
 
 
 class KeyIndex:
@@ -53,7 +53,7 @@ class KeyIndex:
         return len(self._columns) == 1 and self._columns[0].has_places
 
     def find(self, keys: Sequence[pa.Array], count: int) -> tuple[Codes, Codes]:
-        """Return which rows of a table meet which of the source: pairs of places, in the order of the table's."""
+        """Return which rows of a table meet which of the source: pairs of positions, in the order of the table's."""
         if len(keys) == 1:
             return self._groups.find(*self._columns[0].find_some(plain_keys(keys[0])))
         codes = np.zeros(count, np.int64)
@@ -90,8 +90,8 @@ def _known_codes(codes: Codes) -> tuple[Codes, Codes]:
 class _Column:
     """The values of one key column in the source, each with its number.
 
-    A table of places has the number plus one where a value is the source's, so that it begins as zeros, of which the
-    system makes no page before one is written; its last place is for values that lie outside.
+    An array of positions has the number plus one where a value is the source's: it begins as zeros, of which the
+    system makes no page before one is written; its last slot is for values that lie outside.
     """
 
     def __init__(self, values: pa.Array, *, is_null_safe: bool) -> None:
@@ -125,7 +125,7 @@ class _Column:
 
     @property
     def has_places(self) -> bool:
-        """Whether values are found by their places."""
+        """Whether values are found by their positions."""
         return self._places is not None
 
     def find(self, values: pa.Array) -> Codes:

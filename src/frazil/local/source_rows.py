@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from frazil.columns.manifest_columns import single_chunk
 from frazil.codec.arrow_schema import to_arrow_type
+from frazil.columns.manifest_columns import single_chunk
 from frazil.datafile.input_rows import InputRows, open_input, rows_to_batch
 from frazil.errors import InvalidRequestError, SchemaMismatchError, StorageError
 from frazil.local import sql_types as t
@@ -51,7 +51,7 @@ class SourceRows:
     def take(
         self, names: Sequence[str], places: npt.NDArray[np.int64] | None = None
     ) -> dict[tuple[str, str], pa.Array]:
-        """Return some columns of some rows, all rows without places."""
+        """Return some columns of some rows, all rows without positions."""
         chosen = self.table.select(list(names))
         if places is None:
             return {(SOURCE, name): single_chunk(chosen.column(name)) for name in names}
@@ -63,7 +63,6 @@ class SourceRows:
         back[order] = np.arange(len(order))
         ascending, indices = chosen.take(pa.array(places[order])), pa.array(back)
         return {(SOURCE, name): single_chunk(ascending.column(name)).take(indices) for name in names}
-
 
 
 def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> SourceRows:

@@ -177,11 +177,11 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     if len(arguments) == 2:
         literal = arguments[1].literal
         if literal is None or literal.kind != "int":
-            raise t.left_to_spark("the places of round are a whole number here")
+            raise t.left_to_spark("the digits of round are a whole number here")
         places = int(literal.value)
     kind = child.kind
     if len(arguments) > 2 or places < 0:
-        raise t.left_to_spark("round to places before the point is not supported")
+        raise t.left_to_spark("round to digits before the point is not supported")
     if t.is_integer(kind):
         return child
     if pa.types.is_decimal(kind):

@@ -146,7 +146,7 @@ _VECTOR_TO_DO: Final = (
 
 
 def _footer_differs(file: DataFile, footer: PuffinFooter) -> Iterator[str]:
-    """Yield how the blob at an entry's place differs from what the entry says, by the file's own footer."""
+    """Yield how the blob at an entry's offset differs from what the entry says, by the file's own footer."""
     blobs = [blob for blob in footer.blobs if blob.offset == file.content_offset and blob.type == DELETION_VECTOR_V1]
     if not blobs:
         yield f"the Puffin file has no deletion vector at offset {file.content_offset}"

@@ -219,7 +219,7 @@ def _move_column(column: pa.ChunkedArray, prefixes: Prefixes, what: str) -> pa.C
 def _move_delete_columns(
     table: pa.Table, old_paths: list[str], deletes: Mapping[str, MovedDeletes], prefixes: Prefixes
 ) -> pa.Table:
-    """Return entries of delete files whose other columns name places at the target, too."""
+    """Return entries of delete files whose other columns name locations at the target, too."""
     referenced = table.column("referenced_data_file")
     table = _set(table, "referenced_data_file", _move_column(referenced, prefixes, "the data file"))
     kinds = table.column("content").to_pylist()

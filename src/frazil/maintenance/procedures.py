@@ -328,7 +328,7 @@ _ALL = (
     ),
     Procedure(
         "rewrite_table_path",
-        "Write a table's metadata for another place, and list the files to copy.",
+        "Write a table's metadata for another location, and list the files to copy.",
         (
             _TABLE,
             Parameter(

@@ -10,7 +10,7 @@ _HEAD = """# Procedures
 
 Written by `frazil/maintenance/procedures_markdown.py` from what the code declares.
 
-`CALL lake.system.<procedure>(…)` takes arguments by place or by name, in this order; Spark evaluates and converts
+`CALL lake.system.<procedure>(…)` takes arguments by position or by name, in this order; Spark evaluates and converts
 them. The same procedures are methods of `t.maintain` where `frazil maintain` has them. `SHOW PROCEDURES IN lake.system`
 lists them, `DESCRIBE PROCEDURE lake.system.<procedure>` shows their parameters. [maintenance.md](maintenance.md) says
 when to use which.

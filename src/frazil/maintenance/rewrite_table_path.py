@@ -1,4 +1,4 @@
-"""Prepare a table for being copied to another place: its metadata written anew, and a list of what to copy.
+"""Prepare a table for being copied to another location: its metadata written anew, and a list of what to copy.
 
     versions         the metadata file asked for and those before it, as far as they are there
     manifest lists   of all its snapshots

@@ -1,6 +1,6 @@
 """Rows in z-order: close in several columns at once, so that a filter on any one of them leaves most files out.
 
-A row's place comes from its ranks, not from the bytes of its values: each column is cut into equally many rows, so that
+A row's z-value comes from ranks, not from the bytes of its values: each column is cut into equally many rows, so that
 a column of few or skewed values weighs as much as one whose values fill their type. The bits of the ranks are
 interleaved, the highest bit of the first column first, and rows are sorted by the number they make. Nulls come first.
 
@@ -115,7 +115,7 @@ def _ranks(sorter: RowSorter, keys: pa.Table, bits: int) -> npt.NDArray[np.uint6
     if not sorter.has_keys or count < 2:
         return np.zeros(count, np.uint64)
     places = sorter.sort(keys)
-    # The place of the first of equal rows: each value takes as much of the range as it has rows.
+    # The rank of the first of equal rows: each value takes as much of the range as it has rows.
     is_new = _is_new(keys if places is None else keys.take(pa.array(places)))
     first = np.maximum.accumulate(np.where(is_new, np.arange(count), 0))
     found = np.empty(count, np.uint64)

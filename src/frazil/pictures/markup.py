@@ -1,4 +1,4 @@
-"""Elements of HTML and SVG as text. What is not made here is text, and is escaped: names and values are a stranger's.
+"""Elements of HTML and SVG as text. What is not made here is text, and is escaped: names and values are untrusted.
 
 `Html` has `__html__`, so that template engines take it as it is, and `_repr_html_`, so that notebooks show it.
 """

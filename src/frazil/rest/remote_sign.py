@@ -23,7 +23,7 @@ ENABLED: Final = "s3.remote-signing-enabled"
 SIGNER_URIS: Final = ("signer.uri", "s3.signer.uri")
 SIGNER_ENDPOINTS: Final = ("signer.endpoint", "s3.signer.endpoint")
 DEFAULT_SIGNER: Final = "v1/aws/s3/sign"
-"""Where services sign that say no place."""
+"""Where services sign that name no endpoint."""
 
 Sign: TypeAlias = Callable[[dict[str, Any]], Reply]
 """Sends a request that is to be signed to the service."""

@@ -1,7 +1,7 @@
 """How the tables of a service are reached: which ways are asked for, credentials, signatures, tokens of single tables.
 
 A service may give a token with a table (`token` of its `config`), which counts for what is done to that table from then
-on. Nothing is sent to another place than the service's own, whatever its answers name.
+on. Nothing is sent to another host than the service's own, whatever its answers name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from frazil.storage.object_service import first_of
 from frazil.catalog.names import Identifier, shown
 from frazil.errors import UnsupportedError
 from frazil.rest import service as has
@@ -24,6 +23,7 @@ from frazil.rest.service import Service, read_object
 from frazil.rest.session import RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.transport import Reply, shown_url
+from frazil.storage.object_service import first_of
 
 DELEGATION: Final = "x-iceberg-access-delegation"
 _KEYS: Final = "vended-credentials"
@@ -55,7 +55,7 @@ class TableAccess:
         """Use the token that a service gave with a table from now on."""
         token = config.get(names.TOKEN)
         with self._lock:
-            # A signature of Amazon's says who asks, and there is one place for that.
+            # A signature of Amazon's says who asks, and there is one header for that.
             if token is None or isinstance(self._session.auth, SigV4Auth):
                 self._sessions.pop(table, None)
                 return
@@ -112,4 +112,3 @@ class TableAccess:
                 f"Cannot {what}: the service has it done at {shown_url(url)}, which is another, and is not sent tokens"
             )
         return url
-

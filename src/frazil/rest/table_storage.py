@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from frazil.storage.object_service import first_of
 from frazil.errors import StorageError, UnsupportedError
 from frazil.rest.load_result import VendedKeys
 from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
@@ -36,6 +35,7 @@ from frazil.storage.object_properties import (
     is_known,
     is_secret,
 )
+from frazil.storage.object_service import first_of
 from frazil.storage.sign_v4 import S3Credentials
 
 _RENEW_BEFORE_MS: Final = 300_000
@@ -231,4 +231,3 @@ def _ends_ms(config: Mapping[str, str]) -> int | None:
     texts = [value for name, value in config.items() if name.startswith(_EXPIRES)]
     ends = [int(one) for one in texts if one.isascii() and one.isdigit() and len(one) <= _MAX_DIGITS]
     return min(ends, default=None)
-

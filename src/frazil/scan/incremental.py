@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.stats_masks import Mask
+from frazil.columns.stats_masks import Mask, to_mask
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
@@ -23,7 +23,6 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
-from frazil.columns.stats_masks import to_mask
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Operation

@@ -16,13 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.columns.stats_masks import to_mask
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.bounds import decode_bounds
 from frazil.columns.comparable import from_comparable, to_comparable
 from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of, single_chunk
 from frazil.columns.masks import row_mask
-from frazil.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask
+from frazil.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask, to_mask
 from frazil.columns.transforms import transform_column
 from frazil.errors import SchemaMismatchError
 from frazil.expr.evaluate_manifest import may_hold_match
@@ -109,7 +108,6 @@ class Pruner:
 def struct_of(files: ManifestColumns) -> pa.StructArray:
     """Return a manifest's partition tuples as one array."""
     return single_chunk(files.column("partition"))
-
 
 
 def strict_mask(predicate: Predicate, files: ManifestColumns) -> Mask:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.columns.manifest_columns import live_mask
-from frazil.columns.stats_masks import Mask
+from frazil.columns.stats_masks import Mask, to_mask
 from frazil.expr.bind import bind
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
@@ -28,7 +28,6 @@ from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.explain import PlanCounts
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import Plan
-from frazil.columns.stats_masks import to_mask
 from frazil.scan.read_manifests import read_manifest, read_manifest_list
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestFile
 from frazil.spec.snapshot import Snapshot

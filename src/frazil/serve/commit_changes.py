@@ -119,7 +119,7 @@ class Committer:
         return ViewChange(base, asked.updates, asked.requirements)
 
     def _placed(self, asked: Asked) -> tuple[Any, ...]:
-        """Return the updates of something new, with an identity and a place that nobody else has."""
+        """Return the updates of something new, with an identity and a location that nobody else has."""
         self._check_namespace(asked.identifier)
         taken = self._catalog.find_existing(asked.identifier)
         if taken is not None:

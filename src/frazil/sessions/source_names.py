@@ -1,6 +1,6 @@
-"""What `format("iceberg")` means by its path: a name in a lake, or a table's place, in the state that options choose.
+"""What `format("iceberg")` means by its path: a name in a lake, or a table's location, in a state that options choose.
 
-Of a table's place a metadata table is named behind a `#`.
+Of a table's location a metadata table is named behind a `#`.
 
 A state has a schema of its own, so it must be known when a table is loaded. Spark hands a catalog a name and no more,
 so the state becomes part of it: `lake.db.t` with the option `branch=x` is `lake.db.t.branch_x`.

@@ -138,7 +138,7 @@ class SparkEngine:
             return self._as_declared(frame, view, place)
 
     def _as_declared(self, frame: Any, view: View, place: Place) -> Any:
-        """Return a view's rows under its own columns, as WITH SCHEMA said: by place, named and typed as the view says.
+        """Return a view's rows under its own columns, by position, with its names and types, as WITH SCHEMA said.
 
         EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
         that the view's are wider than; without it, and with COMPENSATION, values are cast.

@@ -180,7 +180,7 @@ def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def by_place(frame: Any, fields: Sequence[NestedField], place: Place, *, may_differ: bool = False) -> Any:
-    """Return a frame whose columns, and parts of structs in them, have the table's names, by place.
+    """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
 
     Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
     """

@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from frazil.codec.arrow_arrays import with_values
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.types as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas import types as spark_arrow
+
+from frazil.codec.arrow_arrays import with_values
 
 _IN_UTC: dict[str, Any] = (
     {"timezone": "UTC"}
@@ -89,7 +90,7 @@ def frame_of_table(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def shown_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with its columns, which keep their places, in the types of a schema of Spark's."""
+    """Return a batch with its columns, which keep their order, in the types of a schema of Spark's."""
     columns = [shown_array(column, part.type) for column, part in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -125,4 +126,3 @@ def shown_array(array: Any, target: pa.DataType) -> Any:
 def _uuid_text(value: bytes) -> str:
     digits = value.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-

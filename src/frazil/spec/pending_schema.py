@@ -21,7 +21,7 @@ ColumnPath: TypeAlias = str | tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A field's new place among its siblings."""
+    """A field's new position among its siblings."""
 
     field_id: int
     place: Literal["first", "before", "after"]

@@ -95,7 +95,7 @@ class SchemaUpdate:
         before: ColumnPath | None = None,
         after: ColumnPath | None = None,
     ) -> SchemaUpdate:
-        """Add a column under fresh ids, at the end or at a place among its siblings.
+        """Add a column under fresh ids, at the end or at a position among its siblings.
 
         What stands before the last dot of a name is the column to add to: a struct, a list of structs or a
         map to structs. `default` becomes the initial and the write default.

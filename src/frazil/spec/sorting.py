@@ -1,6 +1,6 @@
 """Sort orders: how rows are sorted inside data files. Specification: "Sorting".
 
-A sort order is a list of fields, each a transform of a source column with a direction and a place for
+A sort order is a list of fields, each a transform of a source column with a direction and an order for
 nulls. Order id 0 is the unsorted order. `sort_key` orders rows held as dicts;
 `codec/sort_order_json.py` reads and writes orders.
 """

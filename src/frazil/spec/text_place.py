@@ -1,4 +1,4 @@
-"""Errors that point at the place in a text: line, column, the line itself and an underline."""
+"""Errors that point at the position in a text: line, column, the line itself and an underline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def syntax_error(
     line_end = text.find("\n", start)
     line = text[line_start : line_end if line_end >= 0 else len(text)]
     number, column = text.count("\n", 0, start) + 1, start - line_start
-    # A long line is shown around the place.
+    # A long line is shown around the position.
     cut = max(0, column - _SHOWN_WIDTH // 2)
     shown = line[cut : cut + _SHOWN_WIDTH].replace("\t", " ")
     width = max(1, min(length, len(shown) - (column - cut)))

@@ -1,7 +1,7 @@
-"""A place in a statement's tokens, and what every grammar rule reads with: words, names, spans, errors.
+"""A position in a statement's tokens, and what every grammar rule reads with: words, names, spans, errors.
 
 Until the statement is known to be ours (`accept`), whatever does not fit means that it is somebody else's: `NotOurs`
-is raised and Spark gets the text. From then on it is an error that points at the place.
+is raised and Spark gets the text. From then on it is an error that points at the position.
 """
 
 from __future__ import annotations

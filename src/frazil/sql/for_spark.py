@@ -74,7 +74,7 @@ def evolution_as_option(text: str) -> str:
 
 
 def _after_name(tokens: list[Token], at: int) -> int:
-    """Return the place after INTO or OVERWRITE, TABLE, and a name or a call of IDENTIFIER."""
+    """Return the index after INTO or OVERWRITE, TABLE, and a name or a call of IDENTIFIER."""
     while at < len(tokens) and tokens[at].upper in ("INTO", "OVERWRITE", "TABLE"):
         at += 1
     at += 1
@@ -120,7 +120,7 @@ def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) ->
 
 
 def _name_before(tokens: list[Token], place: int) -> tuple[str, ...]:
-    """Return the name that ends before a place; empty where there is none, as for a call of IDENTIFIER."""
+    """Return the name that ends before an index; empty where there is none, as for a call of IDENTIFIER."""
     parts: list[str] = []
     while place > 0 and tokens[place - 1].kind in (WORD, QUOTED, NUMBER):
         parts.append(tokens[place - 1].text)
@@ -140,7 +140,7 @@ def _defined(tokens: list[Token]) -> set[str]:
 
 
 def _changes(tokens: list[Token], place: int, text: str) -> tuple[dict[str, str], int]:
-    """Return the options that say from where to where, and the place after them."""
+    """Return the options that say from where to where, and the index after them."""
     found = {"readChangeFeed": "true"}
     kind = _BOUNDS[tokens[place].upper]
     place = _bound(tokens, place, "starting", text, found)
@@ -151,7 +151,7 @@ def _changes(tokens: list[Token], place: int, text: str) -> tuple[dict[str, str]
 
 
 def _bound(tokens: list[Token], place: int, which: str, text: str, found: dict[str, str]) -> int:
-    """Read `VERSION 3 EXCLUSIVE` into options; return the place after it."""
+    """Read `VERSION 3 EXCLUSIVE` into options; return the index after it."""
     kind = _BOUNDS[tokens[place].upper]
     place += 1
     if kind == "Timestamp" and place + 1 < len(tokens) and tokens[place].upper in ("TIMESTAMP", "DATE"):

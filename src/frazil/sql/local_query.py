@@ -216,7 +216,7 @@ class _Query:
 
 
 class _Scope:
-    """Where in the query of one pair of brackets a place is."""
+    """Where in the query of one pair of brackets an index is."""
 
     def __init__(self, *, may_begin_with_from: bool = False) -> None:
         self.is_table_next = False

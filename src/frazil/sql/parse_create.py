@@ -132,7 +132,7 @@ class _Clauses:
             if path is not None and "LOCATION" in self._seen:
                 cursor.fail("a second LOCATION, as the option 'path'", start)
             if path is not None:
-                # What Spark's own formats call the place of a table.
+                # What Spark's own formats call the location of a table.
                 self.location = self.options.pop(path)
                 self._seen.add("LOCATION")
         elif cursor.take_words("PARTITIONED", "BY"):
@@ -162,7 +162,7 @@ class _Clauses:
         if len(columns) != 1:
             cursor.fail("a table is clustered by one column only", start, "Use PARTITIONED BY (bucket(n, column)).")
         if cursor.at_words("SORTED"):
-            cursor.fail("SORTED BY has no place here", hint="Use ALTER TABLE ... WRITE ORDERED BY.")
+            cursor.fail("SORTED BY is not allowed here", hint="Use ALTER TABLE ... WRITE ORDERED BY.")
         cursor.expect_words("INTO")
         count = cursor.whole_number()
         cursor.expect_words("BUCKETS")

@@ -1,7 +1,7 @@
 """Types, transforms, sort terms and properties as SQL on Spark writes them, told in the specification's words.
 
 In SQL `timestamp` is an instant, the specification's `timestamptz`, and `timestamp_ntz` its `timestamp`. Lengths
-of `char` and `varchar` have no place in the format: they are refused, unless the session says that they are strings.
+of `char` and `varchar` are not in the format: they are refused, unless the session says that they are strings.
 Types that only the format has (`uuid`, `fixed(16)`, `time`, `timestamptz`, nanosecond timestamps) are taken by their
 own names, which mean nothing else in Spark SQL.
 """

@@ -56,7 +56,7 @@ def _skip_open(tokens: Sequence[Token], at: int) -> int:
 
 
 def _skip_definitions(tokens: Sequence[Token], at: int) -> int:
-    """Return the place after the definitions of a WITH: the first word that follows a closing mark and no comma."""
+    """Return the index after the definitions of a WITH: the first word that follows a closing mark and no comma."""
     depth = 0
     while at < len(tokens):
         token = tokens[at]

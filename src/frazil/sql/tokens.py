@@ -66,7 +66,7 @@ class _Dollars:
         self._places: dict[str, list[int]] | None = None
 
     def string_at(self, offset: int) -> tuple[str, int] | None:
-        """Return the string that starts at a place, and where it ends; None where none does."""
+        """Return the string that starts at a position, and where it ends; None where none does."""
         if self._places is None:
             self._places = {}
             for found in _DOLLARS.finditer(self._text, offset):

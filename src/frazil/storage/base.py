@@ -43,7 +43,7 @@ class Children(NamedTuple):
 
 
 class Storage(ABC):
-    """A place where files are kept."""
+    """A store of files."""
 
     __slots__ = ()
 

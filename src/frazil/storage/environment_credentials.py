@@ -1,6 +1,6 @@
 """Credentials of S3 that this machine has: from variables, a profile, single sign-on, or a role of its own.
 
-Finding them is botocore's work, in the extra `s3`, because there are many places and some expire. `s3.use-environment`
+Finding them is botocore's work, in the extra `s3`, because there are many sources and some expire. `s3.use-environment`
 leads here, and requests to a catalog service that are signed with this machine's credentials (`rest/auth.py`). They are
 not pickled: another machine finds its own.
 """

@@ -35,7 +35,7 @@ _MAX_LIST_BYTES: Final = 1 << 24
 
 
 class ObjectKey(NamedTuple):
-    """An object's place, with the location it was asked for by."""
+    """An object's bucket and key, with the location it was asked for by."""
 
     bucket: str
     key: str

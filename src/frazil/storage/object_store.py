@@ -359,7 +359,7 @@ class ObjectStorage(Storage):
         return place
 
     def _folder(self, folder: str) -> ObjectKey:
-        """Return a folder's place; its key ends with one slash, or is empty for a bucket."""
+        """Return a folder's key: it ends with one slash, or is empty for a bucket."""
         place = self._place(folder)
         key = place.key.rstrip("/")
         return ObjectKey(place.bucket, "" if key == "" else f"{key}/", folder)

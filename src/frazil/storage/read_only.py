@@ -19,7 +19,7 @@ def untrusted(what: str) -> InvalidRequestError:
 
 
 def check_writable(storage: Storage, location: str) -> None:
-    """Refuse to let Spark write to a location that this storage does not write to."""
+    """Refuse a location that Spark would write to and this storage would not."""
     if isinstance(storage, ReadOnlyStorage):
         raise untrusted(f"write below {location}")
 

@@ -107,7 +107,7 @@ class RowChange(RowLevelChange):
         self._offered = [part for part in known if part.name in text and part.name not in taken]
 
     def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
-        """Return the table's rows as users see them, with their places, and stored columns where those differ.
+        """Return the table's rows as users see them, with their positions, and stored columns where those differ.
 
         `predicate` is tested exactly; `only` are files to read, with positions to leave out.
         """
@@ -165,7 +165,7 @@ class RowChange(RowLevelChange):
         return {} if self.parent is None else plan_tasks(self._request(()), predicate)
 
     def read_places(self, kept: DataFrame) -> Places:
-        """Return the places of kept rows; they have the columns of `row_places.py`."""
+        """Return the positions of kept rows; they have the columns of `row_places.py`."""
         with engine_errors(f"find rows of {self.loaded.name}"):
             return read_places(kept)
 
@@ -234,7 +234,7 @@ class RowChange(RowLevelChange):
         """Write rows, in stored form; those of several frames share files where partitions bring them together.
 
         `count` is how many there must be. Rows that are kept twice, by executors that did the same work, could differ
-        where a source gives other rows each time; a change of which the places and the rows disagree is refused.
+        where a source gives other rows each time; a change of which the positions and the rows disagree is refused.
         """
         if not frames:
             return []

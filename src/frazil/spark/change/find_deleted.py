@@ -1,6 +1,6 @@
 """Find the deleted rows of data files on Spark: the data half of `maintenance/convert_equality_deletes.py`.
 
-Rows are read with their place and whether they are deleted, of the columns that deletes compare alone; the places of
+Rows are read with their position and whether they are deleted, of the columns that deletes compare; positions of
 those that are come here as `row_places.py` says. Nothing is written.
 """
 

@@ -3,7 +3,7 @@
     source      runs once, and is kept where it was computed: it is asked for its keys and then joined
     prune       its keys tell which rows of the table it can meet (`source_keys.py`)
     join        one join; the first clause whose condition holds decides what becomes of a row
-    changed     the rows that something becomes of, with their places and new values, are kept: they are read twice
+    changed     the rows that something becomes of, with their positions and new values, are kept: they are read twice
     finish      `change_rows.py`
 
 A row of the table that meets several rows of the source is an error, unless all that can happen is that it goes: which

@@ -54,7 +54,7 @@ def _update(change: RowChange, values: Mapping[str, Any], where: Any) -> Planned
 
 
 def _changed(change: RowChange, found: DataFrame, values: Mapping[str, Any]) -> DataFrame:
-    """Return the places of rows, and their new values in stored form."""
+    """Return the positions of rows, and their new values in stored form."""
     found, values = settle_values(found, values, "__frazil_value_")
     new = assigned_columns(found, change.schema, values, change.stored_column)
     columns = [

@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from frazil.storage.object_service import first_of
 from frazil.catalog.base import NO_PLACE
 from frazil.spark.jvm.private_names import is_classic
 from frazil.spark.jvm.vended_keys import CLASS, END_SETTING, NAME_SETTING, Keys, deliver_keys
@@ -36,6 +35,7 @@ from frazil.storage.object_properties import (
     S3_SESSION_TOKEN,
     S3_VIRTUAL,
 )
+from frazil.storage.object_service import first_of
 
 PACKAGES = "spark.jars.packages"
 _JARS = "spark.jars"
@@ -56,7 +56,7 @@ def hadoop_version() -> str | None:
 
 
 def package_of(place: str) -> str | None:
-    """Return the package with which Spark reads files of a place; None where it needs none, or none is known."""
+    """Return the package with which Spark reads files at a location; None where it needs none, or none is known."""
     scheme, version = urlsplit(place).scheme, hadoop_version()
     name = "hadoop-aws" if scheme in _S3 else "hadoop-azure" if scheme in _AZURE else None
     return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
@@ -72,7 +72,7 @@ def place_of_files(warehouse: str, properties: Mapping[str, str]) -> str:
 
 
 def add_package(settings: MutableMapping[str, Any], place: str) -> None:
-    """Add the package for files of a place to Spark's settings; one that they have, of any version, stays."""
+    """Add the package for files at a location to Spark's settings; one that they have, of any version, stays."""
     package = package_of(place)
     if package is None:
         return
@@ -82,7 +82,7 @@ def add_package(settings: MutableMapping[str, Any], place: str) -> None:
 
 
 def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings for files of a place: which class reads them, where, and as whom."""
+    """Return Spark's settings for files at a location: which class reads them, where, and as whom."""
     parts = urlsplit(place)
     if parts.netloc == "":
         # Credentials are for one bucket or account, never for all.
@@ -94,7 +94,9 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
     prefix = f"spark.hadoop.fs.s3a.bucket.{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
-    key, secret, token = (first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
+    key, secret, token = (
+        first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
+    )
     own: dict[str, str | None] = {
         "endpoint": endpoint,
         "endpoint.region": first_of(properties, S3_REGION) or ("us-east-1" if endpoint else None),
@@ -145,7 +147,9 @@ def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[st
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     """Return credentials of S3 that end; None where there are none such."""
-    key, secret, token = (first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN))
+    key, secret, token = (
+        first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
+    )
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:
         return None
@@ -166,9 +170,8 @@ def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def missing_line(place: str) -> str:
-    """Return the line that a session lacks to read files of a place."""
+    """Return the line that a session lacks to read files at a location."""
     package = package_of(place)
     if package is None:
         return f"Give Spark a Hadoop file system for {urlsplit(place).scheme}: files."
     return f'Start it with .config("{PACKAGES}", "{package}"), or with frazil.session(…), which does.'
-

@@ -264,7 +264,6 @@ def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
     return DataFrame(datasets.ofRows(spark._jsparkSession, limited), spark)
 
 
-
 @dataclass(frozen=True, slots=True)
 class JobTotals:
     """What the jobs of one piece of work have done so far."""

@@ -326,7 +326,7 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
 def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
     """Tell a frame's relations what users see of some columns, so that filters on that can be understood.
 
-    `forms` has, by the place of a column in the frame, the JSON that stands for it in what a planner is asked.
+    `forms` has, by the index of a column in the frame, the JSON that stands for it in what a planner is asked.
     """
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
     if plan.getClass().getSimpleName() != "Project":

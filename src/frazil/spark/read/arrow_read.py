@@ -6,8 +6,9 @@ properties, one Spark task for each pack. An executor reads its tasks with `data
 deletes and the filter, and hands Arrow batches to Spark in the stored form (`types.py`). Filters that are added to the
 frame later are tested by Spark on rows that were read already.
 
-A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose keys
-were given to `connect`: a storage that is sent away leaves its credentials behind. Those in the environment of executors work.
+A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose
+credentials were given to `connect`: a storage that is sent away leaves them behind. Those in the environment of
+executors work.
 """
 
 from __future__ import annotations
@@ -171,4 +172,3 @@ def stored_array(array: Any, data_type: Type, target: pa.DataType) -> Any:
         entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
         return with_values(array, entries, target)
     return to_stored(array, target)
-

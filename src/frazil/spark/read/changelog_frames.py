@@ -1,7 +1,7 @@
 """A change feed as a lazy DataFrame: the rows that snapshots added and removed, read by Spark's own readers.
 
 One relation reads the changed files of all snapshots of a window that are of one kind (`relation.py`): how a file's
-rows changed, in which snapshot and in which place of the window are constants of the file. Where deletes by position
+rows changed, in which snapshot and at which position of the window are constants of the file. Where deletes by position
 have a say, the bits that travel with the file are the rows to leave out, or, for files that stay, the rows that were
 deleted just then: another constant says which of the two.
 

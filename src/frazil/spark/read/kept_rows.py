@@ -1,6 +1,6 @@
 """Rows that a query has computed once, kept by executors, and brought here only where they are few.
 
-Changes of rows need some rows twice: a source to learn its keys and then to join it, changed rows for their places and
+Changes need some rows twice: a source to learn its keys and then to join it, changed rows for their positions and
 then to write them. They are computed by the first query that asks for them and stay where they were computed. That
 query brings at most a few rows of each task here: where that is all of them, nothing more has to run; where it is not,
 the caller asks for an aggregate, so that what the driver holds does not follow the number of rows.
@@ -23,7 +23,7 @@ from frazil.spark.jvm.jvm_write import is_deterministic, is_local_relation, kept
 from frazil.spark.own_columns import F
 
 FEW_ROWS = 1 << 18
-"""So many rows at most come here, of all tasks together: keys or places, which take less time so than an aggregate."""
+"""So many rows at most come here, of all tasks together: keys or positions; an aggregate takes longer."""
 _MIN_TASK_ROWS = 16
 _PART = "__frazil_part"
 _LOST = "Checkpoint block rdd_"

@@ -114,7 +114,7 @@ class Constant:
 
 
 def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
-    """Return the columns whose value a file's partition tells exactly: field ids with their places in the tuple.
+    """Return the columns whose value a file's partition tells exactly: field ids with their positions in the tuple.
 
     Floating point is left out, since two zeros and many NaNs are one partition value, and so are parts of columns.
     """
@@ -242,7 +242,7 @@ class ScanFiles:
         )
 
     def source_at(self, spec_id: int, field_id: int) -> int:
-        """Return the place in the tuple of what a partition tells of a field."""
+        """Return the position in the tuple of what a partition tells of a field."""
         return self._sources[spec_id][field_id]
 
     def _told(self, spec_id: int, shape: FileShape) -> frozenset[int]:
@@ -323,7 +323,7 @@ class ScanFiles:
         return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)
 
     def _reached(self, files: ManifestColumns) -> list[bool]:
-        """Return whether Spark can open each file; one answer where all are of one place. Refuse what it may not."""
+        """Return whether Spark can open each file; one answer where all are at one location. Refuse what it may not."""
         paths = files.column("file_path")
         check_paths(self.loaded.storage, paths)
         place = place_of(paths[0].as_py())

@@ -1,6 +1,6 @@
 """Where the rows of a change are: the files and positions of rows that were found, as sets of positions.
 
-Few places come here as they are. Many are put together by executors first: 64 positions of a file that lie side by side
+Few positions come here as they are. Many are put together by executors first: 64 of a file that lie side by side
 are one word of bits, so that what comes here is bounded by the rows of the files, a quarter of a byte each, and not by
 how many of them change. The same aggregate sees whether a row was found twice.
 """
@@ -37,7 +37,7 @@ class Places:
 
 
 def read_places(kept: DataFrame, *, few_rows: int = FEW_ROWS) -> Places:
-    """Return the places of kept rows whose action is above 0; rows without a file are only counted."""
+    """Return the positions of kept rows whose action is above 0; rows without a file are only counted."""
     columns = [F.col(name) for name in (FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)]
     found = collect_few(kept, columns, few_rows)
     return _from_rows(found) if found is not None else _from_words(kept)

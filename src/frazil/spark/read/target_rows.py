@@ -1,4 +1,4 @@
-"""The rows of a table as a row-level change sees them: with the file and place of each, from files that were chosen.
+"""The rows of a table as a row-level change sees them: with the file and position of each, from files that were chosen.
 
 A change first looks for the rows it is about, wherever they may be, and notes which files Spark asked for: that is what
 it has read, and what other writers must not have changed meanwhile. Then, to rewrite files, it reads some files only,
@@ -163,7 +163,7 @@ class _ChosenReader(Reader):
         self.scan = _ChosenFiles(self.scan, request, choice)
 
     def may_read_orc(self) -> bool:
-        """Return that Python reads ORC: places of rows are asked for."""
+        """Return that Python reads ORC: positions of rows are asked for."""
         return False
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:

@@ -1,7 +1,7 @@
 """Columns of a DataFrame as the columns of a table, in their stored form. Specification: "Default values".
 
 The first step of every write on Spark. Columns are found by name, a name that is right in every letter first and then
-whatever the case, in any order, inside structs too; `place_columns` gives a frame that goes by place the table's names
+whatever the case, in any order, inside structs too; `place_columns` gives a frame, by position, the table's names
 first. A column that the frame lacks is the write default or null. A part of a struct that it lacks is refused, as in
 Spark, unless the write evolves the schema or the table takes any schema: then it is the default or null too. What the
 table lacks is refused, since its values would be lost.
@@ -110,7 +110,7 @@ def _never_null(column: Column, data_type: Type) -> Column:
 
 
 def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ: bool = False) -> DataFrame:
-    """Return a frame whose columns, and parts of structs in them, have the table's names, by place.
+    """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
 
     Values and types stay as they are. Structs have as many parts as the table's, unless the write evolves the schema
     and they `may_differ`.
@@ -139,7 +139,7 @@ def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> N
 
 
 def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
-    """Return a type of the frame with the names that the table's has in the same places."""
+    """Return a type of the frame with the names that the table's has at the same positions."""
 
     def place(field: NestedField, inner: st.DataType) -> st.DataType:
         return _place_parts(field.field_type, inner, f"{path}.{field.name}", problems, may_differ=may_differ)

@@ -2,11 +2,11 @@
 
     look      at a sample of the columns, and cut each into parts of equally many rows
     place     every row: the number of its part in each column, the bits of these numbers interleaved
-    arrange   by range of that place, a task for each file, sorted within
+    arrange   by range of that z-value, a task for each file, sorted within
 
-As in `maintenance/zorder.py` a place comes from ranks, not from the bytes of values: a column of few or skewed values
+As in `maintenance/zorder.py` a z-value comes from ranks, not from the bytes of values: a column of few or skewed values
 weighs as much as any other. The parts are told by comparisons alone, in Spark's own expressions: nothing runs in Python
-on executors. A place decides where a row lies and nothing else, so a sample is enough, and so are 64 characters of a
+on executors. A z-value decides where a row lies and nothing else, so a sample is enough, and so are 64 characters of a
 long text.
 """
 
@@ -68,7 +68,7 @@ def cuts_of(values: list[Any], parts: int) -> list[Any]:
 
 
 def _places(frame: DataFrame, values: Sequence[Column], *, rows: int, files: int) -> list[Column]:
-    """Return what each column adds to a row's place."""
+    """Return what each column adds to a row's z-value."""
     bits = bits_of(files, len(values))
     share = min(1.0, _SAMPLED_ROWS / max(rows, 1))
     names = [f"c{index}" for index in range(len(values))]

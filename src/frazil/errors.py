@@ -84,13 +84,13 @@ class FrazilError(Exception):
 
 
 def _rebuild(
-    kind: type[FrazilError],
+    cls: type[FrazilError],
     message: str,
     hint: str | None,
     context: dict[str, object],
     cause: BaseException | None,
 ) -> FrazilError:
-    error = kind(message, hint=hint, **context)
+    error = cls(message, hint=hint, **context)
     error.__cause__ = cause
     return error
 

@@ -203,6 +203,6 @@ def counted(unit: str, items: Iterable[Item], of: int | None = None) -> Iterator
         yield from items
         return
     work.count(unit, 0, of)
-    for one in items:
+    for item in items:
         work.count(unit, 1, None)
-        yield one
+        yield item

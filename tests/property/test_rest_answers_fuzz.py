@@ -131,7 +131,13 @@ def read_config(body: bytes) -> None:
 def read_loaded(body: bytes) -> None:
     found = read_table(Reply(200, {}, body), "db.t")
     storage: Any = table_storage(
-        choose_storage({}), {}, found.config, found.keys, lambda: (), lambda _: Reply(200, {}, b"{}"), now_ms=lambda: 0
+        choose_storage({}),
+        {},
+        found.config,
+        found.credentials,
+        lambda: (),
+        lambda _: Reply(200, {}, b"{}"),
+        now_ms=lambda: 0,
     )
     storage.reach("s3://b/f")
     storage.storage_of("s3://b/f")

@@ -38,7 +38,7 @@ def compute_here(text: str, rows: list[dict[str, Any]]) -> tuple[str, Any] | Non
         return None
     except FrazilError:
         return FAILED, None
-    return shown_name(made.kind), found
+    return shown_name(made.data_type), found
 
 
 def compute_there(spark: SparkSession, texts: list[str], rows: list[dict[str, Any]]) -> list[tuple[str, Any]]:

@@ -97,13 +97,13 @@ def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_store
     builder = frazil.session("prod")
     builder.lake("other", azure, catalog=f"sqlite:///{tmp_path}/other.db", properties={"adls.account-key": "a2V5"})
     opened = {name: builder._open(lake) for name, lake in builder._lakes.items()}
-    assert opened["lake"].place == "s3://bucket/prod"
-    found = settings_of(opened["lake"].place, opened["lake"].properties)
+    assert opened["lake"].location == "s3://bucket/prod"
+    found = settings_of(opened["lake"].location, opened["lake"].properties)
     assert found["spark.hadoop.fs.s3a.bucket.bucket.access.key"] == "id"
     assert "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net" in settings_of(azure, opened["other"].properties)
     assert "key" not in repr(opened)
     for lake in opened.values():
-        add_package(builder._options, lake.place)
+        add_package(builder._options, lake.location)
         lake.close()
     assert builder._options["spark.jars.packages"] == f"{package_of('s3://x')},{package_of('abfss://x')}"
 

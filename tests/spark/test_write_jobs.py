@@ -23,7 +23,7 @@ from frazil.errors import EngineError, InvalidRequestError
 from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
 from frazil.spark.change.source_keys import JoinKey, read_keys
 from frazil.spark.read.kept_rows import collect_few, keep_rows, start_over_if_lost
-from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
+from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_positions
 from frazil.spec.partitioning import UNPARTITIONED
 from frazil.spec.types import LongType, NestedField
 
@@ -138,13 +138,13 @@ def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) 
     rows: list[tuple[int | None, int | None, int]] = [(0, one, 1) for one in at]
     rows += [(7, one, 2) for one in range(200)]
     rows += [(None, None, 3)] * 40 + [(7, 500, -1), (9, 1, -1)]
-    found = read_places(places_of(spark, rows), few_rows=few)
+    found = read_positions(places_of(spark, rows), few_rows=few)
     assert dict(found.positions) == {0: DeletionVector(at), 7: DeletionVector(range(200))}
     assert dict(found.counts) == {1: len(at), 2: 200, 3: 40, -1: 2}
     assert not found.is_twice
-    again = read_places(places_of(spark, [*rows, (7, 500, 2)]), few_rows=few)
+    again = read_positions(places_of(spark, [*rows, (7, 500, 2)]), few_rows=few)
     assert again.is_twice
-    nothing = read_places(places_of(spark, [(None, None, 3)] * 40), few_rows=few)
+    nothing = read_positions(places_of(spark, [(None, None, 3)] * 40), few_rows=few)
     assert (dict(nothing.positions), dict(nothing.counts)) == ({}, {3: 40})
 
 
@@ -181,9 +181,9 @@ def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: Spark
     for by in (200, 2):
         rows = spark.range(0, 4_000_000, numPartitions=2).filter(f"id % {by} = 1")
         kept = keep_rows(rows.selectExpr(f"1 as {FILE_COLUMN}", f"id as {POS_COLUMN}", f"1 as {ACTION_COLUMN}"))
-        read_places(kept)
+        read_positions(kept)
         tracemalloc.start()
-        found = read_places(kept)
+        found = read_positions(kept)
         peaks[by] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert found.positions[1].cardinality == 4_000_000 // by

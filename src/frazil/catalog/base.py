@@ -39,7 +39,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from frazil.catalog.change import TableChange
-from frazil.catalog.names import Identifier, Namespace, namespace_not_found, shown, split_identifier
+from frazil.catalog.names import Identifier, Namespace, format_name, namespace_not_found, split_identifier
 from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.purge import Purge, PurgeReport
 from frazil.changes.requirements import AssertCreate, TableRequirement, ViewRequirement
@@ -117,7 +117,7 @@ class Catalog(ABC):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -285,7 +285,7 @@ class Catalog(ABC):
     def refresh(self, loaded: LoadedTable) -> LoadedTable:
         """Return a table's current state; refuse another table that has taken its name meanwhile."""
         fresh = self.load_table(loaded.identifier)
-        check_same_table(loaded.metadata, fresh.metadata, shown(loaded.identifier))
+        check_same_table(loaded.metadata, fresh.metadata, format_name(loaded.identifier))
         return fresh
 
     def refresh_view(self, loaded: LoadedView) -> LoadedView:
@@ -402,10 +402,12 @@ def check_distinct(changes: Sequence[TableChange]) -> None:
         raise InvalidRequestError("Cannot commit to no table")
     names = [change.base.identifier for change in changes]
     if len(set(names)) < len(names):
-        raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(shown, names)))
+        raise InvalidRequestError("Cannot commit to a table twice at once", tables=", ".join(map(format_name, names)))
 
 
 def check_still_at(loaded: LoadedTable, location: str | None) -> None:
     """Refuse to go on with a table that another writer has changed; None is any state."""
     if location is not None and loaded.metadata_location != location:
-        raise CommitConflictError(f"Cannot unregister table {shown(loaded.identifier)}: another writer has changed it")
+        raise CommitConflictError(
+            f"Cannot unregister table {format_name(loaded.identifier)}: another writer has changed it"
+        )

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Final
 
 from frazil.catalog.base import Catalog
-from frazil.catalog.names import Identifier, Namespace, shown
+from frazil.catalog.names import Identifier, Namespace, format_name
 from frazil.errors import (
     CommitConflictError,
     FrazilError,
@@ -90,7 +90,7 @@ def _guarded(kind: str, name: Identifier, work: Callable[[], CopyStep]) -> CopyS
     try:
         return work()
     except FrazilError as error:
-        return CopyStep(kind, shown(name), FAILED, None, str(error).partition("\n")[0])
+        return CopyStep(kind, format_name(name), FAILED, None, str(error).partition("\n")[0])
 
 
 def _find_work(source: Catalog, names: Sequence[str]) -> _Work:
@@ -119,7 +119,7 @@ def _matches(name: Identifier, patterns: Sequence[str]) -> bool:
 
 def _planned(source: Catalog, target: Catalog, work: _Work) -> Iterator[CopyStep]:
     for space in work.namespaces:
-        yield CopyStep("namespace", shown(space), ALREADY if target.namespace_exists(space) else PLANNED)
+        yield CopyStep("namespace", format_name(space), ALREADY if target.namespace_exists(space) else PLANNED)
     for name in work.tables:
         yield _guarded("table", name, partial(_plan_table, source, target, name))
     for name in work.views:
@@ -131,8 +131,10 @@ def _plan_table(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
     there = _find_table(target, name)
     if there is not None:
         _needs_registering(loaded, there)
-    at = loaded.metadata_location
-    return CopyStep("table", shown(name), PLANNED, at, None if there is None else "is there already")
+    metadata_location = loaded.metadata_location
+    return CopyStep(
+        "table", format_name(name), PLANNED, metadata_location, None if there is None else "is there already"
+    )
 
 
 def _plan_view(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
@@ -141,7 +143,7 @@ def _plan_view(source: Catalog, target: Catalog, name: Identifier) -> CopyStep:
     if there is not None:
         _check_same_view(loaded, there)
     return CopyStep(
-        "view", shown(name), PLANNED, loaded.metadata_location, None if there is None else "is there already"
+        "view", format_name(name), PLANNED, loaded.metadata_location, None if there is None else "is there already"
     )
 
 
@@ -167,14 +169,14 @@ def _copy_namespace(source: Catalog, target: Catalog, namespace: Namespace) -> C
     properties = source.load_namespace_properties(namespace)
     if not target.namespace_exists(namespace):
         target.create_namespace(namespace, properties)
-        return CopyStep("namespace", shown(namespace), COPIED)
+        return CopyStep("namespace", format_name(namespace), COPIED)
     there = target.load_namespace_properties(namespace)
     missing = {name: value for name, value in properties.items() if name not in there}
     if missing:
         target.update_namespace_properties(namespace, missing)
     other = sorted(name for name, value in properties.items() if there.get(name, value) != value)
     why = f"keeps its own {', '.join(other)}" if other else None
-    return CopyStep("namespace", shown(namespace), COPIED if missing else ALREADY, None, why)
+    return CopyStep("namespace", format_name(namespace), COPIED if missing else ALREADY, None, why)
 
 
 def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) -> CopyStep:
@@ -182,7 +184,7 @@ def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) 
         loaded = source.load_table(name)
         was_there = _place_table(target, loaded)
         if keep:
-            return CopyStep("table", shown(name), ALREADY if was_there else COPIED, loaded.metadata_location)
+            return CopyStep("table", format_name(name), ALREADY if was_there else COPIED, loaded.metadata_location)
         try:
             last = source.unregister_table(name, at=loaded.metadata_location)
         except CommitConflictError:
@@ -193,8 +195,8 @@ def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) 
         except FrazilError:
             source.register_table(name, last.metadata_location or "")
             raise
-        return CopyStep("table", shown(name), MOVED, last.metadata_location)
-    raise CommitConflictError(f"Cannot move table {shown(name)}: other writers keep committing to it")
+        return CopyStep("table", format_name(name), MOVED, last.metadata_location)
+    raise CommitConflictError(f"Cannot move table {format_name(name)}: other writers keep committing to it")
 
 
 def _place_table(target: Catalog, loaded: LoadedTable) -> bool:
@@ -207,7 +209,7 @@ def _place_table(target: Catalog, loaded: LoadedTable) -> bool:
     found = target.load_table(name)
     if found.metadata_location != location and not _is_same(found.metadata, loaded.metadata):
         raise CommitConflictError(
-            f"Cannot verify table {shown(name)}: the target leads to {found.metadata_location} and the source to "
+            f"Cannot verify table {format_name(name)}: the target leads to {found.metadata_location} and the source to "
             f"{location}"
         )
     return False
@@ -215,7 +217,7 @@ def _place_table(target: Catalog, loaded: LoadedTable) -> bool:
 
 def _needs_registering(loaded: LoadedTable, there: LoadedTable) -> bool:
     """Return whether the target is behind; refuse another table, and one that went its own way."""
-    name, location = shown(loaded.identifier), loaded.metadata_location
+    name, location = format_name(loaded.identifier), loaded.metadata_location
     if there.metadata.table_uuid != loaded.metadata.table_uuid:
         raise TableAlreadyExistsError(f"Cannot copy table {name}: the target has another table of that name")
     if there.metadata_location == location or _is_same(there.metadata, loaded.metadata):
@@ -248,15 +250,15 @@ def _copy_view(source: Catalog, target: Catalog, name: Identifier, keep: bool) -
         _check_same_view(loaded, there)
     if keep:
         outcome = COPIED if there is None else ALREADY
-        return CopyStep("view", shown(name), outcome, loaded.metadata_location)
+        return CopyStep("view", format_name(name), outcome, loaded.metadata_location)
     if source.load_view(name).metadata_location != loaded.metadata_location:
-        raise CommitConflictError(f"Cannot move view {shown(name)}: another writer has changed it; copy it again")
+        raise CommitConflictError(f"Cannot move view {format_name(name)}: another writer has changed it; copy it again")
     source.drop_view(name)
-    return CopyStep("view", shown(name), MOVED, loaded.metadata_location)
+    return CopyStep("view", format_name(name), MOVED, loaded.metadata_location)
 
 
 def _check_same_view(loaded: LoadedView, there: LoadedView) -> None:
-    name = shown(loaded.identifier)
+    name = format_name(loaded.identifier)
     if there.metadata.view_uuid != loaded.metadata.view_uuid:
         raise ViewAlreadyExistsError(f"Cannot copy view {name}: the target has another view of that name")
     if there.metadata_location != loaded.metadata_location and there.metadata != loaded.metadata:

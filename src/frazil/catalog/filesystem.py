@@ -45,10 +45,10 @@ from frazil.catalog.names import (
     Identifier,
     Namespace,
     check_namespace,
+    format_name,
     namespace_exists,
     namespace_not_empty,
     namespace_not_found,
-    shown,
     split_identifier,
     table_exists,
     table_not_found,
@@ -235,7 +235,7 @@ class FilesystemCatalog(Catalog):
             if purge is not None or data is not None:
                 states.delete_all()
         else:
-            raise CommitConflictError(f"Cannot drop table {shown(parts)}: other writers keep committing to it")
+            raise CommitConflictError(f"Cannot drop table {format_name(parts)}: other writers keep committing to it")
         report = NOTHING_PURGED
         if purge is not None and last is not None:
             report = purge(*last)
@@ -297,7 +297,8 @@ class FilesystemCatalog(Catalog):
         own = self._folder(self._identifier(identifier))
         if location is not None and location_key(location) != location_key(own):
             raise InvalidRequestError(
-                f"Cannot create {shown(identifier)} at {location}: a file-system catalog keeps this table at {own}"
+                f"Cannot create {format_name(identifier)} at {location}: "
+                f"a file-system catalog keeps this table at {own}"
             )
         return own
 
@@ -327,7 +328,7 @@ class FilesystemCatalog(Catalog):
 
     def _check_place(self, loaded: LoadedTable, metadata: TableMetadata) -> None:
         own = self._folder(loaded.identifier)
-        what = f"Cannot commit to {shown(loaded.identifier)}"
+        what = f"Cannot commit to {format_name(loaded.identifier)}"
         expected = own if loaded.metadata_location is None else loaded.metadata.location
         if location_key(metadata.location) != location_key(expected):
             raise InvalidRequestError(f"{what}: tables of this catalog cannot be moved, and this one is at {expected}")
@@ -349,7 +350,7 @@ class FilesystemCatalog(Catalog):
             return None
         if find_version(loaded.metadata_location) is None:
             raise InvalidRequestError(
-                f"Cannot commit to {shown(parts)}: {loaded.metadata_location} is not a state of this catalog"
+                f"Cannot commit to {format_name(parts)}: {loaded.metadata_location} is not a state of this catalog"
             )
         if current is not None:
             location, metadata = current
@@ -383,7 +384,7 @@ class FilesystemCatalog(Catalog):
         if loaded.metadata_location is None:
             return Rejected(table_exists(parts), current)
         reason = CommitConflictError(
-            f"Cannot commit to {shown(parts)}: another writer committed first",
+            f"Cannot commit to {format_name(parts)}: another writer committed first",
             expected=loaded.metadata_location,
             found=current,
         )
@@ -412,7 +413,7 @@ class FilesystemCatalog(Catalog):
                 return None
             # Not there, but it might still come: once the name is taken, it cannot.
             if states.claim(version, encode_table_metadata(attempt.base.metadata)):
-                reason = CommitConflictError(f"Cannot commit to {shown(parts)}: the change was not carried out")
+                reason = CommitConflictError(f"Cannot commit to {format_name(parts)}: the change was not carried out")
                 return Rejected(reason, location)
         return None
 
@@ -434,6 +435,6 @@ def _unsupported(what: str) -> UnsupportedError:
 
 def _unknown(parts: Identifier, reason: str) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"Cannot tell whether the commit to {shown(parts)} happened: {reason}",
+        f"Cannot tell whether the commit to {format_name(parts)} happened: {reason}",
         hint="Files written for it must stay.",
     )

@@ -12,10 +12,10 @@ from frazil.catalog.base import random_id, system_ms
 from frazil.catalog.names import (
     Identifier,
     Namespace,
+    format_name,
     namespace_exists,
     namespace_not_empty,
     namespace_not_found,
-    shown,
     table_exists,
     table_not_found,
     view_exists,
@@ -131,7 +131,7 @@ class MemoryPointers(Pointers):
             inside = [*self._pointers, *(one for one in self._namespaces if one != namespace)]
             held = next((one for one in inside if one[: len(namespace)] == namespace), None)
             if held is not None:
-                raise namespace_not_empty(namespace, shown(held))
+                raise namespace_not_empty(namespace, format_name(held))
             del self._namespaces[namespace]
 
     def namespace_exists(self, namespace: Namespace) -> bool:
@@ -160,7 +160,7 @@ class MemoryPointers(Pointers):
         with self._lock:
             self._check_exists(namespace)
             gone = set(removals)
-            kept = {name: one for name, one in self._namespaces.get(namespace, {}).items() if name not in gone}
+            kept = {name: value for name, value in self._namespaces.get(namespace, {}).items() if name not in gone}
             self._namespaces[namespace] = {**kept, **updates}
 
     def close(self) -> None:

@@ -40,13 +40,13 @@ def split_identifier(identifier: Identifier) -> tuple[Namespace, str]:
     parts = _parts("identifier", identifier)
     if len(parts) < 2:
         raise InvalidRequestError(
-            f"Cannot use the identifier {shown(parts)!r}: it needs a namespace and a name",
+            f"Cannot use the identifier {format_name(parts)!r}: it needs a namespace and a name",
             hint="Give both, as in ('db', 'events').",
         )
     return parts[:-1], parts[-1]
 
 
-def shown(parts: tuple[str, ...]) -> str:
+def format_name(parts: tuple[str, ...]) -> str:
     """Return a name as text, for messages."""
     return ".".join(parts)
 
@@ -83,39 +83,39 @@ def _short(value: object) -> str:
 
 def table_not_found(identifier: Identifier) -> TableNotFoundError:
     """Return the error for a table that is not there."""
-    return TableNotFoundError(f"Cannot find table {shown(identifier)}: the catalog has no such table")
+    return TableNotFoundError(f"Cannot find table {format_name(identifier)}: the catalog has no such table")
 
 
 def view_not_found(identifier: Identifier) -> ViewNotFoundError:
     """Return the error for a view that is not there."""
-    return ViewNotFoundError(f"Cannot find view {shown(identifier)}: the catalog has no such view")
+    return ViewNotFoundError(f"Cannot find view {format_name(identifier)}: the catalog has no such view")
 
 
 def namespace_not_found(namespace: Namespace) -> NamespaceNotFoundError:
     """Return the error for a namespace that is not there."""
     return NamespaceNotFoundError(
-        f"Cannot find namespace {shown(namespace)}: the catalog has no such namespace",
+        f"Cannot find namespace {format_name(namespace)}: the catalog has no such namespace",
         hint="Create it first, with create_namespace.",
     )
 
 
 def table_exists(identifier: Identifier) -> TableAlreadyExistsError:
     """Return the error for a name that a table has."""
-    return TableAlreadyExistsError(f"Cannot create {shown(identifier)}: there is a table of that name")
+    return TableAlreadyExistsError(f"Cannot create {format_name(identifier)}: there is a table of that name")
 
 
 def view_exists(identifier: Identifier) -> ViewAlreadyExistsError:
     """Return the error for a name that a view has."""
-    return ViewAlreadyExistsError(f"Cannot create {shown(identifier)}: there is a view of that name")
+    return ViewAlreadyExistsError(f"Cannot create {format_name(identifier)}: there is a view of that name")
 
 
 def namespace_exists(namespace: Namespace) -> NamespaceAlreadyExistsError:
     """Return the error for a namespace that is there."""
-    return NamespaceAlreadyExistsError(f"Cannot create namespace {shown(namespace)}: it exists")
+    return NamespaceAlreadyExistsError(f"Cannot create namespace {format_name(namespace)}: it exists")
 
 
 def namespace_not_empty(namespace: Namespace, what: str) -> NamespaceNotEmptyError:
     """Return the error for a namespace that holds something."""
     return NamespaceNotEmptyError(
-        f"Cannot drop namespace {shown(namespace)}: it is not empty, it holds {what}", hint="Drop that first."
+        f"Cannot drop namespace {format_name(namespace)}: it is not empty, it holds {what}", hint="Drop that first."
     )

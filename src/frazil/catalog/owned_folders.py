@@ -204,12 +204,14 @@ class _Others:
     def holding(self, location: str) -> OthersFolder | None:
         """Return a folder that is a location or holds it."""
         key = location_key(location)
-        return next((self._by_key[one] for one in (key, *_ancestors(key)) if one in self._by_key), self._unknown)
+        return next(
+            (self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), self._unknown
+        )
 
     def overlapping(self, folder: str) -> OthersFolder | None:
         """Return a folder that is, holds or lies in a folder."""
         key = location_key(folder)
-        found = next((self._by_key[one] for one in (key, *_ancestors(key)) if one in self._by_key), None)
+        found = next((self._by_key[ancestor] for ancestor in (key, *_ancestors(key)) if ancestor in self._by_key), None)
         return found or self._above.get(key) or self._unknown
 
 

@@ -33,7 +33,7 @@ from frazil.catalog.names import (
     Identifier,
     Namespace,
     check_namespace,
-    shown,
+    format_name,
     split_identifier,
     table_exists,
     table_not_found,
@@ -119,7 +119,7 @@ class PointerCatalog(Catalog):
         both = gone & set(updates or {})
         if both:
             raise InvalidRequestError(
-                f"Cannot change the properties of {shown(namespace)}: {min(both)!r} is both set and removed"
+                f"Cannot change the properties of {format_name(namespace)}: {min(both)!r} is both set and removed"
             )
         self._pointers.update_namespace(self._namespace(namespace), _texts(updates or {}), gone)
 
@@ -168,7 +168,7 @@ class PointerCatalog(Catalog):
             # Only the state whose files are deleted may be dropped: a later one has files that must be found too.
             if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return purge(loaded, owned)
-        raise CommitConflictError(f"Cannot drop table {shown(identifier)}: other writers keep committing to it")
+        raise CommitConflictError(f"Cannot drop table {format_name(identifier)}: other writers keep committing to it")
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its files stay where they are."""
@@ -188,7 +188,9 @@ class PointerCatalog(Catalog):
             check_still_at(loaded, at)
             if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return loaded
-        raise CommitConflictError(f"Cannot unregister table {shown(identifier)}: other writers keep committing to it")
+        raise CommitConflictError(
+            f"Cannot unregister table {format_name(identifier)}: other writers keep committing to it"
+        )
 
     def locate_table(self, identifier: Identifier) -> str | None:
         """Return where a table's metadata is."""
@@ -253,7 +255,7 @@ class PointerCatalog(Catalog):
             other = self._find_below(wanted)
             if other is not None:
                 raise InvalidRequestError(
-                    f"Cannot create {shown(identifier)} at {wanted}: the files of {shown(other)} are there"
+                    f"Cannot create {format_name(identifier)} at {wanted}: the files of {format_name(other)} are there"
                 )
             return wanted
         namespace, name = split_identifier(identifier)
@@ -302,7 +304,7 @@ class PointerCatalog(Catalog):
                 return metadata
             if not may_replace or stale.current is None or stale.current.entity_type is not entity_type:
                 raise _rejected(stale).reason
-        raise CommitConflictError(f"Cannot register {shown(identifier)}: other writers keep committing to it")
+        raise CommitConflictError(f"Cannot register {format_name(identifier)}: other writers keep committing to it")
 
     # Loading
 
@@ -320,7 +322,7 @@ class PointerCatalog(Catalog):
                 break
             pointer = latest
         raise InvalidMetadataError(
-            f"Cannot load {shown(identifier)}: its metadata file is missing",
+            f"Cannot load {format_name(identifier)}: its metadata file is missing",
             hint="The catalog names a file that is not there. Register the table anew from an older metadata file.",
             path=pointer.metadata_location,
             heading="Table Metadata",
@@ -413,7 +415,7 @@ class PointerCatalog(Catalog):
             return
         key = location_key(folder)
         others = (one.rpartition("/")[0] for _, one in self.other_pointers(attempt.base.identifier))
-        if any(location_key(one) == key for one in others):
+        if any(location_key(other) == key for other in others):
             return
         for path in forgotten:
             with contextlib.suppress(StorageError, InvalidRequestError):
@@ -444,7 +446,7 @@ class PointerCatalog(Catalog):
         if holder is not None:
             return Committed((attempt.loaded,))
         not_applied = Rejected(
-            CommitConflictError(f"Cannot commit to {shown(change.identifier)}: the change was not carried out"),
+            CommitConflictError(f"Cannot commit to {format_name(change.identifier)}: the change was not carried out"),
             None if pointer is None else pointer.metadata_location,
         )
         unsure: Unknown[Any] = Unknown(_unknown_error(change), (attempt,))
@@ -502,7 +504,7 @@ def _rejected(stale: Stale) -> Rejected:
         reason = _not_found(change.entity_type, change.identifier)
     else:
         reason = CommitConflictError(
-            f"Cannot commit to {shown(change.identifier)}: another writer committed first",
+            f"Cannot commit to {format_name(change.identifier)}: another writer committed first",
             expected=change.expected,
             found=current.metadata_location,
         )
@@ -511,14 +513,15 @@ def _rejected(stale: Stale) -> Rejected:
 
 def _unknown_error(change: PointerChange) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"Cannot tell whether the commit to {shown(change.identifier)} happened: its history no longer reaches back",
+        f"Cannot tell whether the commit to {format_name(change.identifier)} happened: "
+        "its history no longer reaches back",
         hint="Files written for it must stay.",
         metadata_location=change.location,
     )
 
 
 def _unknown(unknown: Unknown[Any], error: FrazilError) -> CommitStateUnknownError:
-    name = shown(unknown.attempts[0].base.identifier)
+    name = format_name(unknown.attempts[0].base.identifier)
     return CommitStateUnknownError(
         f"Cannot tell whether the commit to {name} happened: {error.message}", hint=unknown.error.hint
     )

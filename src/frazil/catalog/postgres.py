@@ -285,7 +285,7 @@ def _secrets(uri: str) -> list[str]:
     if at:
         password = userinfo.partition(":")[2]
         # A driver that splits a badly escaped password shows pieces of it.
-        pieces = (one for one in re.split(r"[/?#@:]", password) if len(one) >= _MIN_PIECE)
+        pieces = (piece for piece in re.split(r"[/?#@:]", password) if len(piece) >= _MIN_PIECE)
         found |= {password, unquote(password), *pieces}
     for name, value in parse_qsl(uri.partition("?")[2]):
         if any(word in name.lower() for word in _SECRET_WORDS):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange
-from frazil.catalog.names import Identifier, Namespace, shown
+from frazil.catalog.names import Identifier, Namespace, format_name
 from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
 from frazil.errors import AlreadyExistsError, InvalidRequestError
 from frazil.loaded import LoadedTable, LoadedView
@@ -86,25 +86,25 @@ class ReadOnlyCatalog(Catalog):
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> NoReturn:
         """Refuse to create a namespace."""
-        raise self._refused(f"create the namespace {shown(namespace)}")
+        raise self._refused(f"create the namespace {format_name(namespace)}")
 
     def drop_namespace(self, namespace: Namespace) -> NoReturn:
         """Refuse to drop a namespace."""
-        raise self._refused(f"drop the namespace {shown(namespace)}")
+        raise self._refused(f"drop the namespace {format_name(namespace)}")
 
     def update_namespace_properties(
         self, namespace: Namespace, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
     ) -> NoReturn:
         """Refuse to change a namespace."""
-        raise self._refused(f"change the namespace {shown(namespace)}")
+        raise self._refused(f"change the namespace {format_name(namespace)}")
 
     def commit(self, base: LoadedTable, *_: Any) -> NoReturn:
         """Refuse to commit."""
-        raise self._refused(f"commit to {shown(base.identifier)}")
+        raise self._refused(f"commit to {format_name(base.identifier)}")
 
     def commit_many(self, changes: Sequence[TableChange]) -> NoReturn:
         """Refuse to commit."""
-        raise self._refused(f"commit to {' and '.join(shown(change.base.identifier) for change in changes)}")
+        raise self._refused(f"commit to {' and '.join(format_name(change.base.identifier) for change in changes)}")
 
     def resolve_unknown(self, unknown: Unknown[LoadedT]) -> Outcome[LoadedT]:
         """Return the outcome as it is: nothing is ever begun here."""
@@ -112,36 +112,36 @@ class ReadOnlyCatalog(Catalog):
 
     def drop_table(self, identifier: Identifier, **_: Any) -> NoReturn:
         """Refuse to drop a table."""
-        raise self._refused(f"drop table {shown(identifier)}")
+        raise self._refused(f"drop table {format_name(identifier)}")
 
     def rename_table(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a table."""
-        raise self._refused(f"rename table {shown(source)}")
+        raise self._refused(f"rename table {format_name(source)}")
 
     def register_table(self, identifier: Identifier, metadata_location: str, **_: Any) -> NoReturn:
         """Refuse to register a table."""
-        raise self._refused(f"register table {shown(identifier)}")
+        raise self._refused(f"register table {format_name(identifier)}")
 
     def unregister_table(self, identifier: Identifier, **_: Any) -> NoReturn:
         """Refuse to unregister a table."""
-        raise self._refused(f"unregister table {shown(identifier)}")
+        raise self._refused(f"unregister table {format_name(identifier)}")
 
     def commit_view(self, base: LoadedView, *_: Any) -> NoReturn:
         """Refuse to change a view."""
-        raise self._refused(f"change view {shown(base.identifier)}")
+        raise self._refused(f"change view {format_name(base.identifier)}")
 
     def drop_view(self, identifier: Identifier) -> NoReturn:
         """Refuse to drop a view."""
-        raise self._refused(f"drop view {shown(identifier)}")
+        raise self._refused(f"drop view {format_name(identifier)}")
 
     def rename_view(self, source: Identifier, target: Identifier) -> NoReturn:
         """Refuse to rename a view."""
-        raise self._refused(f"rename view {shown(source)}")
+        raise self._refused(f"rename view {format_name(source)}")
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> NoReturn:
         """Refuse to register a view."""
-        raise self._refused(f"register view {shown(identifier)}")
+        raise self._refused(f"register view {format_name(identifier)}")
 
     def new_location(self, identifier: Identifier, location: str | None) -> NoReturn:
         """Refuse to make a location for something new."""
-        raise self._refused(f"create {shown(identifier)}")
+        raise self._refused(f"create {format_name(identifier)}")

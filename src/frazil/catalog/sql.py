@@ -39,8 +39,8 @@ from frazil.catalog.database import Database, DuplicateKey, Run
 from frazil.catalog.names import (
     Identifier,
     Namespace,
+    format_name,
     namespace_not_found,
-    shown,
     table_exists,
     table_not_found,
     view_exists,
@@ -109,7 +109,7 @@ class SqlPointers(Pointers):
                 )
         if len(namespace_text(namespace)) > MAX_NAMESPACE_CHARS:
             raise InvalidRequestError(
-                f"Cannot use the namespace {shown(namespace)[:60]!r}... in a SQL catalog: it has more than "
+                f"Cannot use the namespace {format_name(namespace)[:60]!r}... in a SQL catalog: it has more than "
                 f"{MAX_NAMESPACE_CHARS} characters in all"
             )
 
@@ -331,7 +331,7 @@ class SqlPointers(Pointers):
         location, previous, entity_type = rows[0]
         if not isinstance(location, str):
             raise InvalidMetadataError(
-                f"Cannot load {shown(identifier)}: the catalog has no metadata location for it",
+                f"Cannot load {format_name(identifier)}: the catalog has no metadata location for it",
                 heading="Table Metadata",
             )
         return Pointer(_entity_type(identifier, entity_type), location, previous)
@@ -375,4 +375,6 @@ def _entity_type(identifier: Identifier, text: str | None) -> EntityType:
         return EntityType.TABLE
     if text == EntityType.VIEW.value:
         return EntityType.VIEW
-    raise UnsupportedError(f"Cannot load {shown(identifier)}: the catalog says it is a {text}, which is not known here")
+    raise UnsupportedError(
+        f"Cannot load {format_name(identifier)}: the catalog says it is a {text}, which is not known here"
+    )

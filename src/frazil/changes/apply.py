@@ -73,7 +73,7 @@ def _finish(base: TableMetadata | None, draft: Draft, now_ms: int, base_location
         metadata,
         snapshot_log=log,
         metadata_log=_metadata_log(base, metadata, base_location),
-        last_updated_ms=max([now_ms, *earlier, *added, *(one.timestamp_ms for one in log[-1:])]),
+        last_updated_ms=max([now_ms, *earlier, *added, *(entry.timestamp_ms for entry in log[-1:])]),
         oddities=(),
     )
     try:
@@ -118,7 +118,7 @@ def _snapshot_log(base: TableMetadata | None, draft: Draft, now_ms: int) -> tupl
     metadata = draft.metadata
     log = list(metadata.snapshot_log)
     if draft.removed_snapshot_ids:
-        holes = [index for index, one in enumerate(log) if one.snapshot_id not in metadata.snapshots.ids]
+        holes = [index for index, entry in enumerate(log) if entry.snapshot_id not in metadata.snapshots.ids]
         del log[: holes[-1] + 1 if holes else 0]
     current = metadata.current_snapshot_id
     if current is not None and (base is None or base.current_snapshot_id != current):
@@ -126,7 +126,9 @@ def _snapshot_log(base: TableMetadata | None, draft: Draft, now_ms: int) -> tupl
         head = metadata.snapshots.find_head(current)
         is_new = head is not None and current in draft.added_snapshot_ids
         time_ms = head.timestamp_ms if head is not None and is_new else now_ms
-        earlier = [one.timestamp_ms for one in log[-1:]] + ([] if base is None or is_new else [base.last_updated_ms])
+        earlier = [entry.timestamp_ms for entry in log[-1:]] + (
+            [] if base is None or is_new else [base.last_updated_ms]
+        )
         log.append(SnapshotLogEntry(max([time_ms, *earlier]), current))
     return tuple(log)
 

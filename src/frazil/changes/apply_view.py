@@ -111,7 +111,7 @@ def _carry_out(draft: _Draft, update: ViewUpdate, now_ms: int) -> None:
         case change.SetProperties(changed):
             _set_properties(draft, {**metadata.properties, **changed})
         case change.RemoveProperties(removals):
-            _set_properties(draft, {name: one for name, one in metadata.properties.items() if name not in removals})
+            _set_properties(draft, {name: value for name, value in metadata.properties.items() if name not in removals})
         case change.AddViewVersion(version):
             schema_id = _id_or_last_added("schema", version.schema_id, draft.last_schema_id)
             draft.metadata, version_id = add_view_version(metadata, replace(version, schema_id=schema_id))
@@ -136,7 +136,7 @@ def _set_current(draft: _Draft, view_version_id: int, now_ms: int) -> None:
     version = draft.metadata.version(version_id)
     # A version of this change became current when it was made; one that was there before, now.
     time_ms = version.timestamp_ms if version_id in draft.added_version_ids else now_ms
-    earlier = [one.timestamp_ms for one in draft.metadata.version_log[-1:]]
+    earlier = [entry.timestamp_ms for entry in draft.metadata.version_log[-1:]]
     draft.metadata = set_current_view_version(draft.metadata, version_id, timestamp_ms=max([time_ms, *earlier]))
 
 

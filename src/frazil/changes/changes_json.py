@@ -42,7 +42,7 @@ class _Form(NamedTuple):
     """How one kind is written: its name, its class, and both directions."""
 
     name: str
-    kind: type
+    cls: type
     encode: Callable[[Any], JsonFields]
     decode: Callable[[JsonObject], Any]
 
@@ -98,20 +98,20 @@ def _single(name: str, attribute: str) -> Callable[[Any], JsonFields]:
     return lambda one: {name: getattr(one, attribute)}
 
 
-def _long_form(tag: str, kind: type, name: str, attribute: str) -> _Form:
-    return _Form(tag, kind, _single(name, attribute), lambda obj: kind(obj.int64(name)))
+def _long_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
+    return _Form(tag, cls, _single(name, attribute), lambda obj: cls(obj.int64(name)))
 
 
-def _int_form(tag: str, kind: type, name: str, attribute: str) -> _Form:
-    return _Form(tag, kind, _single(name, attribute), lambda obj: kind(obj.int32(name)))
+def _int_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
+    return _Form(tag, cls, _single(name, attribute), lambda obj: cls(obj.int32(name)))
 
 
-def _text_form(tag: str, kind: type, name: str, attribute: str) -> _Form:
-    return _Form(tag, kind, _single(name, attribute), lambda obj: kind(obj.string(name)))
+def _text_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
+    return _Form(tag, cls, _single(name, attribute), lambda obj: cls(obj.string(name)))
 
 
-def _ints_form(tag: str, kind: type, name: str, attribute: str) -> _Form:
-    return _Form(tag, kind, lambda one: {name: list(getattr(one, attribute))}, lambda obj: kind(obj.int32s(name)))
+def _ints_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
+    return _Form(tag, cls, lambda one: {name: list(getattr(one, attribute))}, lambda obj: cls(obj.int32s(name)))
 
 
 def _encode_add_schema(update: changed.AddSchema) -> JsonFields:
@@ -278,7 +278,7 @@ _REQUIREMENTS = (
     ),
 )
 
-_UPDATES_BY_KIND = {form.kind: form for form in _UPDATES}
+_UPDATES_BY_KIND = {form.cls: form for form in _UPDATES}
 _UPDATES_BY_NAME = {form.name: form for form in _UPDATES}
-_REQUIREMENTS_BY_KIND = {form.kind: form for form in _REQUIREMENTS}
+_REQUIREMENTS_BY_KIND = {form.cls: form for form in _REQUIREMENTS}
 _REQUIREMENTS_BY_NAME = {form.name: form for form in _REQUIREMENTS}

@@ -206,18 +206,26 @@ def _add_spec(draft: Draft, update: change.AddPartitionSpec) -> None:
 
 def _check_field_ids(metadata: TableMetadata, spec: PartitionSpec) -> None:
     """Refuse a field whose id means another field in an older spec: manifests of both would be read wrongly."""
-    for one in spec.fields:
-        others = [old for older in metadata.partition_specs for old in older.fields if old.field_id == one.field_id]
-        if others and not any(_means_the_same(one, old) for old in others):
+    for partition_field in spec.fields:
+        others = [
+            old
+            for older in metadata.partition_specs
+            for old in older.fields
+            if old.field_id == partition_field.field_id
+        ]
+        if others and not any(_means_the_same(partition_field, old) for old in others):
             raise InvalidRequestError(
-                f"Cannot add the partition field [{one}]: the id {one.field_id} is that of [{others[-1]}]",
+                f"Cannot add the partition field [{partition_field}]: "
+                f"the id {partition_field.field_id} is that of [{others[-1]}]",
                 hint=f"New partition fields have ids above {metadata.last_partition_id}.",
             )
 
 
-def _means_the_same(one: PartitionField, other: PartitionField) -> bool:
-    is_void = one.transform.is_void or other.transform.is_void
-    return one.source_ids == other.source_ids and (is_void or str(one.transform) == str(other.transform))
+def _means_the_same(partition_field: PartitionField, other: PartitionField) -> bool:
+    is_void = partition_field.transform.is_void or other.transform.is_void
+    return partition_field.source_ids == other.source_ids and (
+        is_void or str(partition_field.transform) == str(other.transform)
+    )
 
 
 def _set_default_spec(draft: Draft, update: change.SetDefaultSpec) -> None:

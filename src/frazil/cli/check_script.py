@@ -77,7 +77,7 @@ def check_file(path: str) -> list[Finding]:
             found += _python(path, ast.parse(text))
         except SyntaxError as error:
             raise InvalidRequestError(f"Cannot read {path} as Python: {error}") from error
-    return sorted(set(found), key=lambda one: (one.line, one.what))
+    return sorted(set(found), key=lambda finding: (finding.line, finding.what))
 
 
 def _lines(path: str, text: str) -> Iterator[Finding]:
@@ -131,7 +131,7 @@ def _call(path: str, line: int, name: str, inside: str) -> Iterator[Finding]:
         yield Finding(path, line, "error", what, f"no such procedure; there are: {', '.join(sorted(PROCEDURES))}")
         return
     flat = re.sub(r"\([^()]*\)", "", inside)
-    arguments = [one.name for one in known.call_parameters]
+    arguments = [parameter.name for parameter in known.call_parameters]
     unknown = [one for one in _ARGUMENT.findall(flat) if one.lower() not in arguments]
     if unknown:
         yield Finding(path, line, "error", f"{what}({unknown[0]})", f"arguments are: {', '.join(arguments)}")
@@ -170,8 +170,8 @@ def _setting(path: str, line: int, name: str, value: str | None) -> Finding:
         except InvalidRequestError as error:
             return Finding(path, line, "error", name, str(error.hint or error))
         return Finding(path, line, "nothing", name, "not known")
-    if value is not None and option.kind.parse(value) is None:
-        return Finding(path, line, "error", f"{name}={value}", f"set it to {option.kind.allowed}")
+    if value is not None and option.value_type.parse(value) is None:
+        return Finding(path, line, "error", f"{name}={value}", f"set it to {option.value_type.allowed}")
     level = "fine" if value is not None and value.lower() in option.fine else _ANSWERS[option.answer]
     return Finding(path, line, level, name, option.note)
 
@@ -257,6 +257,6 @@ def _option(path: str, line: int, options: OptionList, name: str, value: str | N
         return Finding(path, line, "nothing", what, "not known")
     if value is not None and value.lower() in option.fine:
         return Finding(path, line, "fine", what, option.note)
-    if option.answer != "refused" and value is not None and option.kind.parse(value.strip()) is None:
-        return Finding(path, line, "error", f"{what}={value}", f"set it to {option.kind.allowed}")
+    if option.answer != "refused" and value is not None and option.value_type.parse(value.strip()) is None:
+        return Finding(path, line, "error", f"{what}={value}", f"set it to {option.value_type.allowed}")
     return Finding(path, line, _ANSWERS[option.answer], what, option.note)

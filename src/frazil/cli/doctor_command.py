@@ -37,9 +37,9 @@ def doctor(
         if settings.form is not OutputFormat.TABLE:
             settings.show(rows, ["file", "line", "answer", "what", "becomes"])
         else:
-            for one in shown:
-                typer.echo(visible(f"{one.file}:{one.line}: {LEVELS[one.level]}: {one.what}"))
-                typer.echo(visible(f"    {one.becomes.replace('`', '')}"))
+            for finding in shown:
+                typer.echo(visible(f"{finding.file}:{finding.line}: {LEVELS[finding.level]}: {finding.what}"))
+                typer.echo(visible(f"    {finding.becomes.replace('`', '')}"))
             typer.echo(_total(found, len(files)))
         if any(one.level == "error" for one in found):
             raise typer.Exit(FAILED)
@@ -48,5 +48,5 @@ def doctor(
 def _total(found: list[Finding], files: int) -> str:
     if not found:
         return f"Nothing of the jar's was found in {files} file{'s' if files > 1 else ''}."
-    counts = Counter(one.level for one in found)
+    counts = Counter(finding.level for finding in found)
     return "; ".join(f"{counts[level]} {text}" for level, text in LEVELS.items() if counts[level]) + "."

@@ -75,7 +75,7 @@ def is_given(context: typer.Context, name: str) -> bool:
     """Return whether an option is on the command line, and not in the environment alone."""
     source = context.find_root().get_parameter_source(name)
     is_before = source is not None and source.name == "COMMANDLINE"
-    return is_before or any(getattr(one, name) is not None for one in given_after(context))
+    return is_before or any(getattr(lake_options, name) is not None for lake_options in given_after(context))
 
 
 def add_lake_options(command: Any) -> None:

@@ -69,7 +69,7 @@ def _add_command(procedure: Procedure) -> None:
         _run(context, procedure, given)
 
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    parameters = [context, *(_parameter(procedure, one) for one in taken)]
+    parameters = [context, *(_parameter(procedure, parameter) for parameter in taken)]
     run.__doc__ = procedure.doc
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -102,13 +102,13 @@ def _column_values(column: pa.ChunkedArray) -> list[Any]:
         return [_value(one) for one in column]
 
 
-def _value(one: pa.Scalar) -> Any:
+def _value(scalar: pa.Scalar) -> Any:
     """Return a value as Python has it, or as text where Python has no such date or time."""
     try:
-        return one.as_py(maps_as_pydicts="strict")
+        return scalar.as_py(maps_as_pydicts="strict")
     except (ValueError, OverflowError, KeyError, TypeError):
         # What it is stored as, with its type: `253402300800000000 (timestamp[us])`.
-        return f"{getattr(one, 'value', 'a value that cannot be shown')} ({one.type})"
+        return f"{getattr(scalar, 'value', 'a value that cannot be shown')} ({scalar.type})"
 
 
 def show_size(number: int) -> str:
@@ -145,10 +145,10 @@ def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int
         return None
     narrowed = list(widths)
     while sum(narrowed) > free:
-        at = max(
+        position = max(
             (index for index in range(len(narrowed)) if narrowed[index] > least[index]), key=lambda one: narrowed[one]
         )
-        narrowed[at] -= 1
+        narrowed[position] -= 1
     return narrowed
 
 
@@ -219,9 +219,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_key(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if isinstance(value, Set):
-        return sorted((_plain(one) for one in value), key=str)
+        return sorted((_plain(item) for item in value), key=str)
     if is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: _plain(getattr(value, field.name)) for field in fields(value) if not field.name.startswith("_")

@@ -112,11 +112,11 @@ def settings_of(context: typer.Context) -> Settings:
     options = context.find_root().obj
     assert isinstance(options, LakeOptions)
     places = [options, *given_after(context)]
-    for one in places[1:]:
-        options = options.under(one)
+    for lake_options in places[1:]:
+        options = options.under(lake_options)
     properties: dict[str, str] = {}
-    for one in places:
-        properties |= connection_properties(one.properties, one.properties_file)
+    for lake_options in places:
+        properties |= connection_properties(lake_options.properties, lake_options.properties_file)
     return Settings(
         options.warehouse,
         options.catalog,

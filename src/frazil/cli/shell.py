@@ -131,10 +131,10 @@ class Shell:
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
-    def _offer(self, word: str, at: int) -> str | None:
-        if at == 0:
+    def _offer(self, word: str, index: int) -> str | None:
+        if index == 0:
             self._offered = self._complete(word, self._buffer + readline.get_line_buffer())
-        return self._offered[at] if at < len(self._offered) else None
+        return self._offered[index] if index < len(self._offered) else None
 
     def _remember(self, text: str) -> None:
         if readline is not None:

@@ -89,12 +89,12 @@ def _columns(table: LoadedTable) -> Iterator[str]:
     fields = table.metadata.current_schema.fields
     yield from _title("Columns")
     shown = fields[:MAX_COLUMNS]
-    names = [visible(one.name) for one in shown]
+    names = [visible(nested_field.name) for nested_field in shown]
     name_size = max((len(name) for name in names), default=0)
     types = [visible(sql_type_name(field.field_type)) for field in shown]
     type_size = min(max((len(one) for one in types), default=0), 40)
     keys = table.metadata.current_schema.identifier_field_ids
-    for field, name, kind in zip(shown, names, types, strict=True):
+    for field, name, data_type in zip(shown, names, types, strict=True):
         notes = [
             note for note, holds in (("required", field.required), ("identifier", field.field_id in keys)) if holds
         ]
@@ -102,7 +102,7 @@ def _columns(table: LoadedTable) -> Iterator[str]:
             notes.append(f"default {field.write_default}")
         if field.doc is not None:
             notes.append(field.doc)
-        yield f"  {name:<{name_size}}  {kind:<{type_size}}  {visible(', '.join(notes))}".rstrip()
+        yield f"  {name:<{name_size}}  {data_type:<{type_size}}  {visible(', '.join(notes))}".rstrip()
     if len(fields) > MAX_COLUMNS:
         yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {visible(_name(table))}"
 
@@ -154,9 +154,9 @@ def _snapshots(table: LoadedTable) -> Iterator[str]:
     yield from _title(f"Snapshots, the last {len(last)} of {len(table.metadata.snapshots):,}" if last else "Snapshots")
     if not last:
         yield "  none"
-    for one in reversed(last):
-        mark = "*" if one.snapshot_id == table.metadata.current_snapshot_id else " "
-        summary = _summary(one)
+    for snapshot in reversed(last):
+        mark = "*" if snapshot.snapshot_id == table.metadata.current_snapshot_id else " "
+        summary = _summary(snapshot)
         changes = [
             f"{sign}{_number(summary[name]):,} {what}"
             for sign, name, what in (
@@ -167,8 +167,8 @@ def _snapshots(table: LoadedTable) -> Iterator[str]:
             )
             if _number(summary.get(name, "0"))
         ]
-        did = f"{visible(str(one.operation or '')):<9}  {one.snapshot_id:<19}  {', '.join(changes)}"
-        yield f"  {mark} {_time(one.timestamp_ms)}  {did}".rstrip()
+        did = f"{visible(str(snapshot.operation or '')):<9}  {snapshot.snapshot_id:<19}  {', '.join(changes)}"
+        yield f"  {mark} {_time(snapshot.timestamp_ms)}  {did}".rstrip()
 
 
 def _references(table: LoadedTable) -> Iterator[str]:

@@ -160,7 +160,7 @@ def from_arrow_schema(
     version does not have are refused: nanoseconds and null columns need version 3.
     """
     reader = _Reader(format_version, has_fresh_ids=has_fresh_ids)
-    fields = tuple(reader.field(one, one.name, depth=1) for one in arrow)
+    fields = tuple(reader.field(field, field.name, depth=1) for field in arrow)
     if reader.with_id and reader.without_id:
         without, having = reader.without_id[0], reader.with_id[0]
         raise SchemaMismatchError(
@@ -177,9 +177,9 @@ def from_arrow_schema(
 
 def from_arrow_type(arrow: pa.DataType, *, column: str = "value", format_version: int = 3) -> Type:
     """Return an Arrow type as the format's, its fields numbered anew; `column` is named in errors."""
-    kind = _Reader(format_version, has_fresh_ids=True).type_of(arrow, column, depth=0)
+    data_type = _Reader(format_version, has_fresh_ids=True).type_of(arrow, column, depth=0)
     fresh = count(1)
-    return reassign_ids(kind, lambda _: next(fresh))
+    return reassign_ids(data_type, lambda _: next(fresh))
 
 
 def _numbered(struct: StructType) -> StructType:
@@ -201,12 +201,12 @@ class _Reader:
     def field(self, arrow: pa.Field, path: str, depth: int) -> NestedField:
         field_id = self._field_id(arrow, path)
         doc = (arrow.metadata or {}).get(DOC_KEY)
-        kind = self._kind_of(arrow, path, depth)
+        data_type = self._kind_of(arrow, path, depth)
         required = not arrow.nullable
-        if required and isinstance(kind, UnknownType):
+        if required and isinstance(data_type, UnknownType):
             raise _refused(path, arrow.type, "a column of nulls cannot be required")
         return NestedField(
-            field_id, arrow.name, kind, required, None if doc is None else doc.decode("utf-8", "replace")
+            field_id, arrow.name, data_type, required, None if doc is None else doc.decode("utf-8", "replace")
         )
 
     def _field_id(self, arrow: pa.Field, path: str) -> int:
@@ -225,13 +225,13 @@ class _Reader:
         if marked is None:
             return self.type_of(arrow.type, path, depth)
         try:
-            kind = decode_type_name(marked.decode("utf-8", "replace"))
+            data_type = decode_type_name(marked.decode("utf-8", "replace"))
         except InvalidRequestError as error:
             raise _refused(path, arrow.type, error.message) from None
-        storage = to_arrow_type(kind, has_extensions=False)
+        storage = to_arrow_type(data_type, has_extensions=False)
         if not arrow.type.equals(storage) and not _is_same_storage(arrow.type, storage):
-            raise _refused(path, arrow.type, f"it is marked as {kind}, which is stored as {storage}")
-        return self._checked(kind, arrow.type, path)
+            raise _refused(path, arrow.type, f"it is marked as {data_type}, which is stored as {storage}")
+        return self._checked(data_type, arrow.type, path)
 
     def type_of(self, arrow: pa.DataType, path: str, depth: int) -> Type:
         if depth > MAX_NESTING_DEPTH:
@@ -278,9 +278,9 @@ def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
 def _primitive(arrow: pa.DataType, path: str) -> Type:
     if isinstance(arrow, pa.BaseExtensionType):
         return _extension(arrow, path)
-    for is_kind, kind in _PRIMITIVES:
+    for is_kind, data_type in _PRIMITIVES:
         if is_kind(arrow):
-            return kind
+            return data_type
     if pa.types.is_decimal(arrow):
         if arrow.precision > MAX_DECIMAL_PRECISION or not 0 <= arrow.scale <= arrow.precision:
             reason = f"decimals have at most {MAX_DECIMAL_PRECISION} digits and a scale from 0 to their precision"

@@ -52,12 +52,16 @@ class FieldReader:
     def find(self, path: tuple[int, ...]) -> Source | None:
         """Return where the field of a path of ids is, or None where the file has no such field or no bytes of it."""
         for length in range(len(path), 0, -1):
-            at = self._by_path.get(path[:length])
-            if at is None:
+            index = self._by_path.get(path[:length])
+            if index is None:
                 continue
             if length == len(path):
-                return Source(at, (), self.leaves[at].avro_type) if holds_values(self.leaves[at].avro_type) else None
-            return _find_inside(at, self.leaves[at].avro_type, path[length:])
+                return (
+                    Source(index, (), self.leaves[index].avro_type)
+                    if holds_values(self.leaves[index].avro_type)
+                    else None
+                )
+            return _find_inside(index, self.leaves[index].avro_type, path[length:])
         return None
 
     def record_fields(self, path: tuple[int, ...]) -> tuple[AvroField, ...]:
@@ -142,7 +146,7 @@ def _map_converter(data_type: MapType, form: AvroType, target: pa.DataType) -> _
         return None
     # The first field is the key, whatever the ids say; swapped ids mean swapped fields.
     order = (1, 0) if items.fields[0].field_id == data_type.value_id else (0, 1)
-    forms = [items.fields[at].avro_type for at in order]
+    forms = [items.fields[index].avro_type for index in order]
     if not all(map(holds_values, forms)):
         return None
     key = _converter(data_type.key_type, forms[0], pair.field(0).type)
@@ -178,16 +182,16 @@ def _struct_converter(data_type: StructType, form: AvroType, target: pa.DataType
     by_id = {field.field_id: index for index, field in enumerate(form.fields)}
     parts: list[tuple[int, _Convert] | None] = []
     for field, arrow in zip(data_type.fields, target, strict=True):
-        at = by_id.get(field.field_id)
-        if at is None or not holds_values(form.fields[at].avro_type):
+        position = by_id.get(field.field_id)
+        if position is None or not holds_values(form.fields[position].avro_type):
             if field.required:
                 return None
             parts.append(None)
             continue
-        converter = _converter(field.field_type, form.fields[at].avro_type, arrow.type)
+        converter = _converter(field.field_type, form.fields[position].avro_type, arrow.type)
         if converter is None:
             return None
-        parts.append((at, converter))
+        parts.append((position, converter))
 
     def convert(array: pa.Array) -> pa.Array:
         columns = [

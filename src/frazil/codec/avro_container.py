@@ -102,21 +102,21 @@ def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LI
     end = min(len(data), limits.header_bytes)
     metadata: dict[str, bytes] = {}
     try:
-        at = 4
+        offset = 4
         while True:
-            count, at = read_zigzag(data, at, end)
+            count, offset = read_zigzag(data, offset, end)
             if count == 0:
                 break
             if count < 0:
                 # A negative count is followed by the size of the pairs, for readers that skip them.
                 count = -count
-                _, at = read_zigzag(data, at, end)
+                _, offset = read_zigzag(data, offset, end)
             if count + len(metadata) > _MAX_HEADER_KEYS:
                 raise origin.fail(f"the header announces {count} keys")
             for _ in range(count):
-                key, at = _read_bytes(data, at, end)
-                metadata[key.decode()], at = _read_bytes(data, at, end)
-        if at + SYNC_SIZE > end:
+                key, offset = _read_bytes(data, offset, end)
+                metadata[key.decode()], offset = _read_bytes(data, offset, end)
+        if offset + SYNC_SIZE > end:
             raise IndexError
     except IndexError:
         if end < len(data):
@@ -129,7 +129,7 @@ def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LI
     codec = metadata.get(CODEC_KEY, b"null").decode(errors="replace") or "null"
     if codec not in AVRO_CODECS:
         raise origin.unsupported(f"its blocks are compressed with {codec[:40]!r}, which Avro does not define")
-    return AvroHeader(FrozenMap(metadata), codec, data[at : at + SYNC_SIZE], at + SYNC_SIZE)
+    return AvroHeader(FrozenMap(metadata), codec, data[offset : offset + SYNC_SIZE], offset + SYNC_SIZE)
 
 
 def _wrong_magic(data: bytes, origin: AvroOrigin) -> Exception:
@@ -142,40 +142,40 @@ def _wrong_magic(data: bytes, origin: AvroOrigin) -> Exception:
     return origin.fail(f"it is not an Avro file: it starts with {bytes(data[:4])!r}")
 
 
-def _read_bytes(data: bytes, at: int, end: int) -> tuple[bytes, int]:
-    length, at = read_zigzag(data, at, end)
+def _read_bytes(data: bytes, offset: int, end: int) -> tuple[bytes, int]:
+    length, offset = read_zigzag(data, offset, end)
     if length < 0:
         raise BadVarint(f"a length is {length}")
-    if at + length > end:
+    if offset + length > end:
         raise IndexError
-    return data[at : at + length], at + length
+    return data[offset : offset + length], offset + length
 
 
 def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[AvroBlock]:
     """Return the blocks of a container in order, frames checked, contents not looked at."""
     blocks: list[AvroBlock] = []
-    at, size, sync = header.body_at, len(data), header.sync
-    while at < size:
+    offset, size, sync = header.body_at, len(data), header.sync
+    while offset < size:
         number = len(blocks)
         try:
-            count, at = read_zigzag(data, at, size)
-            length, at = read_zigzag(data, at, size)
+            count, offset = read_zigzag(data, offset, size)
+            length, offset = read_zigzag(data, offset, size)
         except IndexError:
             raise origin.fail(f"the file ends inside the head of block {number}") from None
         except BadVarint as problem:
             raise origin.fail(f"block {number} is malformed: {problem}") from None
         if count < 0 or length < 0:
             raise origin.fail(f"block {number} announces {count} rows in {length} bytes")
-        end = at + length
+        end = offset + length
         if end + SYNC_SIZE > size:
             raise origin.fail(f"the file ends inside block {number}")
         if data[end : end + SYNC_SIZE] != sync:
             raise origin.fail(f"block {number} does not end with the file's sync marker")
         if count > 0:
-            blocks.append(AvroBlock(count, at, end))
+            blocks.append(AvroBlock(count, offset, end))
         elif length > 0 and header.codec == "null":
             raise origin.fail(f"block {number} has {length} bytes and no rows")
-        at = end + SYNC_SIZE
+        offset = end + SYNC_SIZE
     return blocks
 
 

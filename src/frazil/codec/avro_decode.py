@@ -252,13 +252,13 @@ class _Job:
         """Return the rows of small blocks without DataFusion."""
         size = sum(map(len, contents))
         _decoders.count_python(size)
-        self.budget.check_chunk(size * max((_growth(self.leaves[at].avro_type) for at in self.wanted), default=1))
+        self.budget.check_chunk(size * max((_growth(self.leaves[index].avro_type) for index in self.wanted), default=1))
         counts = [block.count for block in blocks]
         try:
             arrays = decode_rows(zip(counts, contents, strict=True), self.leaves, self.wanted)
         except RowsRefusal as problem:
             raise self.origin.fail(f"its rows do not follow its schema ({problem})") from None
-        return pa.Table.from_arrays(arrays, names=[f"c{at}" for at in self.wanted])
+        return pa.Table.from_arrays(arrays, names=[f"c{index}" for index in self.wanted])
 
     def _decode_chunk(self, chunk: _Chunk, file: ScratchFile) -> pa.RecordBatch:
         """Return the rows of a chunk, with what of them can be read as stamps read so."""
@@ -274,13 +274,13 @@ class _Job:
                     guessed = shapes = self._shapes = self._guess_anew(chunk)
                     continue
                 if isinstance(problem, StampRefusal):
-                    shapes = {at: shape for at, shape in shapes.items() if at != problem.leaf}
+                    shapes = {index: shape for index, shape in shapes.items() if index != problem.leaf}
                     continue
                 if not shapes:
                     raise
                 # A wrong guess, or wrong bytes. A better guess may do; if not, reading item by item tells.
                 better = self._guess(chunk, few=False)
-                better = {at: better[at] for at in shapes if at in better}
+                better = {index: better[index] for index in shapes if index in better}
                 shapes = better if len(better) < len(shapes) else {}
             else:
                 if guessed and shapes is not past_guesses.of(self._schema).right:
@@ -302,7 +302,7 @@ class _Job:
 
     def _guess_anew(self, chunk: _Chunk) -> Mapping[int, Shape]:
         known = past_guesses.of(self._schema).wrong
-        return {at: shape for at, shape in self._guess(chunk, few=True).items() if at not in known}
+        return {index: shape for index, shape in self._guess(chunk, few=True).items() if index not in known}
 
     def _guess(self, chunk: _Chunk, *, few: bool) -> dict[int, Shape]:
         return guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin), few=few)
@@ -311,7 +311,9 @@ class _Job:
         rows, size = chunk.rows, chunk.size
         stamped = {at for stamp in layout.stamps for at in stamp.shapes}
         plain = [at for at in dict.fromkeys((layout.token_at, *self.wanted)) if at not in stamped]
-        self.budget.check_chunk(size * max(_growth(self.leaves[at].avro_type) for at in (*plain, *self.wanted)))
+        self.budget.check_chunk(
+            size * max(_growth(self.leaves[position].avro_type) for position in (*plain, *self.wanted))
+        )
         sync = self.header.sync
         head = layout.header(sync) + encode_zigzag(rows + 1) + encode_zigzag(size + len(layout.sentinel))
         try:
@@ -322,18 +324,20 @@ class _Job:
                 hint="Free some space where temporary files are kept.",
                 path=self.origin.path,
             ) from error
-        names = [*(f"c{at}" for at in plain), *(stamp.name for stamp in layout.stamps)]
+        names = [*(f"c{position}" for position in plain), *(stamp.name for stamp in layout.stamps)]
         batch = _read_batch(path, names, rows + 1, self.origin)
         if batch is None or batch.num_rows != rows + 1 or not _is_token(batch.column(0)[rows].as_py(), layout.token):
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
-        arrays = {at: batch.column(index).slice(0, rows) for index, at in enumerate(plain)}
+        arrays = {position: batch.column(index).slice(0, rows) for index, position in enumerate(plain)}
         if layout.stamps:
             # The columns of a batch share their memory: copies let that of the stamps go.
             memory = pa.default_cpu_memory_manager()
-            arrays = {at: array.copy_to(memory) for at, array in arrays.items() if at in self.wanted}
+            arrays = {position: array.copy_to(memory) for position, array in arrays.items() if position in self.wanted}
         for index, stamp in enumerate(layout.stamps, len(plain)):
             arrays |= read_stamp(stamp, batch.column(index), self.wanted, self.leaves)
-        made = pa.RecordBatch.from_arrays([arrays[at] for at in self.wanted], names=[f"c{at}" for at in self.wanted])
+        made = pa.RecordBatch.from_arrays(
+            [arrays[position] for position in self.wanted], names=[f"c{position}" for position in self.wanted]
+        )
         self.budget.keep(made.nbytes)
         return made
 
@@ -352,7 +356,7 @@ class _Layout:
 
     def __init__(self, leaves: list[Leaf], stamps: list[Stamp], origin: AvroOrigin) -> None:
         self.stamps = stamps
-        patterns = {at: shape.pattern for stamp in stamps for at, shape in stamp.shapes.items()}
+        patterns = {index: shape.pattern for stamp in stamps for index, shape in stamp.shapes.items()}
         self.token_at = _token_position(leaves, origin)
         self.token, encoded = _make_token(leaves[self.token_at].avro_type)
         pieces = [
@@ -363,11 +367,11 @@ class _Layout:
         self._fields: list[dict[str, Any]] = []
         first = {min(stamp.shapes): stamp for stamp in stamps}
         for field in plain_schema(leaves)["fields"]:
-            at = int(field["name"][1:])
-            if at in first:
-                kind = {"type": "fixed", "name": first[at].name, "size": len(first[at].pattern)}
-                self._fields.append({"name": first[at].name, "type": kind})
-            elif at not in patterns:
+            position = int(field["name"][1:])
+            if position in first:
+                kind = {"type": "fixed", "name": first[position].name, "size": len(first[position].pattern)}
+                self._fields.append({"name": first[position].name, "type": kind})
+            elif position not in patterns:
                 self._fields.append(field)
 
     def header(self, sync: bytes) -> bytes:
@@ -466,4 +470,4 @@ def _null_width(avro_type: AvroType) -> int:
 
 def _empty(leaves: list[Leaf], wanted: Sequence[int]) -> pa.Table:
     """Return the table of a container without rows."""
-    return pa.table({f"c{at}": pa.array([], arrow_type(leaves[at].avro_type)) for at in wanted})
+    return pa.table({f"c{index}": pa.array([], arrow_type(leaves[index].avro_type)) for index in wanted})

@@ -57,8 +57,8 @@ class Shape:
         """Return whether some bytes repeat what of the pattern counts."""
         if len(data) != len(self.pattern):
             return False
-        one, two, must = (int.from_bytes(part) for part in (data, self.pattern, self.mask))
-        return (one ^ two) & must == 0
+        left, right, must = (int.from_bytes(part) for part in (data, self.pattern, self.mask))
+        return (left ^ right) & must == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def first_row_fits(content: bytes, leaves: Sequence[Leaf], shapes: Mapping[int, 
     """Return whether the first row of a block has some shapes."""
     try:
         for row, spans in find_spans([(1, content)], leaves):
-            return all(shape.fits(row[slice(*spans[at])]) for at, shape in shapes.items())
+            return all(shape.fits(row[slice(*spans[offset])]) for offset, shape in shapes.items())
     except RowsRefusal:
         pass
     return False
@@ -160,8 +160,8 @@ def guess_shapes(
                 guesses = {
                     index: _shape_of(leaves[index].avro_type, part) for index, part in enumerate(parts) if index > after
                 }
-                found = {at: shape for at, shape in guesses.items() if shape is not None}
-            found = {at: shape for at, shape in found.items() if shape.fits(parts[at])}
+                found = {offset: shape for offset, shape in guesses.items() if shape is not None}
+            found = {offset: shape for offset, shape in found.items() if shape.fits(parts[offset])}
     except RowsRefusal:
         return {}
     return found or {}
@@ -195,26 +195,26 @@ def _shape_of(avro_type: AvroType, data: bytes) -> Shape | None:
     mask = bytearray([_ALL]) * len(data)
     slots: list[tuple[int, int]] = []
     keys: list[int] = []
-    count, at = read_number(data, 1 if avro_type.is_optional else 0, _LONG_LIMIT)
+    count, offset = read_number(data, 1 if avro_type.is_optional else 0, _LONG_LIMIT)
     if count < 0:
         return None
     for _ in range(count):
         if len(kinds) == 2:
-            key, at = read_number(data, at, 1 << 32)
+            key, offset = read_number(data, offset, 1 << 32)
             keys.append(key)
-        start = at
-        number, at = read_number(data, at, _LONG_LIMIT)
+        start = offset
+        number, offset = read_number(data, offset, _LONG_LIMIT)
         if kinds[-1] == "bytes":
-            start, at = at, at + number
-            mask[start:at] = bytes([_FREE]) * number
-        elif at - start <= _WORD:
-            mask[start:at] = bytes([_TOP]) * (at - start)
+            start, offset = offset, offset + number
+            mask[start:offset] = bytes([_FREE]) * number
+        elif offset - start <= _WORD:
+            mask[start:offset] = bytes([_TOP]) * (offset - start)
         else:
             return None
-        slots.append((start, at))
-    if count and (at >= len(data) or data[at] != 0):
+        slots.append((start, offset))
+    if count and (offset >= len(data) or data[offset] != 0):
         return None
-    if at + (1 if count else 0) != len(data):
+    if offset + (1 if count else 0) != len(data):
         return None
     return Shape(data, bytes(mask), keys=tuple(keys) if len(kinds) == 2 else None, slots=tuple(slots))
 
@@ -243,13 +243,13 @@ def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: 
     reader = _StampReader(len(column) - 1)
     start = 0
     made: dict[int, pa.Array] = {}
-    for at, shape in stamp.shapes.items():
+    for offset, shape in stamp.shapes.items():
         end = start + len(shape.pattern)
         if len(wrong) and wrong[0] < end:
-            raise StampRefusal(at)
-        if at in wanted:
+            raise StampRefusal(offset)
+        if offset in wanted:
             fields = _Rows(raw, len(column) - 1, width, start)
-            made[at] = reader.read(shape, fields, is_same[start:end], leaves[at].avro_type)
+            made[offset] = reader.read(shape, fields, is_same[start:end], leaves[offset].avro_type)
         start = end
     return made
 
@@ -263,9 +263,9 @@ class _Rows:
     width: int
     start: int
 
-    def fields(self, at: int, kind: str, count: int, step: int) -> npt.NDArray[Any]:
+    def fields(self, offset: int, kind: str, count: int, step: int) -> npt.NDArray[Any]:
         """Return `count` values of each row, `step` bytes apart, as an array of two dimensions."""
-        return np.ndarray((self.count, count), kind, self.raw.data, self.start + at, (self.width, step))
+        return np.ndarray((self.count, count), kind, self.raw.data, self.start + offset, (self.width, step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,11 +320,13 @@ class _StampReader:
         width = sum(sizes)
         out = _Rows(np.empty(self.count * width, np.uint8), self.count, width, 0)
         to = 0
-        for one in _series_of(shape.slots):
-            if one.size:
-                kind = f"V{one.size}"
-                out.fields(to, kind, one.count, one.size)[:] = rows.fields(one.start, kind, one.count, one.step)
-            to += one.size * one.count
+        for series in _series_of(shape.slots):
+            if series.size:
+                kind = f"V{series.size}"
+                out.fields(to, kind, series.count, series.size)[:] = rows.fields(
+                    series.start, kind, series.count, series.step
+                )
+            to += series.size * series.count
         buffers = [None, self._offsets(sizes), pa.py_buffer(out.raw)]
         return pa.Array.from_buffers(pa.binary(), self.count * len(sizes), buffers)
 

@@ -50,20 +50,20 @@ def encode_avro_schema(struct: StructType, name: str) -> dict[str, Any]:
 def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
     taken: set[str] = set()
-    for part in struct.fields:
-        avro_name = make_avro_name(part.name)
+    for nested_field in struct.fields:
+        avro_name = make_avro_name(nested_field.name)
         if avro_name in taken:
-            avro_name = f"{avro_name}_f{part.field_id}"
+            avro_name = f"{avro_name}_f{nested_field.field_id}"
         taken.add(avro_name)
-        kind = _encode(part.field_type, part.field_id, named)
-        field: dict[str, Any] = {"name": avro_name, "type": _optional(kind) if part.optional else kind}
-        if part.doc is not None:
-            field["doc"] = part.doc
-        if part.optional:
+        kind = _encode(nested_field.field_type, nested_field.field_id, named)
+        field: dict[str, Any] = {"name": avro_name, "type": _optional(kind) if nested_field.optional else kind}
+        if nested_field.doc is not None:
+            field["doc"] = nested_field.doc
+        if nested_field.optional:
             field["default"] = None
-        if avro_name != part.name:
-            field["iceberg-field-name"] = part.name
-        field["field-id"] = part.field_id
+        if avro_name != nested_field.name:
+            field["iceberg-field-name"] = nested_field.name
+        field["field-id"] = nested_field.field_id
         fields.append(field)
     return {"type": "record", "name": name, "fields": fields}
 

@@ -290,8 +290,8 @@ def _leaf_arrays(
     for path in paths:
         field_id = path[-1]
         if len(path) == 3 and path[1] == PARTITION_ID and field_id is not None:
-            at = positions[field_id]
-            arrays.append(to_avro_form(partition.field(at), partition_type.fields[at].field_type))
+            position = positions[field_id]
+            arrays.append(to_avro_form(partition.field(position), partition_type.fields[position].field_type))
         elif field_id == PARTITION_ID:
             arrays.append(pa.nulls(rows))
         elif field_id in by_id:
@@ -315,8 +315,12 @@ def _summarize(
     is_live = status != EntryStatus.DELETED.value
     live_numbers = columns["sequence_number"].filter(pa.array(is_live))
     lowest = pc.min(live_numbers).as_py()
-    files: dict[EntryStatus, int] = {one: int(np.count_nonzero(status == one.value)) for one in EntryStatus}
-    row_counts: dict[EntryStatus, int] = {one: int(rows[status == one.value].sum()) for one in EntryStatus}
+    files: dict[EntryStatus, int] = {
+        entry_status: int(np.count_nonzero(status == entry_status.value)) for entry_status in EntryStatus
+    }
+    row_counts: dict[EntryStatus, int] = {
+        entry_status: int(rows[status == entry_status.value].sum()) for entry_status in EntryStatus
+    }
     return ManifestFile(
         path,
         length,

@@ -28,19 +28,19 @@ def parse_json_path(text: str) -> tuple[str | int, ...]:
     if not text.startswith(ROOT):
         raise _syntax_error(text, 0)
     parts: list[str | int] = []
-    at = len(ROOT)
-    while at < len(text):
-        match = _STEP.match(text, at)
+    offset = len(ROOT)
+    while offset < len(text):
+        match = _STEP.match(text, offset)
         if match is None:
-            raise _syntax_error(text, at)
+            raise _syntax_error(text, offset)
         if match[2] is not None:
             parts.append(int(match[2]))
         else:
             name = _ESCAPED.sub(_unescape, match[1])
             if format_json_path((name,)) != f"{ROOT}{match[0]}":  # such as \u000a, whose one form is \n
-                raise _syntax_error(text, at)
+                raise _syntax_error(text, offset)
             parts.append(name)
-        at = match.end()
+        offset = match.end()
     return tuple(parts)
 
 
@@ -65,9 +65,9 @@ def _unescape(match: re.Match[str]) -> str:
     return _UNESCAPES.get(match[0], "\ufffd")
 
 
-def _syntax_error(text: str, at: int) -> TextSyntaxError:
+def _syntax_error(text: str, offset: int) -> TextSyntaxError:
     return TextSyntaxError(
-        f"Cannot parse the path {text[:80]!r}: it is not a normalized JSON path from character {at}",
+        f"Cannot parse the path {text[:80]!r}: it is not a normalized JSON path from character {offset}",
         hint="Normalized paths look like $['location']['latitude'].",
         heading=HEADING,
     )

@@ -50,7 +50,7 @@ def split_json_object(
     reader.check_text(text)
     parts: dict[str, msgspec.Raw] = reader.decode(_decode_parts, text)
     # Written without spaces and escapes, the fields have this length; with a duplicate they have more.
-    length = 1 + sum(len(key.encode()) + 4 + memoryview(part).nbytes for key, part in parts.items())
+    length = 1 + sum(len(key.encode()) + 4 + memoryview(value).nbytes for key, value in parts.items())
     if length != len(text):
         counts = [count_plain_strings(part) for part in (text, *parts.values())]
         if None in counts or counts[0] != len(parts) + sum(count or 0 for count in counts[1:]):

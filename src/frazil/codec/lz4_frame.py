@@ -92,22 +92,22 @@ def _check_frame(data: bytes) -> int:
         raise _corrupt(f"the block descriptor {block_descriptor:#04x} is not known")
     if checksum != _header_checksum(data[4:14]):
         raise _corrupt("the checksum of the frame header does not match")
-    at = _HEADER_LENGTH
+    offset = _HEADER_LENGTH
     trailer = 4 if flags & _BLOCK_CHECKSUMS else 0
     while True:
-        if at + 4 > len(data):
+        if offset + 4 > len(data):
             raise _corrupt("the frame is cut off before its end mark")
-        (stored,) = struct.unpack_from("<I", data, at)
-        at += 4
+        (stored,) = struct.unpack_from("<I", data, offset)
+        offset += 4
         if stored == 0:
             break
         length = stored & ~_STORED
         if length > block_limit:
             raise _corrupt(f"a block of {length} bytes is above the frame's limit of {block_limit}")
-        at += length + trailer
-    at += 4 if flags & _CONTENT_CHECKSUM else 0
-    if at != len(data):
-        raise _corrupt(f"the frame ends at byte {at} of {len(data)}")
+        offset += length + trailer
+    offset += 4 if flags & _CONTENT_CHECKSUM else 0
+    if offset != len(data):
+        raise _corrupt(f"the frame ends at byte {offset} of {len(data)}")
     return int(size)
 
 

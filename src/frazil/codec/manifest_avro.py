@@ -222,10 +222,10 @@ def _partition_type(reader: FieldReader, origin: AvroOrigin) -> StructType:
     """Return the partition type as the file itself declares it."""
     parts = []
     for record_field in reader.record_fields((DATA_FILE_ID, PARTITION_ID)):
-        kind = type_of(record_field.avro_type)
-        if record_field.field_id is None or kind is None:
+        data_type = type_of(record_field.avro_type)
+        if record_field.field_id is None or data_type is None:
             raise origin.fail(f"partition field {record_field.name[:80]!r} has no id or no type that partitions have")
-        parts.append(NestedField(record_field.field_id, record_field.name, kind))
+        parts.append(NestedField(record_field.field_id, record_field.name, data_type))
     return StructType(tuple(parts))
 
 
@@ -436,7 +436,7 @@ def _maps(lists: pa.Array) -> list[FrozenMap[int, Any] | None]:
         # A pair without a value says nothing of its column.
         present = [value is not None for value in values]
         before = list(accumulate(present, initial=0))
-        offsets = [before[at] for at in offsets]
+        offsets = [before[offset] for offset in offsets]
         keys, values = list(compress(keys, present)), list(compress(values, present))
     spans = pairwise(offsets)
     if lists.null_count == 0:

@@ -156,7 +156,7 @@ def _arrow(data_type: Type) -> pa.DataType:
 
 
 COLUMNS: Mapping[str, NestedField] = FrozenMap(
-    {part.name: part for part in (*ENTRY_FIELDS, *DATA_FILE) if part.name != "block_size_in_bytes"}
+    {field.name: field for field in (*ENTRY_FIELDS, *DATA_FILE) if field.name != "block_size_in_bytes"}
 )
 """The columns of a manifest, in order."""
 

@@ -98,10 +98,12 @@ def _check(columns: dict[str, pa.ChunkedArray], origin: AvroOrigin) -> None:
 
 def manifests_of(table: pa.Table) -> list[ManifestFile]:
     """Return the manifests of a list's columns as values."""
-    names = [part.name for part in MANIFEST_FILE]
+    names = [field.name for field in MANIFEST_FILE]
     columns = [table.column(name).to_pylist() for name in names]
-    at = names.index("partitions")
-    columns[at] = [None if one is None else tuple(FieldSummary(**summary) for summary in one) for one in columns[at]]
+    index = names.index("partitions")
+    columns[index] = [
+        None if one is None else tuple(FieldSummary(**summary) for summary in one) for one in columns[index]
+    ]
     return [ManifestFile(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
 

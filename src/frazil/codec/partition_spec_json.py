@@ -94,10 +94,10 @@ def decode_transform(obj: JsonObject, source_ids: tuple[int, ...]) -> Transform:
 
 
 def _decode_fields(obj: JsonObject, parts: list[JsonObject]) -> tuple[PartitionField, ...]:
-    with_id = sum("field-id" in part for part in parts)
+    with_id = sum("field-id" in item for item in parts)
     if with_id not in (0, len(parts)):
         raise obj.fail(f"{len(parts) - with_id} of {len(parts)} partition fields have no field-id", field="fields")
-    return tuple(_decode_field(part, index) for index, part in enumerate(parts, FIRST_PARTITION_FIELD_ID))
+    return tuple(_decode_field(item, index) for index, item in enumerate(parts, FIRST_PARTITION_FIELD_ID))
 
 
 def _decode_field(obj: JsonObject, default_id: int) -> PartitionField:

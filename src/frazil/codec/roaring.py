@@ -53,24 +53,24 @@ def decode_roaring64(data: bytes) -> tuple[tuple[int, FrozenBitMap], ...]:
     if count > MAX_BITMAPS:
         raise corrupt(f"it has {count} bitmaps, above the limit of {MAX_BITMAPS}")
     bitmaps = []
-    at, last_key = 8, -1
+    offset, last_key = 8, -1
     for _ in range(count):
-        if at + 4 > len(data):
+        if offset + 4 > len(data):
             raise corrupt(f"the bytes end at {len(data)}, before the key of a bitmap")
-        (key,) = struct.unpack_from("<I", data, at)
+        (key,) = struct.unpack_from("<I", data, offset)
         if key > MAX_KEY:
             raise corrupt(f"the key {key} is above {MAX_KEY}: positions have at most 63 bits")
         if key <= last_key:
             raise corrupt(f"the key {key} follows the key {last_key}, and keys must ascend")
-        at, last_key = at + 4, key
-        end = _bitmap_end(data, at)
+        offset, last_key = offset + 4, key
+        end = _bitmap_end(data, offset)
         try:
-            bitmaps.append((key, FrozenBitMap.deserialize(data[at:end])))
+            bitmaps.append((key, FrozenBitMap.deserialize(data[offset:end])))
         except ValueError as error:
             raise corrupt(f"the bitmap of key {key} is not valid ({error})") from error
-        at = end
-    if at != len(data):
-        raise corrupt(f"{len(data) - at} bytes follow the last bitmap")
+        offset = end
+    if offset != len(data):
+        raise corrupt(f"{len(data) - offset} bytes follow the last bitmap")
     return tuple(bitmaps)
 
 
@@ -94,22 +94,22 @@ def _bitmap_end(data: bytes, start: int) -> int:
     (cookie,) = struct.unpack_from("<I", data, start)
     if cookie == _COOKIE_WITHOUT_RUNS:
         (count,) = struct.unpack_from("<I", data, start + 4)
-        at, has_runs = start + 8, False
+        offset, has_runs = start + 8, False
     elif cookie & 0xFFFF == _COOKIE_WITH_RUNS:
         count = (cookie >> 16) + 1
-        at, has_runs = start + 4, True
+        offset, has_runs = start + 4, True
     else:
         raise corrupt(f"a bitmap starts with {cookie:#010x}, which is no cookie of the format")
     if count > _MAX_CONTAINERS:
         raise corrupt(f"a bitmap has {count} containers")
-    run_flags_at = at
-    at += (count + 7) // 8 if has_runs else 0
-    header_end = at + 4 * count
+    run_flags_at = offset
+    offset += (count + 7) // 8 if has_runs else 0
+    header_end = offset + 4 * count
     has_offsets = not has_runs or count >= _OFFSETS_FROM
     containers_start = header_end + (4 * count if has_offsets else 0)
     if containers_start > len(data):
         raise _cut_off(data)
-    header = np.frombuffer(data, "<u2", 2 * count, at)
+    header = np.frombuffer(data, "<u2", 2 * count, offset)
     cardinalities = header[1::2].astype(np.int64) + 1
     sizes = np.where(cardinalities <= _MAX_ARRAY, 2 * cardinalities, _BITSET_BYTES)
     if has_runs:
@@ -135,21 +135,21 @@ def _measure_runs(
     is_run: npt.NDArray[np.bool_],
 ) -> None:
     """Put the sizes of run containers in place, one after the other: each is known once those before it are."""
-    at = start
+    offset = start
     done = 0
     for index in np.flatnonzero(is_run).tolist():
-        at += int(sizes[done:index].sum())
-        if at + 2 > len(data):
+        offset += int(sizes[done:index].sum())
+        if offset + 2 > len(data):
             raise _cut_off(data)
-        (runs,) = struct.unpack_from("<H", data, at)
+        (runs,) = struct.unpack_from("<H", data, offset)
         sizes[index] = 2 + 4 * runs
-        if at + 2 + 4 * runs > len(data):
+        if offset + 2 + 4 * runs > len(data):
             raise _cut_off(data)
         # Lengths are stored less one.
-        values = int(np.frombuffer(data, "<u2", 2 * runs, at + 2)[1::2].sum(dtype=np.int64)) + runs
+        values = int(np.frombuffer(data, "<u2", 2 * runs, offset + 2)[1::2].sum(dtype=np.int64)) + runs
         if values != int(cardinalities[index]):
             raise corrupt(f"a run container of {values} values says it has {cardinalities[index]}")
-        at += 2 + 4 * runs
+        offset += 2 + 4 * runs
         done = index + 1
 
 

@@ -132,11 +132,11 @@ def _encode_field(field: NestedField) -> dict[str, Any]:
 def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
     fields = []
     for index, value in enumerate(owner.list("fields")):
-        part = _plain_field(value)
-        if part is None:
+        field = _plain_field(value)
+        if field is None:
             where = f"{owner.path_of('fields')}[{index}]"
-            part = _decode_field(JsonObject(value, where=where, heading=owner.heading, error=owner.error), depth)
-        fields.append(part)
+            field = _decode_field(JsonObject(value, where=where, heading=owner.heading, error=owner.error), depth)
+        fields.append(field)
     return tuple(fields)
 
 
@@ -145,32 +145,32 @@ def _plain_field(value: Any) -> NestedField | None:
     if type(value) is not dict or not _PLAIN_FIELDS.issuperset(value):
         return None
     json_type = value.get("type")
-    kind = SIMPLE_TYPES.get(json_type) if type(json_type) is str else None
+    data_type = SIMPLE_TYPES.get(json_type) if type(json_type) is str else None
     field_id, name, required, doc = value.get("id"), value.get("name"), value.get("required"), value.get("doc")
     if (
-        kind is None
+        data_type is None
         or type(field_id) is not int
         or not 0 <= field_id <= MAX_FIELD_ID
         or type(name) is not str
         or type(required) is not bool
         or (doc is not None and type(doc) is not str)
-        or (required and type(kind) is UnknownType)
+        or (required and type(data_type) is UnknownType)
     ):
         return None
-    return NestedField(field_id, name, kind, required, doc)
+    return NestedField(field_id, name, data_type, required, doc)
 
 
 def _decode_field(obj: JsonObject, depth: int) -> NestedField:
     field_id = _decode_field_id(obj, "id")
     name = obj.string("name")
-    kind = _decode_type(obj, "type", depth)
+    data_type = _decode_type(obj, "type", depth)
     required = obj.boolean("required")
     if required:
-        _check_may_be_required(obj, kind, name)
+        _check_may_be_required(obj, data_type, name)
     doc = obj.string("doc", None)
-    initial_default = _decode_default(obj, "initial-default", kind)
-    write_default = _decode_default(obj, "write-default", kind)
-    return NestedField(field_id, name, kind, required, doc, initial_default, write_default, obj.extra())
+    initial_default = _decode_default(obj, "initial-default", data_type)
+    write_default = _decode_default(obj, "write-default", data_type)
+    return NestedField(field_id, name, data_type, required, doc, initial_default, write_default, obj.extra())
 
 
 def _decode_field_id(obj: JsonObject, field: str) -> int:

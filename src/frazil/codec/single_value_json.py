@@ -347,18 +347,18 @@ def _decode_list(json_value: Any, data_type: Type) -> list[Any]:
     assert isinstance(data_type, ListType)
     if not isinstance(json_value, list):
         raise _unexpected("a list", json_value)
-    if data_type.element_required and any(one is None for one in json_value):
+    if data_type.element_required and any(item is None for item in json_value):
         raise _Refused("a null element in a list of required elements")
-    return [_decode(one, data_type.element_type) for one in json_value]
+    return [_decode(item, data_type.element_type) for item in json_value]
 
 
 def _encode_list(value: Any, data_type: Type) -> list[Any]:
     assert isinstance(data_type, ListType)
     if not isinstance(value, list | tuple):
         raise _unexpected("a list", value)
-    if data_type.element_required and any(one is None for one in value):
+    if data_type.element_required and any(item is None for item in value):
         raise _Refused("a null element in a list of required elements")
-    return [_encode(one, data_type.element_type) for one in value]
+    return [_encode(item, data_type.element_type) for item in value]
 
 
 def _decode_map(json_value: Any, data_type: Type) -> dict[Any, Any]:
@@ -386,7 +386,7 @@ def _encode_map(value: Any, data_type: Type) -> dict[str, Any]:
         _check_pair(key, one, data_type)
     return {
         "keys": [_encode(key, data_type.key_type) for key in value],
-        "values": [_encode(one, data_type.value_type) for one in value.values()],
+        "values": [_encode(item, data_type.value_type) for item in value.values()],
     }
 
 

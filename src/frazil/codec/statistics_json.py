@@ -36,7 +36,7 @@ def encode_statistics_file(file: StatisticsFile) -> dict[str, Any]:
     }
     if file.key_metadata is not None:
         encoded["key-metadata"] = file.key_metadata
-    encoded["blob-metadata"] = [_encode_blob(one) for one in file.blob_metadata]
+    encoded["blob-metadata"] = [_encode_blob(blob_metadata) for blob_metadata in file.blob_metadata]
     return with_extra(encoded, file.extra)
 
 

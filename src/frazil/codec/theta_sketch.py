@@ -54,8 +54,8 @@ class ThetaSketch:
 
     def union(self, *others: ThetaSketch) -> ThetaSketch:
         """Return the sketch of the values of several."""
-        theta = min(self.theta, *(one.theta for one in others)) if others else self.theta
-        every = np.unique(np.concatenate([self.hashes, *(one.hashes for one in others)]))
+        theta = min(self.theta, *(other.theta for other in others)) if others else self.theta
+        every = np.unique(np.concatenate([self.hashes, *(other.hashes for other in others)]))
         return _smallest(every[every < np.uint64(theta)], theta)
 
     def with_hashes(self, hashes: Hashes) -> ThetaSketch:

@@ -112,15 +112,15 @@ def decode_metadata(
             f"Cannot read the variant: version {header & 0x0F} of the encoding is not known", heading=HEADING
         )
     size = (header >> 6) + 1
-    at = start + 1
-    if at + size > len(data):
+    offset = start + 1
+    if offset + size > len(data):
         raise _corrupt(error, "the metadata is cut off")
-    count = int.from_bytes(data[at : at + size], "little")
-    at += size
-    bytes_start = at + (count + 1) * size
+    count = int.from_bytes(data[offset : offset + size], "little")
+    offset += size
+    bytes_start = offset + (count + 1) * size
     if bytes_start > len(data):
         raise _corrupt(error, f"the metadata of {len(data) - start} bytes cannot hold {count} names")
-    offsets = _read_uints(data, at, size, count + 1)
+    offsets = _read_uints(data, offset, size, count + 1)
     end = bytes_start + offsets[-1]
     if offsets[0] != 0 or end > len(data):
         raise _corrupt(error, f"the names of the metadata lie from {offsets[0]} to {offsets[-1]}, outside its bytes")
@@ -154,9 +154,9 @@ class _Decoder:
         self._error = error
         self._left = _SPARE_VALUES + _VALUES_PER_BYTE * len(data)
 
-    def decode(self, at: int, limit: int, depth: int) -> tuple[VariantValue, int]:
+    def decode(self, offset: int, limit: int, depth: int) -> tuple[VariantValue, int]:
         """Decode the value at an offset, which must end by `limit`, and return it with its end."""
-        if at >= limit:
+        if offset >= limit:
             raise self._corrupt("a value has no bytes")
         self._left -= 1
         if self._left < 0:
@@ -165,36 +165,36 @@ class _Decoder:
             raise UnsupportedError(
                 f"Cannot read the variant: it is nested deeper than {MAX_VARIANT_DEPTH} levels", heading=HEADING
             )
-        basic_type, header = self._data[at] & 0x3, self._data[at] >> 2
+        basic_type, header = self._data[offset] & 0x3, self._data[offset] >> 2
         if basic_type == _PRIMITIVE:
-            return self._primitive(header, at + 1, limit)
+            return self._primitive(header, offset + 1, limit)
         if basic_type == _SHORT_STRING:
-            return self._text(at + 1, header, limit), at + 1 + header
+            return self._text(offset + 1, header, limit), offset + 1 + header
         if basic_type == _OBJECT:
-            return self._object(header, at + 1, limit, depth)
-        return self._array(header, at + 1, limit, depth)
+            return self._object(header, offset + 1, limit, depth)
+        return self._array(header, offset + 1, limit, depth)
 
-    def _primitive(self, number: int, at: int, limit: int) -> tuple[VariantValue, int]:
+    def _primitive(self, number: int, offset: int, limit: int) -> tuple[VariantValue, int]:
         kind = _KINDS_BY_ID.get(number)
         if kind is None:
             raise UnsupportedError(
                 f"Cannot read the variant: its primitive type {number} is not known", heading=HEADING
             )
         if kind is VariantKind.STRING or kind is VariantKind.BINARY:
-            size = self._uint(at, 4, limit)
-            start = at + 4
+            size = self._uint(offset, 4, limit)
+            start = offset + 4
             if kind is VariantKind.STRING:
                 return self._text(start, size, limit), start + size
             return VariantValue(kind, self._slice(start, size, limit)), start + size
         size = _FIXED_SIZES[kind]
-        payload = self._slice(at, size, limit)
+        payload = self._slice(offset, size, limit)
         if kind is VariantKind.NULL:
-            return VARIANT_NULL, at
+            return VARIANT_NULL, offset
         if kind is VariantKind.BOOLEAN:
-            return VariantValue(kind, number == _TRUE), at
+            return VariantValue(kind, number == _TRUE), offset
         if kind in DECIMAL_DIGITS:
-            return VariantValue(kind, self._decimal(kind, payload)), at + size
-        return VariantValue(kind, _FIXED_DECODERS[kind](payload)), at + size
+            return VariantValue(kind, self._decimal(kind, payload)), offset + size
+        return VariantValue(kind, _FIXED_DECODERS[kind](payload)), offset + size
 
     def _decimal(self, kind: VariantKind, payload: bytes) -> Decimal:
         scale, unscaled = payload[0], int.from_bytes(payload[1:], "little", signed=True)
@@ -204,15 +204,15 @@ class _Decoder:
             raise self._corrupt(f"a {kind} has more than {DECIMAL_DIGITS[kind]} digits")
         return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
 
-    def _object(self, header: int, at: int, limit: int, depth: int) -> tuple[VariantValue, int]:
+    def _object(self, header: int, position: int, limit: int, depth: int) -> tuple[VariantValue, int]:
         offset_size, id_size = (header & 0x3) + 1, ((header >> 2) & 0x3) + 1
         count_size = 4 if header & 0x10 else 1
-        count = self._uint(at, count_size, limit)
-        ids_at = at + count_size
+        count = self._uint(position, count_size, limit)
+        ids_at = position + count_size
         offsets_at = ids_at + count * id_size
         values_at = offsets_at + (count + 1) * offset_size
         if values_at > limit:
-            raise self._corrupt(f"an object of {count} fields does not fit its {limit - at} bytes")
+            raise self._corrupt(f"an object of {count} fields does not fit its {limit - position} bytes")
         ids = _read_uints(self._data, ids_at, id_size, count)
         offsets = _read_uints(self._data, offsets_at, offset_size, count + 1)
         length = offsets.pop()
@@ -228,20 +228,20 @@ class _Decoder:
             parts[name], _ = self.decode(values_at + offset, values_at + ends[offset], depth + 1)
         return VariantValue(VariantKind.OBJECT, FrozenMap(parts)), end
 
-    def _array(self, header: int, at: int, limit: int, depth: int) -> tuple[VariantValue, int]:
+    def _array(self, header: int, offset: int, limit: int, depth: int) -> tuple[VariantValue, int]:
         offset_size = (header & 0x3) + 1
         count_size = 4 if header & 0x4 else 1
-        count = self._uint(at, count_size, limit)
-        offsets_at = at + count_size
+        count = self._uint(offset, count_size, limit)
+        offsets_at = offset + count_size
         values_at = offsets_at + (count + 1) * offset_size
         if values_at > limit:
-            raise self._corrupt(f"an array of {count} values does not fit its {limit - at} bytes")
+            raise self._corrupt(f"an array of {count} values does not fit its {limit - offset} bytes")
         offsets = _read_uints(self._data, offsets_at, offset_size, count + 1)
         end = self._values_end(values_at, offsets[-1], limit, offsets)
         parts = []
         for low, high in pairwise(offsets):
-            part, _ = self.decode(values_at + low, values_at + high, depth + 1)
-            parts.append(part)
+            variant_value, _ = self.decode(values_at + low, values_at + high, depth + 1)
+            parts.append(variant_value)
         return VariantValue(VariantKind.ARRAY, tuple(parts)), end
 
     def _values_end(self, values_at: int, length: int, limit: int, offsets: list[int]) -> int:
@@ -251,16 +251,16 @@ class _Decoder:
             raise self._corrupt(f"a value starts at {max(offsets)}, outside the {length} bytes of values")
         return values_at + length
 
-    def _uint(self, at: int, size: int, limit: int) -> int:
-        return int.from_bytes(self._slice(at, size, limit), "little")
+    def _uint(self, offset: int, size: int, limit: int) -> int:
+        return int.from_bytes(self._slice(offset, size, limit), "little")
 
-    def _slice(self, at: int, size: int, limit: int) -> bytes:
-        if at + size > limit:
-            raise self._corrupt(f"a value needs {size} bytes where {max(limit - at, 0)} are left")
-        return self._data[at : at + size]
+    def _slice(self, offset: int, size: int, limit: int) -> bytes:
+        if offset + size > limit:
+            raise self._corrupt(f"a value needs {size} bytes where {max(limit - offset, 0)} are left")
+        return self._data[offset : offset + size]
 
-    def _text(self, at: int, size: int, limit: int) -> VariantValue:
-        return VariantValue(VariantKind.STRING, _decode_text(self._slice(at, size, limit), self._error))
+    def _text(self, offset: int, size: int, limit: int) -> VariantValue:
+        return VariantValue(VariantKind.STRING, _decode_text(self._slice(offset, size, limit), self._error))
 
     def _corrupt(self, reason: str) -> CorruptTableError:
         return _corrupt(self._error, reason)
@@ -288,16 +288,16 @@ def encode_metadata(names: list[str]) -> bytes:
 def _walk_names(value: VariantValue) -> Iterator[str]:
     stack = [(value, 0)]
     while stack:
-        part, depth = stack.pop()
+        variant_value, depth = stack.pop()
         if depth > MAX_VARIANT_DEPTH:
             raise InvalidRequestError(
                 f"Cannot write the variant: it is nested deeper than {MAX_VARIANT_DEPTH} levels", heading=HEADING
             )
-        if part.kind is VariantKind.OBJECT:
-            yield from part.value
-            stack += [(child, depth + 1) for child in part.value.values()]
-        elif part.kind is VariantKind.ARRAY:
-            stack += [(child, depth + 1) for child in part.value]
+        if variant_value.kind is VariantKind.OBJECT:
+            yield from variant_value.value
+            stack += [(child, depth + 1) for child in variant_value.value.values()]
+        elif variant_value.kind is VariantKind.ARRAY:
+            stack += [(child, depth + 1) for child in variant_value.value]
 
 
 def _encode_value(value: VariantValue, ids: Mapping[str, int], depth: int) -> bytes:
@@ -327,8 +327,8 @@ def _encode_value(value: VariantValue, ids: Mapping[str, int], depth: int) -> by
 
 def _encode_object(parts: Mapping[str, VariantValue], ids: Mapping[str, int], depth: int) -> bytes:
     # Ids are in order of names, because the dictionary is.
-    fields = sorted(((ids[name], part) for name, part in parts.items()), key=lambda field: field[0])
-    values = [_encode_value(part, ids, depth + 1) for _, part in fields]
+    fields = sorted(((ids[name], variant_value) for name, variant_value in parts.items()), key=lambda field: field[0])
+    values = [_encode_value(variant_value, ids, depth + 1) for _, variant_value in fields]
     offsets = _offsets(values)
     offset_size, id_size = _uint_size(offsets[-1]), _uint_size(len(ids))
     is_large = len(fields) > 0xFF
@@ -345,7 +345,7 @@ def _encode_object(parts: Mapping[str, VariantValue], ids: Mapping[str, int], de
 
 
 def _encode_array(parts: tuple[VariantValue, ...], ids: Mapping[str, int], depth: int) -> bytes:
-    values = [_encode_value(part, ids, depth + 1) for part in parts]
+    values = [_encode_value(variant_value, ids, depth + 1) for variant_value in parts]
     offsets = _offsets(values)
     offset_size = _uint_size(offsets[-1])
     is_large = len(values) > 0xFF
@@ -381,8 +381,10 @@ def _write_uints(values: list[int], size: int) -> bytes:
     return b"".join(value.to_bytes(size, "little") for value in values)
 
 
-def _read_uints(data: bytes, at: int, size: int, count: int) -> list[int]:
-    return [int.from_bytes(data[index : index + size], "little") for index in range(at, at + size * count, size)]
+def _read_uints(data: bytes, offset: int, size: int, count: int) -> list[int]:
+    return [
+        int.from_bytes(data[index : index + size], "little") for index in range(offset, offset + size * count, size)
+    ]
 
 
 def _ends_by_offset(offsets: list[int], length: int) -> dict[int, int]:

@@ -112,7 +112,12 @@ def encode_view_object(metadata: ViewMetadata) -> dict[str, Any]:
     encoded["current-version-id"] = metadata.current_version_id
     encoded["versions"] = [encode_view_version(version) for version in metadata.versions]
     encoded["version-log"] = [
-        {"timestamp-ms": one.timestamp_ms, "version-id": one.version_id, **one.extra} for one in metadata.version_log
+        {
+            "timestamp-ms": entry.timestamp_ms,
+            "version-id": entry.version_id,
+            **entry.extra,
+        }
+        for entry in metadata.version_log
     ]
     encoded.update(metadata.extra)
     if _CURRENT_SCHEMA_ID in encoded:

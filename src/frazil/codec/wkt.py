@@ -141,10 +141,10 @@ class _Parser:
             return Geometry(kind, has_z, has_m, tuple(self._list(lambda: self._points(empty))))
         if kind is GeometryKind.GEOMETRYCOLLECTION:
             return Geometry(kind, has_z, has_m, parts=tuple(self._list(lambda: self._member(empty, depth))))
-        part = Geometry(PART_KINDS[kind], has_z, has_m)
+        geometry = Geometry(PART_KINDS[kind], has_z, has_m)
         if kind is GeometryKind.MULTIPOINT:
-            return Geometry(kind, has_z, has_m, parts=tuple(self._list(lambda: self._multi_point_part(part))))
-        return Geometry(kind, has_z, has_m, parts=tuple(self._list(lambda: self._body(part, depth + 1))))
+            return Geometry(kind, has_z, has_m, parts=tuple(self._list(lambda: self._multi_point_part(geometry))))
+        return Geometry(kind, has_z, has_m, parts=tuple(self._list(lambda: self._body(geometry, depth + 1))))
 
     def _member(self, collection: Geometry, depth: int) -> Geometry:
         start = self._next
@@ -215,10 +215,10 @@ class _Parser:
             self._next = _TOKEN.match(self._text, self._next.end())
 
     def _unexpected(self, wanted: str) -> TextSyntaxError:
-        at = self._next.start(self._kind()) if self._next is not None else len(self._text)
+        offset = self._next.start(self._kind()) if self._next is not None else len(self._text)
         found = repr(self._shown()[:40]) if self._kind() != "end" else "the end"
         return TextSyntaxError(
-            f"Cannot parse the geometry: expected {wanted} at character {at}, found {found}",
+            f"Cannot parse the geometry: expected {wanted} at character {offset}, found {found}",
             hint="Geometries look like POINT (30 10) or LINESTRING Z (1 2 3, 4 5 6).",
             heading=HEADING,
         )

@@ -300,10 +300,10 @@ class _Predicates:
         found = self._column(node)
         if found is None:
             return None
-        name, kind = found
+        name, data_type = found
         literals = []
         for value in values:
-            literal = _literal(value, kind)
+            literal = _literal(value, data_type)
             if literal is None:
                 return None
             literals.append(literal)
@@ -312,7 +312,7 @@ class _Predicates:
             bind(self._schema, test)
         except FrazilError:
             return None
-        if isinstance(kind, _FLOATING) and not self._is_sql and op not in (Op.IS_NULL, Op.IS_NAN):
+        if isinstance(data_type, _FLOATING) and not self._is_sql and op not in (Op.IS_NULL, Op.IS_NAN):
             self.is_exact = False
             return any_of(test, SqlTest(Op.IS_NAN, Reference(name)))
         return test

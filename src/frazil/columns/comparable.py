@@ -80,7 +80,7 @@ def from_comparable(array: Any, data_type: Type) -> Any:
         try:
             return array.cast(pa.large_string())
         except pa.ArrowInvalid:
-            return pa.array([_text_or_none(one) for one in array.to_pylist()], pa.large_string())
+            return pa.array([_text_or_none(value) for value in array.to_pylist()], pa.large_string())
     if isinstance(data_type, (*_INT64_KINDS, DateType)):
         return array.view(target)
     if isinstance(data_type, BooleanType | IntType | DecimalType):

@@ -26,8 +26,8 @@ def location_keys(locations: pa.Array | pa.ChunkedArray) -> list[str]:
         pc.match_substring_regex(locations, PLAIN), pc.match_substring_regex(locations, NOT_PLAIN)
     ).to_numpy(zero_copy_only=False)
     keys: list[str] = locations.to_pylist()
-    for at in np.flatnonzero(~plain).tolist():
-        keys[at] = location_key(keys[at])
+    for index in np.flatnonzero(~plain).tolist():
+        keys[index] = location_key(keys[index])
     return keys
 
 

@@ -54,10 +54,10 @@ def partition_children(manifest: ManifestColumns, data_type: StructType) -> list
     children = []
     for field in data_type.fields:
         target = arrow_type_of(field.field_type)
-        at = known.get(field.field_id)
+        position = known.get(field.field_id)
         # A void field may have another type than the field it took the place of; its values are all null.
-        is_same = at is not None and stored[at].type == target
-        children.append(stored[at] if is_same else pa.nulls(len(manifest), target))
+        is_same = position is not None and stored[position].type == target
+        children.append(stored[position] if is_same else pa.nulls(len(manifest), target))
     return children
 
 

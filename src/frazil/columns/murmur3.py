@@ -69,8 +69,8 @@ def hash_slices(data: UInt8s, starts: Int64s, lengths: Int64s) -> Int32s:
     if is_long.any():
         view = data.data
         for row in np.flatnonzero(is_long).tolist():
-            at = int(starts[row])
-            signed[row] = mmh3.mmh3_32_sintdigest(view[at : at + int(lengths[row])], 0)
+            offset = int(starts[row])
+            signed[row] = mmh3.mmh3_32_sintdigest(view[offset : offset + int(lengths[row])], 0)
     return signed
 
 

@@ -29,8 +29,8 @@ class SeenHashes:
         distinct, first = np.unique(hashes, return_index=True)
         is_new = np.ones(len(distinct), np.bool_)
         for level in self._levels:
-            at = np.minimum(np.searchsorted(level, distinct), len(level) - 1)
-            is_new &= level[at] != distinct
+            index = np.minimum(np.searchsorted(level, distinct), len(level) - 1)
+            is_new &= level[index] != distinct
         chosen = np.zeros(len(hashes), np.bool_)
         chosen[first[is_new]] = True
         self._push(distinct[is_new])
@@ -40,8 +40,8 @@ class SeenHashes:
         """Return which hashes have been seen."""
         found = np.zeros(len(hashes), np.bool_)
         for level in self._levels:
-            at = np.minimum(np.searchsorted(level, hashes), len(level) - 1)
-            found |= level[at] == hashes
+            index = np.minimum(np.searchsorted(level, hashes), len(level) - 1)
+            found |= level[index] == hashes
         return found
 
     def _push(self, fresh: npt.NDArray[np.int64]) -> None:

@@ -204,8 +204,8 @@ def _truncate_decimals(transform: Truncate, array: Any, source_type: DecimalType
     too_low = (new_high < bound_high) | ((new_high == bound_high) & (new_low <= bound_low))
     failed = np.flatnonzero(too_low & _valid(array))
     if len(failed):
-        at = int(failed[0])
-        value = decimal_of((int(high[at]) << 64) + int(low[at]), source_type.scale)
+        index = int(failed[0])
+        value = decimal_of((int(high[index]) << 64) + int(low[index]), source_type.scale)
         raise SchemaMismatchError(f"Cannot apply {transform} to {value}: the result does not fit {source_type}")
     return pa.Array.from_buffers(array.type, len(array), [_validity(array), pa.py_buffer(result)])
 

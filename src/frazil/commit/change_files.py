@@ -119,16 +119,16 @@ def change_files(
     check_added(changes.added, loaded.metadata.format_version)
     base = writer.read_base(parent)
     counts = SummaryCounts()
-    counts.add_files(one.file for one in changes.added)
+    counts.add_files(added_file.file for added_file in changes.added)
 
-    data = [_Filtered(one) for one in base if one.content is ManifestContent.DATA]
+    data = [_Filtered(manifest) for manifest in base if manifest.content is ManifestContent.DATA]
     if changes.removes_data:
         data = _filter_data(loaded, context, writer, [one.manifest for one in data], changes)
     removed_data = [one.removed for one in data if one.removed is not None]
     if changes.must_find:
         _check_found(changes.removed_paths, removed_data)
 
-    deletes = [one for one in base if one.content is ManifestContent.DELETES]
+    deletes = [manifest for manifest in base if manifest.content is ManifestContent.DELETES]
     filtered = _filter_deletes(loaded, context, writer, data, deletes, removed_data, changes)
     removed_deletes = [one.removed for one in filtered if one.removed is not None]
     if changes.must_find:
@@ -139,7 +139,10 @@ def change_files(
     manifests: list[ManifestFile] = []
     for content, kept in ((ManifestContent.DATA, data), (ManifestContent.DELETES, filtered)):
         left = [one.manifest for one in kept]
-        part = [*writer.write_new(changes.added, content), *(one for one in left if _is_kept(one, context))]
+        part = [
+            *writer.write_new(changes.added, content),
+            *(manifest for manifest in left if _is_kept(manifest, context)),
+        ]
         manifests += writer.merge(part) if changes.merges else part
     paths = {manifest.manifest_path for manifest in manifests}
     replaced = sum(1 for manifest in base if manifest.manifest_path not in paths)
@@ -157,8 +160,8 @@ def check_added(added: Sequence[AddedFile], format_version: int) -> None:
     """Refuse files that a table of a format version cannot take, and a file that is added twice."""
     seen: set[DeleteKey] = set()
     vectors: set[str | None] = set()
-    for one in added:
-        file = replace(one.file, first_row_id=None)
+    for added_file in added:
+        file = replace(added_file.file, first_row_id=None)
         check_data_file(file, format_version)
         if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
             check_feature(format_version, Feature.POSITION_DELETE_FILES)
@@ -189,11 +192,11 @@ def _filter_data(
     paths = pa.array(sorted(changes.removed_paths), pa.string())
 
     def find(manifest: ManifestFile) -> Mask | None:
-        kind = writer.partition_of(manifest)[1]
-        dropped = _of_manifest(changes.dropped_partitions, manifest, kind)
+        partition_type = writer.partition_of(manifest)[1]
+        dropped = _of_manifest(changes.dropped_partitions, manifest, partition_type)
         may_match = matcher.may_match_manifest(manifest)
         may_name = len(paths) > 0 and (
-            changes.removed_from is None or bool(_of_manifest(changes.removed_from, manifest, kind))
+            changes.removed_from is None or bool(_of_manifest(changes.removed_from, manifest, partition_type))
         )
         if not (may_name or dropped or may_match):
             return None
@@ -344,13 +347,17 @@ def _filter_deletes(
 
     key = ("deletes", *_request_key(loaded, changes), oldest, gone)
     threads = worthwhile_threads(loaded.storage, manifests, min(context.threads, len(manifests)))
-    return list(map_in_order(lambda one: _filter_manifest(context, writer, one, find, key), manifests, threads=threads))
+    return list(
+        map_in_order(
+            lambda manifest: _filter_manifest(context, writer, manifest, find, key), manifests, threads=threads
+        )
+    )
 
 
 def _oldest_data(loaded: LoadedTable, context: CommitContext, data: Sequence[_Filtered], changes: FileChanges) -> int:
     """Return a sequence number that no live data file is below; files added under an older number count."""
-    kept = [one.manifest.min_sequence_number for one in data if _is_kept(one.manifest, context)]
-    added = [one.sequence_number for one in changes.added if one.sequence_number is not None]
+    kept = [filtered.manifest.min_sequence_number for filtered in data if _is_kept(filtered.manifest, context)]
+    added = [added_file.sequence_number for added_file in changes.added if added_file.sequence_number is not None]
     return min([loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)])
 
 
@@ -358,8 +365,8 @@ def _is_named(files: ManifestColumns, paths: pa.Array, wanted: frozenset[DeleteK
     found = to_mask(pc.is_in(files.column("file_path"), value_set=paths))
     if found.any():
         keys = _delete_keys(files)
-        for at in np.flatnonzero(found).tolist():
-            found[at] = keys[at] in wanted
+        for index in np.flatnonzero(found).tolist():
+            found[index] = keys[index] in wanted
     return found
 
 

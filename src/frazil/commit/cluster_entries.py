@@ -45,7 +45,7 @@ def rank_entries(manifests: Iterable[pa.Table], first_fields: Sequence[int]) -> 
         partition = rows.column("partition").combine_chunks()
         places = dict.fromkeys([*first_fields, *range(partition.type.num_fields)])
         if places:
-            keys.append(pa.table({str(at): _sortable(partition.field(at)) for at in places}))
+            keys.append(pa.table({str(index): _sortable(partition.field(index)) for index in places}))
     if not keys:
         return np.arange(entries, dtype=np.int64)
     every = pa.concat_tables(keys)

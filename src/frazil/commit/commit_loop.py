@@ -161,4 +161,4 @@ class Limits:
         self.check_total_ms = self._most(properties.COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS)
 
     def _most(self, wanted: Property[int]) -> int:
-        return max((read_property(one, wanted) for one in self._properties), default=wanted.default)
+        return max((read_property(prop, wanted) for prop in self._properties), default=wanted.default)

@@ -139,8 +139,10 @@ class Window:
         return dict(map_in_order(read_one, self.snapshots, threads=threads))
 
     def _read(self, manifest: ManifestFile, fields: Iterable[str]) -> ManifestColumns:
-        kind = self._specs[manifest.partition_spec_id][1]
-        return read_manifest(self._loaded.storage, manifest, kind, frozenset(fields), cache=self._context.cache)
+        partition_type = self._specs[manifest.partition_spec_id][1]
+        return read_manifest(
+            self._loaded.storage, manifest, partition_type, frozenset(fields), cache=self._context.cache
+        )
 
     def matcher(self, read: ReadSet) -> FileMatcher:
         """Return the filter of what was read."""
@@ -152,15 +154,15 @@ class Window:
         found: list[str] = []
         for spec_id in {file.spec_id for file in files}:
             group = [file for file in files if file.spec_id == spec_id]
-            entries = [ManifestEntry(EntryStatus.EXISTING, one, None, 0, 0) for one in group]
-            kind = self._specs[spec_id][1]
+            entries = [ManifestEntry(EntryStatus.EXISTING, file, None, 0, 0) for file in group]
+            partition_type = self._specs[spec_id][1]
             columns = ManifestColumns(
-                entries_to_table(entries, kind),
+                entries_to_table(entries, partition_type),
                 {},
                 ManifestContent.DATA,
                 self._loaded.metadata.format_version,
                 spec_id,
-                kind,
+                partition_type,
             )
             found += [
                 file.file_path for file, numbers in zip(group, index.deletes_for(columns), strict=True) if numbers
@@ -177,7 +179,7 @@ def open_window(
         first = find_parent(context.first, branch)
         start_id = None if first is None else first.snapshot_id
     after = _snapshots_after(loaded, start_id, parent)
-    return Window(loaded, context, [one for one in after if one.snapshot_id not in context.own_ids])
+    return Window(loaded, context, [snapshot for snapshot in after if snapshot.snapshot_id not in context.own_ids])
 
 
 def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot | None) -> list[Snapshot]:

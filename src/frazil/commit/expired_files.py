@@ -169,7 +169,7 @@ def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Foun
     reachable.add_table(after, threads=workers, old_metadata=False, has_files=False)
     dropped, unread = _manifests_of(after.storage, gone, workers)
     unused = set(reachable.find_unreachable(list(dropped))[0])
-    old = [one for path, one in dropped.items() if path in unused]
+    old = [manifest for path, manifest in dropped.items() if path in unused]
     if old or statistics or unread:
         # Every manifest, whatever the counts of a manifest list say: they are not worth a live file.
         reachable.add_files(workers)

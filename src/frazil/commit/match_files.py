@@ -60,8 +60,8 @@ class FileMatcher:
         some = self.may_match(files, candidates)
         if not some.any():
             return some, some
-        spec, kind = self._specs[files.spec_id]
-        strict = project_strict(self._predicate, spec, kind)
+        spec, partition_type = self._specs[files.spec_id]
+        strict = project_strict(self._predicate, spec, partition_type)
         if isinstance(strict, Always):
             by_partition: Mask = np.full(len(files), strict.value, dtype=bool)
         else:
@@ -77,11 +77,11 @@ class FileMatcher:
         tuples = partition_tuples(files)
         groups: dict[Predicate, list[int]] = defaultdict(list)
         known: dict[tuple[object, ...], Predicate] = {}
-        for at in np.flatnonzero(undecided).tolist():
-            values = tuples[at]
+        for index in np.flatnonzero(undecided).tolist():
+            values = tuples[index]
             if values not in known:
                 known[values] = residuals.of(values)
-            groups[known[values]].append(at)
+            groups[known[values]].append(index)
         for residual, places in groups.items():
             if isinstance(residual, Always):
                 some[places] = every[places] = residual.value

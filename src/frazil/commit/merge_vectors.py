@@ -144,7 +144,7 @@ def _read(storage: Storage, vector: DataFile) -> DeletionVector:
     offset, size = vector.content_offset or 0, vector.content_size_in_bytes or 0
     try:
         return read_deletion_vector(
-            lambda at, length: storage.read_range(vector.file_path, at, length),
+            lambda index, length: storage.read_range(vector.file_path, index, length),
             offset,
             size,
             record_count=vector.record_count,

@@ -194,9 +194,9 @@ def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
         found = tuple(DoneAt(*one) for one in json.loads(text))
     except (ValueError, TypeError):
         found = (_BROKEN,)
-    for one in found:
-        is_number = isinstance(one.sequence_number, int) and isinstance(one.snapshot_id, int | None)
-        if not is_number or not isinstance(one.version, int | str) or not isinstance(one.input_digest, str | None):
+    for done in found:
+        is_number = isinstance(done.sequence_number, int) and isinstance(done.snapshot_id, int | None)
+        if not is_number or not isinstance(done.version, int | str) or not isinstance(done.input_digest, str | None):
             raise InvalidRequestError(
                 f"Cannot tell which writes are done: the property {name} is {text[:100]!r}",
                 hint="Only writes set it. Remove it where every write that it told of is to be forgotten.",
@@ -206,8 +206,13 @@ def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
 
 def _record_text(all_done: Sequence[DoneAt]) -> str:
     told = [
-        [one.version, one.snapshot_id, one.sequence_number, *([] if one.input_digest is None else [one.input_digest])]
-        for one in all_done
+        [
+            done.version,
+            done.snapshot_id,
+            done.sequence_number,
+            *([] if done.input_digest is None else [done.input_digest]),
+        ]
+        for done in all_done
     ]
     return json.dumps(told, separators=(",", ":"))
 
@@ -220,9 +225,9 @@ def _records(metadata: TableMetadata) -> Iterator[tuple[str, str, tuple[DoneAt, 
 
 
 def _shortened(all_done: Sequence[DoneAt]) -> list[DoneAt]:
-    numbers = [one for one in all_done if isinstance(one.version, int)][-_NUMBERS:]
-    texts = [one for one in all_done if isinstance(one.version, str)][-_TEXTS:]
-    return [one for one in all_done if one in numbers or one in texts]
+    numbers = [done for done in all_done if isinstance(done.version, int)][-_NUMBERS:]
+    texts = [done for done in all_done if isinstance(done.version, str)][-_TEXTS:]
+    return [done for done in all_done if done in numbers or done in texts]
 
 
 def records_at(metadata: TableMetadata, branch: str, snapshot_id: int | None) -> dict[str, tuple[DoneAt, ...]]:
@@ -230,11 +235,11 @@ def records_at(metadata: TableMetadata, branch: str, snapshot_id: int | None) ->
     history = _History(metadata, branch, snapshot_id)
     found: dict[str, list[DoneAt]] = {}
     for own, application, all_done in _records(metadata):
-        kept = [one for one in all_done if history.has(one, own)]
+        kept = [done for done in all_done if history.has(done, own)]
         known = found.setdefault(application, [])
-        known += [one for one in kept if one not in known]
-    ordered = {name: sorted(one, key=lambda done: done.sequence_number) for name, one in found.items()}
-    return {name: tuple(_shortened(one)) for name, one in ordered.items() if one}
+        known += [done for done in kept if done not in known]
+    ordered = {name: sorted(records, key=lambda done: done.sequence_number) for name, records in found.items()}
+    return {name: tuple(_shortened(records)) for name, records in ordered.items() if records}
 
 
 def move_records(metadata: TableMetadata, branch: str, snapshot_id: int | None) -> tuple[TableUpdate, ...]:

@@ -66,7 +66,7 @@ class Overwrite:
         if self.must_match:
             self._check_match(loaded, writer)
         changes = FileChanges(
-            tuple(AddedFile(one) for one in self.added),
+            tuple(AddedFile(file) for file in self.added),
             removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
             where=self.where,
@@ -112,9 +112,11 @@ class Overwrite:
         for spec_id in {spec.spec_id for spec in self.added}:
             group = [spec for spec in self.added if spec.spec_id == spec_id]
             loaded.metadata.spec(spec_id)
-            kind = writer.specs[spec_id][1]
-            rows = entries_to_table([ManifestEntry(EntryStatus.ADDED, one) for one in group], kind)
-            files = ManifestColumns(rows, {}, ManifestContent.DATA, writer.format_version, spec_id, kind)
+            partition_type = writer.specs[spec_id][1]
+            rows = entries_to_table(
+                [ManifestEntry(EntryStatus.ADDED, data_file) for data_file in group], partition_type
+            )
+            files = ManifestColumns(rows, {}, ManifestContent.DATA, writer.format_version, spec_id, partition_type)
             _, every = matcher.match(files, np.ones(len(files), dtype=bool))
             for file, is_inside in zip(group, every.tolist(), strict=True):
                 if not is_inside and file.record_count > 0:

@@ -109,7 +109,7 @@ class ReachableFiles:
         self._add([snapshot.manifest_list for snapshot in new if snapshot.manifest_list is not None])
         self._add(manifests)
         self._unread.update(manifests)
-        self._snapshots.update(one.snapshot_id for one in new)
+        self._snapshots.update(snapshot.snapshot_id for snapshot in new)
         if has_files:
             self.add_files(workers)
 
@@ -164,15 +164,15 @@ class ReachableFiles:
         local = [index for index, location in enumerate(locations) if scheme_of(location) in (None, "file")]
         if not local:
             return [locations]
-        written = [locations[at] for at in local]
+        written = [locations[index] for index in local]
         resolved = self._resolved(written, must_resolve=must_resolve)
         if resolved == written:
             return [locations]
         if len(local) == len(locations):
             return [locations, resolved]
         followed = list(locations)
-        for at, really in zip(local, resolved, strict=True):
-            followed[at] = really
+        for position, really in zip(local, resolved, strict=True):
+            followed[position] = really
         return [locations, followed]
 
     def _resolved(self, locations: Sequence[str], *, must_resolve: bool) -> Sequence[str]:

@@ -94,7 +94,7 @@ def find_dangling_deletes(writer: ManifestWriter, parent: Snapshot | None, threa
     data = _LiveData()
     for files in _live(writer, base, ManifestContent.DATA, _DATA_FIELDS, threads):
         data.paths |= named.intersection(files.column("file_path").to_pylist())
-        numbers = [one or 0 for one in files.column("sequence_number").to_pylist()]
+        numbers = [value or 0 for value in files.column("sequence_number").to_pylist()]
         for key, number in zip(partition_keys(files), numbers, strict=True):
             data.oldest = min(data.oldest, number)
             data.oldest_in[key] = min(data.oldest_in.get(key, _NEVER), number)

@@ -49,11 +49,11 @@ class ReplacePartitions:
         check_still_readable(loaded.metadata, self.written_schema, context)
         parent = find_parent(loaded.metadata, self.target.branch)
         is_whole = any(loaded.metadata.spec(spec.spec_id).is_unpartitioned for spec in self.added)
-        keys = frozenset(partition_key_of(one) for one in self.added)
+        keys = frozenset(partition_key_of(file) for file in self.added)
         self._validate(loaded, context, parent, keys, is_whole=is_whole)
         writer = ManifestWriter(loaded, context)
         changes = FileChanges(
-            tuple(AddedFile(one) for one in self.added),
+            tuple(AddedFile(file) for file in self.added),
             where=TRUE if is_whole else FALSE,
             dropped_partitions=frozenset() if is_whole else keys,
         )

@@ -81,7 +81,7 @@ class RewriteFiles:
             )
             self._check_vectors(writer, parent, vectors)
         changes = FileChanges(
-            (*(AddedFile(one, self.data_sequence_number) for one in self.added), *self.added_deletes),
+            (*(AddedFile(file, self.data_sequence_number) for file in self.added), *self.added_deletes),
             removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=frozenset(delete_key(removed_delete) for removed_delete in self.removed_deletes),

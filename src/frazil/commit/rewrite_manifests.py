@@ -71,7 +71,7 @@ class RewriteManifests:
         gone = {manifest.manifest_path for manifest in replaced}
         kept = [manifest for manifest in base if manifest.manifest_path not in gone]
         # Data manifests first, as readers of Iceberg Java expect.
-        manifests = sorted([*new, *kept], key=lambda one: one.content)
+        manifests = sorted([*new, *kept], key=lambda manifest: manifest.content)
         return snapshot_changes(
             loaded,
             context,
@@ -95,7 +95,7 @@ class RewriteManifests:
         def group_of(manifest: ManifestFile) -> tuple[ManifestContent, int]:
             return manifest.content, manifest.partition_spec_id
 
-        chosen = sorted([one for one in base if self._chooses(loaded, one)], key=group_of)
+        chosen = sorted([manifest for manifest in base if self._chooses(loaded, manifest)], key=group_of)
         found = [list(members) for _, members in groupby(chosen, key=group_of)]
         for group in found:
             self._first_fields(loaded, group[0].partition_spec_id)

@@ -85,7 +85,7 @@ class RowDelta:
         if not (added or self.removed or removed_deletes):
             return NOTHING
         changes = FileChanges(
-            tuple(AddedFile(one) for one in added),
+            tuple(AddedFile(file) for file in added),
             removed_paths=frozenset(file.file_path for file in self.removed),
             removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=removed_deletes,
@@ -112,7 +112,7 @@ class RowDelta:
                 found[path] = DataFile(
                     path, FileFormat.PARQUET, 0, 0, spec_id=delete.spec_id, partition=delete.partition
                 )
-        return tuple(one for path, one in found.items() if path not in own)
+        return tuple(file for path, file in found.items() if path not in own)
 
     def _check_request(self, referenced: tuple[DataFile, ...]) -> None:
         both = {file.file_path for file in referenced} & {file.file_path for file in self.removed}
@@ -176,8 +176,8 @@ class RowDelta:
         return (*others, *merged.added), (removed - stale) | merged.replaced
 
     def _operation(self) -> str:
-        has_data = any(one.content is FileContent.DATA for one in self.added)
-        has_deletes = any(one.content is not FileContent.DATA for one in self.added) or bool(self.removed)
+        has_data = any(file.content is FileContent.DATA for file in self.added)
+        has_deletes = any(file.content is not FileContent.DATA for file in self.added) or bool(self.removed)
         if not has_data:
             return Operation.DELETE
         return Operation.OVERWRITE if has_deletes else Operation.APPEND

@@ -115,7 +115,7 @@ class TableTransaction:
             self._transaction.discard(self, [slot], error)
             raise
         added = (update.snapshot for update in slot.changes.updates if isinstance(update, AddSnapshot))
-        return next((one for one in added if one.snapshot_id == slot.snapshot_id), None)
+        return next((snapshot for snapshot in added if snapshot.snapshot_id == slot.snapshot_id), None)
 
     def _prepare_first(self, slot: _Slot) -> None:
         """Prepare an action; where the state it starts from has expired since it was read, on the present one."""
@@ -248,7 +248,7 @@ class Transaction:
         self._is_over = True
         try:
             limits = Limits(table.base.metadata.properties for table in self._tables.values())
-            return self._finish({one.identifier: one for one in self._loop.run(self, limits)})
+            return self._finish({loaded.identifier: loaded for loaded in self._loop.run(self, limits)})
         except Exception as error:
             if not self._loop.was_unknown:
                 for table in self._tables.values():
@@ -276,7 +276,11 @@ class Transaction:
     def send(self) -> Outcome[LoadedTable]:
         """Have the catalog make the changes of this attempt."""
         wanted = [table.change() for table in self._tables.values()]
-        wanted = [one for one in wanted if one.updates or one.base.metadata_location is None]
+        wanted = [
+            table_change
+            for table_change in wanted
+            if table_change.updates or table_change.base.metadata_location is None
+        ]
         if not wanted:
             return Committed(())
         if len(wanted) == 1:

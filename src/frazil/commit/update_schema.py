@@ -87,10 +87,10 @@ def property_updates(metadata: TableMetadata, after: Schema) -> tuple[TableUpdat
         prefix = next(
             (column_property for column_property in COLUMN_PROPERTIES if key.startswith(column_property)), None
         )
-        part = None if prefix is None else before.find_field(key[len(prefix) :])
-        if prefix is None or part is None:
+        field = None if prefix is None else before.find_field(key[len(prefix) :])
+        if prefix is None or field is None:
             continue
-        name = None if after.find_field(part.field_id) is None else after.name_of(part.field_id)
+        name = None if after.find_field(field.field_id) is None else after.name_of(field.field_id)
         if name != key[len(prefix) :]:
             gone.append(key)
             if name is not None:

@@ -114,9 +114,9 @@ class ManifestWriter:
 
     def read(self, manifest: ManifestFile, fields: Iterable[str] = COLUMNS, *, keeps: bool = True) -> ManifestColumns:
         """Return columns of a manifest of the base or of this commit, which `keeps` says to remember."""
-        _, kind = self.partition_of(manifest)
+        _, partition_type = self.partition_of(manifest)
         return read_manifest(
-            self.loaded.storage, manifest, kind, frozenset(fields), cache=self.context.cache, keeps=keeps
+            self.loaded.storage, manifest, partition_type, frozenset(fields), cache=self.context.cache, keeps=keeps
         )
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
@@ -127,9 +127,9 @@ class ManifestWriter:
         rows = np.maximum(columns.column("record_count").to_numpy(), 0)
         kinds = (EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED)
         counted: dict[str, Any] = {}
-        for name, kind in zip(_COUNTS, kinds, strict=True):
-            counted[name] = int(np.count_nonzero(status == kind.value))
-            counted[_rows_name(name)] = int(rows[status == kind.value].sum())
+        for name, entry_status in zip(_COUNTS, kinds, strict=True):
+            counted[name] = int(np.count_nonzero(status == entry_status.value))
+            counted[_rows_name(name)] = int(rows[status == entry_status.value].sum())
         return replace(manifest, **counted)
 
     # Writing
@@ -138,10 +138,13 @@ class ManifestWriter:
         """Return manifests of new files of one content, newest spec first; written by the first attempt only."""
         written: list[ManifestFile] = []
         chosen = [file for file in files if file.content is content]
-        for spec_id in sorted({one.file.spec_id for one in chosen}, reverse=True):
-            group = [one for one in chosen if one.file.spec_id == spec_id]
+        for spec_id in sorted({added_file.file.spec_id for added_file in chosen}, reverse=True):
+            group = [added_file for added_file in chosen if added_file.file.spec_id == spec_id]
             # What an action adds may differ between attempts: vectors are united with those of others.
-            names = tuple((one.file.file_path, one.file.content_offset, one.sequence_number) for one in group)
+            names = tuple(
+                (added_file.file.file_path, added_file.file.content_offset, added_file.sequence_number)
+                for added_file in group
+            )
             key = ("new", content, spec_id, self._metadata.format_version, names)
             known: list[ManifestFile] | None = self.context.written.find(key)
             if known is None:
@@ -149,7 +152,9 @@ class ManifestWriter:
                     group[index : index + FILES_PER_MANIFEST] for index in range(0, len(group), FILES_PER_MANIFEST)
                 ]
                 threads = min(self.context.threads, len(parts))
-                known = [one for made in map_in_order(self._write_part, parts, threads=threads) for one in made]
+                known = [
+                    manifest for made in map_in_order(self._write_part, parts, threads=threads) for manifest in made
+                ]
                 self.context.written.keep(key, known)
             written += known
         return written
@@ -157,7 +162,10 @@ class ManifestWriter:
     def _write_part(self, part: Sequence[AddedFile]) -> list[ManifestFile]:
         spec_id = self._metadata.spec(part[0].file.spec_id).spec_id
         content, snapshot_id = part[0].content, self.context.snapshot_id
-        entries = [ManifestEntry(EntryStatus.ADDED, one.file, snapshot_id, one.sequence_number) for one in part]
+        entries = [
+            ManifestEntry(EntryStatus.ADDED, added_file.file, snapshot_id, added_file.sequence_number)
+            for added_file in part
+        ]
         return self.write_rows(entries_to_table(entries, self.specs[spec_id][1]), spec_id, content)
 
     def write_rows(
@@ -182,14 +190,14 @@ class ManifestWriter:
         return manifest
 
     def _encode(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> tuple[str, bytes, ManifestFile]:
-        spec, kind = self.specs[spec_id]
+        spec, partition_type = self.specs[spec_id]
         path = f"{self._folder}/{manifest_name(self.context.commit_id, self.context.written.next_number())}"
         encoded = encode_manifest(
             rows,
             path=path,
             spec=spec,
             schema=self._metadata.current_schema,
-            partition_type=kind,
+            partition_type=partition_type,
             format_version=self._metadata.format_version,
             snapshot_id=self.context.snapshot_id,
             content=content,

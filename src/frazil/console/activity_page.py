@@ -75,13 +75,17 @@ def is_maintenance(line: HistoryLine) -> bool:
 def _readers(metadata: TableMetadata) -> list[tuple[str, int, int | None]]:
     """Return streams that read the table and are guarded: each with the snapshot it is at, and how many came since."""
     current = metadata.current_snapshot_id
-    line = {} if current is None else {one: index for index, one in enumerate(ancestor_ids(metadata, current))}
+    line = (
+        {}
+        if current is None
+        else {ancestor_id: index for index, ancestor_id in enumerate(ancestor_ids(metadata, current))}
+    )
     guards = [
         (key.removeprefix(GUARD_PREFIX), int(text))
         for key, text in sorted(metadata.properties.items())
         if key.startswith(GUARD_PREFIX) and text.isascii() and text.isdigit() and len(text) < 20
     ]
-    return [(name, at, line.get(at)) for name, at in guards[:MAX_RUNS]]
+    return [(name, index, line.get(index)) for name, index in guards[:MAX_RUNS]]
 
 
 def _rate(snapshots: list[Snapshot], now_ms: int, span_ms: int) -> int:

@@ -133,7 +133,7 @@ class ConsoleApp:
             if answer.code >= 500 and not isinstance(error, FrazilError):
                 LOG.error("console: request %s failed", exchange.request_id, exc_info=error)
         headers = {"cache-control": "no-store", **OWN_HEADERS, **answer.headers}
-        sent = Answer(answer.code, answer.body, headers, answer.kind)
+        sent = Answer(answer.code, answer.body, headers, answer.error_type)
         try:
             await exchange.send_answer(sent, LIMITS.answer_seconds)
         except TimeoutError:
@@ -144,7 +144,7 @@ class ConsoleApp:
         method = "GET" if exchange.method == "HEAD" else exchange.method
         guard.check_place(method, headers)
         path = exchange.raw_path.partition("?")[0]
-        parts = [unquote(one) for one in path.strip("/").split("/")]
+        parts = [unquote(piece) for piece in path.strip("/").split("/")]
         if parts[0] == "assets" and method == "GET":
             return asset(parts[-1], is_fixed="v" in exchange.query)
         form: dict[str, str] = {}

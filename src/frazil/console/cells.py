@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in list(value.items())[:MAX_CELL]}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value[:MAX_CELL]]
+        return [_plain(item) for item in value[:MAX_CELL]]
     return value if value is None or isinstance(value, bool | int | float | str) else _text(value)
 
 
@@ -47,7 +47,7 @@ def rows_of(table: pa.Table) -> list[list[str | None]]:
 
 def _column(column: pa.ChunkedArray) -> list[str | None]:
     try:
-        return [cell_text(one) for one in column.to_pylist()]
+        return [cell_text(value) for value in column.to_pylist()]
     except (ValueError, OverflowError, pa.ArrowException):
         # A time beyond what Python's calendar has.
         return [cell_text(str(one)) for one in column]

@@ -48,11 +48,11 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
     steps = range(min(found.sizes), max(found.sizes) + 1) if found.sizes else range(0)
     sizes = [
         Bar(
-            show_bytes(2**at),
-            {"append": found.sizes[at]},
-            f"{show_bytes(2**at)} to {show_bytes(2 ** (at + 1))}: {show_count(found.sizes[at])} files",
+            show_bytes(2**step),
+            {"append": found.sizes[step]},
+            f"{show_bytes(2**step)} to {show_bytes(2 ** (step + 1))}: {show_count(found.sizes[step])} files",
         )
-        for at in steps
+        for step in steps
     ]
     shares = [
         Bar(
@@ -63,17 +63,18 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
         for index, name in enumerate(_SHARE_NAMES)
     ]
     parts = sorted(found.partitions.items(), key=lambda one: -one[1].bytes)
-    middle = median(one.bytes for _, one in parts) if parts else 0
+    middle = median(partition_figures.bytes for _, partition_figures in parts) if parts else 0
     # The name of the only field is said once, above the map.
     has_one_field = all(len(partition_spec.fields) <= 1 for partition_spec in table.metadata.partition_specs)
     drawn = [
         Tile(
             (text.partition("=")[2] if has_one_field else text) or "(the whole table)",
-            one.bytes,
-            f"{show_bytes(one.bytes)} in {show_count(one.files)} files, {show_count(one.rows)} rows",
+            partition_figures.bytes,
+            f"{show_bytes(partition_figures.bytes)} in {show_count(partition_figures.files)} files, "
+            f"{show_count(partition_figures.rows)} rows",
             table_address(table.identifier, "files", at=visit.text("at"), partition=text) + "#listed",
         )
-        for text, one in parts
+        for text, partition_figures in parts
     ]
     return visit.html(
         "files_figures.html",

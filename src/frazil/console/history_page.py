@@ -78,7 +78,7 @@ def _rows(visit: Visit, found: Difference) -> Html:
         "difference_rows.html",
         rows=rows,
         names=shown.column_names,
-        types=[type_text(one.type) for one in shown.schema],
+        types=[type_text(field.type) for field in shown.schema],
         lines=list(zip(kinds, rows_of(shown), strict=True)),
         further_columns=max(len(names) - MAX_COLUMNS, 0),
     )

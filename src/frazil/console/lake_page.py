@@ -27,13 +27,13 @@ COLUMNS: Final = (
     ("health", "Health"),
 )
 _KEYS: Final[dict[str, Callable[[TableLine], Any]]] = {
-    "rows": lambda one: one.figures and one.figures.rows,
-    "bytes": lambda one: one.figures and one.figures.bytes,
-    "files": lambda one: one.figures and one.figures.files,
-    "changed": lambda one: one.figures and one.figures.changed_ms,
-    "engine": lambda one: one.figures and one.figures.engine,
-    "version": lambda one: one.figures and one.figures.version,
-    "health": lambda one: None if one.problems is None else len(one.problems),
+    "rows": lambda line: line.figures and line.figures.rows,
+    "bytes": lambda line: line.figures and line.figures.bytes,
+    "files": lambda line: line.figures and line.figures.files,
+    "changed": lambda line: line.figures and line.figures.changed_ms,
+    "engine": lambda line: line.figures and line.figures.engine,
+    "version": lambda line: line.figures and line.figures.version,
+    "health": lambda line: None if line.problems is None else len(line.problems),
 }
 
 
@@ -113,15 +113,15 @@ def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
     found = visit.console.figures.look(shown, PART_SECONDS, with_health=True)
     largest = _largest(found.values())
     rows = {
-        name_text(one.identifier): str(row_of(visit, one, largest, visit.now_ms))
-        for one in found.values()
-        if one.stamp > since
+        name_text(line.identifier): str(row_of(visit, line, largest, visit.now_ms))
+        for line in found.values()
+        if line.stamp > since
     }
     return json_answer(
         {
             "rows": rows,
-            "since": max((one.stamp for one in found.values()), default=0),
-            "ready": sum(not one.is_pending for one in found.values()),
+            "since": max((line.stamp for line in found.values()), default=0),
+            "ready": sum(not line.is_pending for line in found.values()),
             "of": len(found),
         }
     )

@@ -36,7 +36,7 @@ def rows_page(visit: Visit) -> Answer:
 def make_scan(visit: Visit) -> Scan:
     """Return the scan that a page asks for: its filter, columns and state."""
     choice = visit.choice()
-    names = [one.strip() for one in visit.text("columns").split(",") if one.strip()]
+    names = [piece.strip() for piece in visit.text("columns").split(",") if piece.strip()]
     return visit.table.scan(
         visit.text("filter") or None,
         columns=names or None,
@@ -69,7 +69,7 @@ def _rows(visit: Visit, scan: Scan, page: int) -> Html:
     return visit.html(
         "rows_table.html",
         names=scan.arrow_schema.names,
-        types=[type_text(one.type) for one in scan.arrow_schema],
+        types=[type_text(field.type) for field in scan.arrow_schema],
         lines=lines[:PAGE_ROWS],
         first=first,
         page=page,

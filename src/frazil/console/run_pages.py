@@ -88,7 +88,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, list | tuple | set | frozenset):
-        lines = [str(one) for one in list(value)[:MAX_ITEMS]]
+        lines = [str(item) for item in list(value)[:MAX_ITEMS]]
         more = len(value) - MAX_ITEMS
         return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])]) or "none"
     return str(value)

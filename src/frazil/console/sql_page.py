@@ -58,7 +58,7 @@ def _answer(visit: Visit, query: str) -> Html:
     return visit.html(
         "sql_answer.html",
         names=shown.column_names,
-        types=[type_text(one.type) for one in shown.schema],
+        types=[type_text(field.type) for field in shown.schema],
         lines=rows_of(shown),
         is_cut=count > MAX_ROWS,
         limit=MAX_ROWS,

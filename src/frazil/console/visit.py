@@ -150,7 +150,7 @@ class Visit:
             if asked not in known:
                 raise InvalidRequestError(f"Cannot show the part {asked[:40]!r}: the page has none of that name")
             return self._part(known[asked])
-        jobs = {name: self._begin(one) for name, one in known.items()}
+        jobs = {name: self._begin(page_section) for name, page_section in known.items()}
         wait_for(list(jobs.values()), PAGE_SECONDS)
 
         def part(name: str) -> Html:
@@ -160,11 +160,11 @@ class Visit:
         body = self.html(template, part=part, **values)
         return html_answer(body, code=code)
 
-    def _begin(self, part: PageSection) -> Job:
-        return self.console.jobs.job(part.key, part.what, part.make)
+    def _begin(self, page_section: PageSection) -> Job:
+        return self.console.jobs.job(page_section.key, page_section.what, page_section.make)
 
-    def _part(self, part: PageSection) -> Answer:
-        job = self._begin(part)
+    def _part(self, page_section: PageSection) -> Answer:
+        job = self._begin(page_section)
         if not job.wait(PART_SECONDS):
             return json_answer({"text": visible(job.text)}, code=202)
         return html_answer(self._made(job))

@@ -46,12 +46,12 @@ def shape_of(avro_type: AvroType) -> Shape:
         if avro_type.logical == "map" and avro_type.items.kind == "record" and len(avro_type.items.fields) == 2:
             return _pairs(avro_type.items)
         return _array(avro_type.items)
-    kind = type_of(avro_type)
-    if kind is None:
+    data_type = type_of(avro_type)
+    if data_type is None:
         return Shape(pa.binary(), (), _refuse(avro_type))
     if avro_type.kind == "null":
         return Shape(pa.null(), (), lambda array: pa.nulls(len(array)))
-    return Shape(arrow_type_of(kind), (), lambda array: from_avro_form(array, avro_type, kind))
+    return Shape(arrow_type_of(data_type), (), lambda array: from_avro_form(array, avro_type, data_type))
 
 
 def _refuse(avro_type: AvroType) -> Make:
@@ -65,9 +65,10 @@ def _refuse(avro_type: AvroType) -> Make:
 
 def _record(avro_type: AvroType) -> Shape:
     shapes = [(field, shape_of(field.avro_type)) for field in avro_type.fields]
-    target = pa.struct([pa.field(part.name, shape.arrow) for part, shape in shapes])
+    target = pa.struct([pa.field(avro_field.name, shape.arrow) for avro_field, shape in shapes])
     stored = [
-        (f"c{index}" if part.avro_type.min_size > 0 else None, shape) for index, (part, shape) in enumerate(shapes)
+        (f"c{index}" if avro_field.avro_type.min_size > 0 else None, shape)
+        for index, (avro_field, shape) in enumerate(shapes)
     ]
     null_branch = avro_type.null_branch
 
@@ -113,8 +114,8 @@ def _pairs(pair: AvroType) -> Shape:
     return _map_shape(shape_of(key.avro_type), shape_of(value.avro_type), split, key.field_id, value.field_id)
 
 
-def _pair_part(pairs: pa.Array, avro_field: AvroField, at: int) -> pa.Array:
-    return pa.nulls(len(pairs)) if avro_field.avro_type.min_size == 0 else pairs.field(f"c{at}")
+def _pair_part(pairs: pa.Array, avro_field: AvroField, index: int) -> pa.Array:
+    return pa.nulls(len(pairs)) if avro_field.avro_type.min_size == 0 else pairs.field(f"c{index}")
 
 
 def _map_shape(
@@ -138,7 +139,7 @@ def _map_shape(
     return Shape(target, (("key", key_id, key), ("value", value_id, value)), make)
 
 
-def file_field(name: str, field_id: int | None, shape: Shape, at: int, leaf: int) -> FileField:
+def file_field(name: str, field_id: int | None, shape: Shape, index: int, leaf: int) -> FileField:
     """Return a column as files of all formats describe theirs; all of it is one stored column, number `leaf`."""
     parts = tuple(
         [
@@ -146,7 +147,7 @@ def file_field(name: str, field_id: int | None, shape: Shape, at: int, leaf: int
             for position, (part, part_id, inner) in enumerate(shape.parts)
         ]
     )
-    return FileField(name, field_id, shape.arrow, at, parts, leaf, leaf + 1)
+    return FileField(name, field_id, shape.arrow, index, parts, leaf, leaf + 1)
 
 
 class Column:
@@ -173,14 +174,14 @@ def _leaf_count(avro_type: AvroType) -> int:
 
 
 def _assemble(
-    avro_type: AvroType, shape: Shape, leaves: dict[int, pa.Array], at: int, length: int
+    avro_type: AvroType, shape: Shape, leaves: dict[int, pa.Array], index: int, length: int
 ) -> tuple[pa.Array, int]:
     """Return a field's array and the number of the leaf after its last one."""
     if not is_flattened(avro_type):
-        found = leaves.get(at)
-        return pa.nulls(length, shape.arrow) if found is None else shape.make(found), at + 1
+        found = leaves.get(index)
+        return pa.nulls(length, shape.arrow) if found is None else shape.make(found), index + 1
     children = []
     for field, (_, _, inner) in zip(avro_type.fields, shape.parts, strict=True):
-        made, at = _assemble(field.avro_type, inner, leaves, at, length)
+        made, index = _assemble(field.avro_type, inner, leaves, index, length)
         children.append(made)
-    return pa.Array.from_buffers(shape.arrow, length, [None], children=children), at
+    return pa.Array.from_buffers(shape.arrow, length, [None], children=children), index

@@ -64,9 +64,9 @@ class MetricsCollector:
     def __init__(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> None:
         self._rows = 0
         self._columns = [
-            _Column(part, path, modes[part.field_id])
-            for part, path in _measured(schema.fields, ())
-            if part.field_id in modes and modes[part.field_id].has_counts
+            _Column(nested_field, path, modes[nested_field.field_id])
+            for nested_field, path in _measured(schema.fields, ())
+            if nested_field.field_id in modes and modes[nested_field.field_id].has_counts
         ]
 
     @property
@@ -91,12 +91,12 @@ class MetricsCollector:
 def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[tuple[NestedField, tuple[int, ...]]]:
     """Return the fields that hold values, those in structs included, each with its index."""
     found: list[tuple[NestedField, tuple[int, ...]]] = []
-    for index, part in enumerate(fields):
-        data_type = part.field_type
+    for index, nested_field in enumerate(fields):
+        data_type = nested_field.field_type
         if isinstance(data_type, StructType):
             found += _measured(data_type.fields, (*above, index))
         elif not isinstance(data_type, ListType | MapType | UnknownType):
-            found.append((part, (*above, index)))
+            found.append((nested_field, (*above, index)))
     return found
 
 
@@ -105,9 +105,9 @@ class _Column:
 
     __slots__ = ("_box", "_field", "_high", "_is_floating", "_low", "_mode", "_nans", "_nulls", "_to_value", "path")
 
-    def __init__(self, part: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
-        data_type = part.field_type
-        self._field = part
+    def __init__(self, nested_field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
+        data_type = nested_field.field_type
+        self._field = nested_field
         self._mode = mode
         self.path = path
         self._nulls = 0
@@ -154,7 +154,7 @@ class _Column:
             values = to_plain_integers(array).to_pylist()
         except UnicodeDecodeError:
             return False
-        known = [one for one in values if one is not None]
+        known = [value for value in values if value is not None]
         numbers = [one for one in known if one == one] if self._is_floating else known
         self._nulls += len(values) - len(known)
         self._nans += len(known) - len(numbers)
@@ -168,16 +168,16 @@ class _Column:
         self._high = high if self._high is None or high > self._high else self._high
 
     def write(self, into: Any, rows: int) -> None:
-        part, kind = self._field, self._field.field_type
-        into.value_counts[part.field_id] = rows
-        into.null_value_counts[part.field_id] = self._nulls
+        nested_field, field_type = self._field, self._field.field_type
+        into.value_counts[nested_field.field_id] = rows
+        into.null_value_counts[nested_field.field_id] = self._nulls
         if self._is_floating:
-            into.nan_value_counts[part.field_id] = self._nans
+            into.nan_value_counts[nested_field.field_id] = self._nans
         low, high = self._bounds()
         if low is not None:
-            into.lower_bounds[part.field_id] = encode_bound(low, kind)
+            into.lower_bounds[nested_field.field_id] = encode_bound(low, field_type)
         if high is not None:
-            into.upper_bounds[part.field_id] = encode_bound(high, kind)
+            into.upper_bounds[nested_field.field_id] = encode_bound(high, field_type)
 
     def _bounds(self) -> tuple[Any, Any]:
         if self._box is not None:
@@ -190,8 +190,8 @@ class _Column:
             return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
         if self._mode.length is None:
             return low, high
-        kind, length = self._field.field_type, self._mode.length
-        return truncate_lower_bound(low, kind, length), truncate_upper_bound(high, kind, length)
+        field_type, length = self._field.field_type, self._mode.length
+        return truncate_lower_bound(low, field_type, length), truncate_upper_bound(high, field_type, length)
 
 
 def _same(value: Any) -> Any:

@@ -132,11 +132,11 @@ def _identified(fields: Sequence[FileField]) -> list[FileField]:
     found = []
     stack = list(fields)
     while stack:
-        part = stack.pop()
-        found.append(part)
-        is_variant = {one.name for one in part.parts} == {"metadata", "value"} and part.field_id is not None
-        if not is_variant or any(field.field_id is not None for field in part.parts):
-            stack += part.parts
+        file_field = stack.pop()
+        found.append(file_field)
+        is_variant = {one.name for one in file_field.parts} == {"metadata", "value"} and file_field.field_id is not None
+        if not is_variant or any(field.field_id is not None for field in file_field.parts):
+            stack += file_field.parts
     return found
 
 
@@ -145,18 +145,18 @@ def _measured(fields: Sequence[FileField]) -> list[FileField]:
     found = []
     stack = list(reversed(fields))
     while stack:
-        part = stack.pop()
-        if not part.parts:
-            found.append(part)
-        elif not is_list(part.arrow) and not pa.types.is_map(part.arrow):
-            stack += reversed(part.parts)
+        file_field = stack.pop()
+        if not file_field.parts:
+            found.append(file_field)
+        elif not is_list(file_field.arrow) and not pa.types.is_map(file_field.arrow):
+            stack += reversed(file_field.parts)
     return found
 
 
 def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int], tuple[int, ...]]:
     sizes: dict[int, int] = {}
     offsets: list[int] = []
-    leaves = [part for part in walk(fields) if not part.parts]
+    leaves = [file_field for file_field in walk(fields) if not file_field.parts]
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
         for leaf in leaves:
@@ -173,8 +173,8 @@ def _measure(
     found: _Found, footer: Footer, leaf: int, file_field: FileField, known: NestedField, mode: MetricsMode, rows: int
 ) -> None:
     chunks = [group[leaf] for group in footer.groups if leaf in group]
-    kind, field_id = known.field_type, known.field_id
-    if len(chunks) != len(footer.groups) or isinstance(kind, VariantType):
+    field_type, field_id = known.field_type, known.field_id
+    if len(chunks) != len(footer.groups) or isinstance(field_type, VariantType):
         return
     found.values[field_id] = rows
     nulls = [chunk.null_count for chunk in chunks]
@@ -186,7 +186,7 @@ def _measure(
     for chunk in chunks:
         if chunk.null_count is not None and chunk.num_values is not None and chunk.null_count >= chunk.num_values:
             continue
-        lower, upper = bounds(file_field.arrow, kind, chunk, is_ordered=leaf in footer.ordered)
+        lower, upper = bounds(file_field.arrow, field_type, chunk, is_ordered=leaf in footer.ordered)
         if lower is None or upper is None:
             # Of this row group nothing is known, so nothing is of the file. NaN does that to floating columns.
             return
@@ -194,11 +194,14 @@ def _measure(
         high = upper if high is None or upper > high else high
     if low is None or high is None:
         return
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(field_type, FloatType | DoubleType):
         low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
     if mode.length is not None:
-        low, high = truncate_lower_bound(low, kind, mode.length), truncate_upper_bound(high, kind, mode.length)
+        low, high = (
+            truncate_lower_bound(low, field_type, mode.length),
+            truncate_upper_bound(high, field_type, mode.length),
+        )
     if low is not None:
-        found.lower[field_id] = encode_bound(low, kind)
+        found.lower[field_id] = encode_bound(low, field_type)
     if high is not None:
-        found.upper[field_id] = encode_bound(high, kind)
+        found.upper[field_id] = encode_bound(high, field_type)

@@ -102,13 +102,13 @@ class KeySet:
         distinct = [pc.unique(column) for column in columns]
         # The column with the most values first: it leaves the fewest rows to look at.
         self._order = sorted(range(len(columns)), key=lambda index: -len(distinct[index]))
-        self._lookups = [_lookup_of(distinct[at]) for at in self._order]
+        self._lookups = [_lookup_of(distinct[index]) for index in self._order]
         self._joined: list[_Numbers] = []
         if len(columns) == 1:
             return
         state = self._lookups[0].numbers(columns[self._order[0]])
-        for at, lookup in zip(self._order[1:], self._lookups[1:], strict=True):
-            keys, state = np.unique(state * lookup.count + lookup.numbers(columns[at]), return_inverse=True)
+        for position, lookup in zip(self._order[1:], self._lookups[1:], strict=True):
+            keys, state = np.unique(state * lookup.count + lookup.numbers(columns[position]), return_inverse=True)
             self._joined.append(keys)
 
     @property
@@ -203,11 +203,11 @@ def equality_columns(schemas: Sequence[Schema], field_ids: tuple[int, ...], path
     return Schema(tuple(_as_optional(field) for field in found.fields), found.schema_id)
 
 
-def _as_optional(part: NestedField) -> NestedField:
-    kind = part.field_type
-    if isinstance(kind, StructType):
-        kind = StructType(tuple(_as_optional(field) for field in kind.fields))
-    return replace(part, field_type=kind, required=False)
+def _as_optional(nested_field: NestedField) -> NestedField:
+    data_type = nested_field.field_type
+    if isinstance(data_type, StructType):
+        data_type = StructType(tuple(_as_optional(field) for field in data_type.fields))
+    return replace(nested_field, field_type=data_type, required=False)
 
 
 def _read(

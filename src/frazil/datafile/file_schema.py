@@ -38,7 +38,7 @@ class FileField:
     name: str
     field_id: int | None
     arrow: pa.DataType
-    at: int = 0
+    index: int = 0
     parts: tuple[FileField, ...] = ()
     start: int = 0
     end: int = 0
@@ -69,23 +69,23 @@ def walk(fields: Collection[FileField]) -> Iterator[FileField]:
     """Yield fields and all of their parts, parents first."""
     stack = list(reversed(tuple(fields)))
     while stack:
-        part = stack.pop()
-        yield part
-        stack += reversed(part.parts)
+        file_field = stack.pop()
+        yield file_field
+        stack += reversed(file_field.parts)
 
 
 def describe_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileField, ...]:
     """Return the columns of a file that pyarrow describes, with ids from their metadata."""
     fields = []
     leaf = 0
-    for index, one in enumerate(schema):
-        made, leaf = _describe(one, id_key, index, leaf, 1)
+    for index, field in enumerate(schema):
+        made, leaf = _describe(field, id_key, index, leaf, 1)
         fields.append(made)
     return tuple(fields)
 
 
 def _describe(
-    field: pa.Field, id_key: bytes, at: int, leaf: int, depth: int, name: str | None = None
+    field: pa.Field, id_key: bytes, index: int, leaf: int, depth: int, name: str | None = None
 ) -> tuple[FileField, int]:
     if depth > MAX_NESTING_DEPTH:
         raise InvalidDataFileError(
@@ -98,7 +98,7 @@ def _describe(
         parts.append(made)
     end = leaf if parts else leaf + 1
     name = field.name if name is None else name
-    return FileField(name, _id_of(field, id_key), field.type, at, tuple(parts), start, end), end
+    return FileField(name, _id_of(field, id_key), field.type, index, tuple(parts), start, end), end
 
 
 def _children(arrow: pa.DataType) -> list[tuple[pa.Field, str | None]]:
@@ -192,18 +192,22 @@ def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> No
     seen: dict[int, str] = {}
     stack: list[tuple[FileField, FileField | None]] = [(field, None) for field in reversed(fields)]
     while stack:
-        part, above = stack.pop()
-        stack += [(one, part) for one in reversed(part.parts)]
-        number = part.field_id
+        file_field, above = stack.pop()
+        stack += [(one, file_field) for one in reversed(file_field.parts)]
+        number = file_field.field_id
         if number is None:
-            if above is None and part.name in columns and not any(field.field_id for field in walk(part.parts)):
-                raise _foreign(f"its column {part.name!r} has no field id, and others have")
+            if (
+                above is None
+                and file_field.name in columns
+                and not any(field.field_id for field in walk(file_field.parts))
+            ):
+                raise _foreign(f"its column {file_field.name!r} has no field id, and others have")
             continue
         if number in seen:
-            raise _foreign(f"its columns {seen[number]!r} and {part.name!r} have the same field id {number}")
-        seen[number] = part.name
-        if not any(_is_at(part, above, name, parent) for name, parent in known.get(number, ())):
-            raise _foreign(f"its column {part.name!r} has the field id {number}, {_meaning(number, history)}")
+            raise _foreign(f"its columns {seen[number]!r} and {file_field.name!r} have the same field id {number}")
+        seen[number] = file_field.name
+        if not any(_is_at(file_field, above, name, parent) for name, parent in known.get(number, ())):
+            raise _foreign(f"its column {file_field.name!r} has the field id {number}, {_meaning(number, history)}")
 
 
 def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None, int | None]]]:
@@ -212,11 +216,11 @@ def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None
         lineage_column.field_id: {(lineage_column.name, None)} for lineage_column in ROW_LINEAGE_COLUMNS
     }
     for schema in history:
-        for field_id, part in schema.fields_by_id.items():
+        for field_id, field in schema.fields_by_id.items():
             above = schema.parents_by_id.get(field_id)
             is_named = above is None or isinstance(schema.field(above).field_type, StructType)
             # Writers escape names that Avro does not take.
-            names = {part.name, make_avro_name(part.name)} if is_named else {None}
+            names = {field.name, make_avro_name(field.name)} if is_named else {None}
             known.setdefault(field_id, set()).update((name, above) for name in names)
     return known
 
@@ -248,7 +252,7 @@ def _foreign(reason: str) -> InvalidDataFileError:
 
 
 def _numbered(file_field: FileField, schema: Schema) -> FileField:
-    field_id = file_field.at + 1
+    field_id = file_field.index + 1
     known = schema.find_field(field_id)
     if known is None or field_id in schema.parents_by_id:
         # Either no column of the table, or the number of a part of one, which a column is not.
@@ -277,5 +281,5 @@ def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileF
     for field in fields:
         if not any(field.start <= leaf < field.end for leaf in leaves):
             continue
-        kept.append(replace(field, at=len(kept), parts=prune(field.parts, leaves)))
+        kept.append(replace(field, index=len(kept), parts=prune(field.parts, leaves)))
     return tuple(kept)

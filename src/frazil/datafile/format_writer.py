@@ -207,7 +207,7 @@ def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Sche
     for column, one in zip(rows.columns, convert, strict=True):
         columns.append(column if one is None else pa.chunked_array([one(chunk) for chunk in column.chunks]))
     made = [
-        column if column.num_chunks else pa.chunked_array([], type=part.type)
-        for column, part in zip(columns, target, strict=True)
+        column if column.num_chunks else pa.chunked_array([], type=field.type)
+        for column, field in zip(columns, target, strict=True)
     ]
     return pa.table(made, schema=target)

@@ -78,9 +78,9 @@ def _library_of(data: object) -> str:
 
 
 def _not_rows(data: object, place: str) -> InvalidRequestError:
-    kind = type(data)
+    cls = type(data)
     return InvalidRequestError(
-        f"Cannot write data of type {kind.__module__}.{kind.__qualname__}{place}",
+        f"Cannot write data of type {cls.__module__}.{cls.__qualname__}{place}",
         hint="Hand over Arrow (a table, a reader, anything with __arrow_c_stream__), a pandas or Polars frame, "
         "a DuckDB relation, a list of dicts, or an iterator of record batches or dicts.",
     )
@@ -110,10 +110,10 @@ def _from_pandas(data: Any, schema: Schema) -> pa.Table:
         problem = error
     # What pandas keeps as objects (maps, decimals beside integers) is read as what the table has.
     known = [schema.find_field(str(name)) for name in data.columns]
-    if known and all(part is not None for part in known):
-        arrow = to_arrow_schema(Schema(tuple([part for part in known if part is not None])), with_ids=False)
+    if known and all(field is not None for field in known):
+        arrow = to_arrow_schema(Schema(tuple([field for field in known if field is not None])), with_ids=False)
         try:
-            plain = pa.schema([part.with_nullable(True) for part in arrow])
+            plain = pa.schema([field.with_nullable(True) for field in arrow])
             return pa.Table.from_pandas(data, schema=plain, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as error:
             problem = error
@@ -155,10 +155,10 @@ def _from_iterable(data: Iterable[Any], schema: Schema) -> InputRows:
     if isinstance(first, Mapping):
         # Rows that follow may have columns that the first ones lack, so all are written, with their defaults.
         lineage = [lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in first]
-        every = [*(field.name for field in schema.fields), *(part.name for part in lineage)]
+        every = [*(field.name for field in schema.fields), *(field.name for field in lineage)]
         batches = (rows_to_batch(_as_rows(chunk), schema, every) for chunk in _chunks(rest))
         arrow = to_arrow_schema(Schema((*schema.fields, *lineage)), with_ids=False)
-        return InputRows(pa.schema([part.with_nullable(True) for part in arrow]), batches)
+        return InputRows(pa.schema([field.with_nullable(True) for field in arrow]), batches)
     opened = _open_each(rest, schema)
     head = next(opened)
     return InputRows(head.schema, _cut(_same_schema(chain([head], opened), head.schema)))
@@ -188,22 +188,23 @@ def _open_each(parts: Iterator[Any], schema: Schema) -> Iterator[InputRows]:
 
 
 def _same_schema(parts: Iterator[InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for part in parts:
-        if not part.schema.equals(schema):
+    for input_rows in parts:
+        if not input_rows.schema.equals(schema):
             raise SchemaMismatchError(
-                f"Cannot write the batches: they differ in their columns: {_shown(schema)}, then {_shown(part.schema)}"
+                "Cannot write the batches: they differ in their columns: "
+                f"{_shown(schema)}, then {_shown(input_rows.schema)}"
             )
-        yield from part.batches
+        yield from input_rows.batches
 
 
 def _shown(schema: pa.Schema) -> str:
-    return ", ".join(f"{part.name} {part.type}" for part in schema)
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
 def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequence[str] = ()) -> pa.RecordBatch:
     """Return rows of Python values as a batch; a column that no row has is left out, unless `names` has it."""
     named = dict.fromkeys(chain(names, (name for row in rows for name in row)))
-    fields = [part for part in (*schema.fields, *ROW_LINEAGE_COLUMNS) if part.name in named]
+    fields = [nested_field for nested_field in (*schema.fields, *ROW_LINEAGE_COLUMNS) if nested_field.name in named]
     if not rows:
         fields = list(schema.fields)
     known = {field.name for field in fields}

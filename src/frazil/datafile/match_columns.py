@@ -88,16 +88,16 @@ class _Column:
 
     def read(self, columns: Sequence[Any], rows: int, parent: Any | None) -> Any:
         """Return the field's values; nulls of a parent struct count as no values."""
-        part = self._part
+        field = self._part
         if self._source is None:
             made = (
                 nulls_of(rows, self._arrow)
-                if part.write_default is None
-                else repeat_value(part.write_default, self._kind, self._arrow, rows)
+                if field.write_default is None
+                else repeat_value(field.write_default, self._kind, self._arrow, rows)
             )
         else:
             made = self._convert(columns[self._source])
-        if part.required and made.null_count:
+        if field.required and made.null_count:
             # Nulls of the parent are in the child too, so any more are the child's own.
             hidden = 0 if parent is None else parent.null_count
             if made.null_count > hidden:
@@ -129,13 +129,13 @@ class _Plan:
             if column is not None:
                 columns.append(column)
         used = set(places.values())
-        unknown = [one.name for index, one in enumerate(have) if index not in used]
+        unknown = [arrow_field.name for index, arrow_field in enumerate(have) if index not in used]
         self.problems += [f"{prefix}{name}: the table has no such column" for name in unknown]
         return columns
 
     def _find_places(self, want: StructType, have: list[pa.Field], prefix: str) -> dict[str, int]:
         """Return which of the data's columns each field is; a name that is right in every letter comes first."""
-        names = [one.name for one in have]
+        names = [arrow_field.name for arrow_field in have]
         first_places: dict[str, int] = {}
         for index, name in enumerate(names):
             first_places.setdefault(name, index)
@@ -237,15 +237,15 @@ class _Plan:
     def _match_variant(self, want: VariantType, have: pa.DataType, path: str) -> Convert:
         target = to_arrow_type(want)
         places = [have.get_field_index(name) if pa.types.is_struct(have) else -1 for name in ("metadata", "value")]
-        if min(places) < 0 or not all(is_binary(have.field(at).type) for at in places) or have.num_fields != 2:
+        if min(places) < 0 or not all(is_binary(have.field(index).type) for index in places) or have.num_fields != 2:
             self.problems.append(f"{path}: {have} cannot be written as variant, which has metadata and value as binary")
             return _same
 
         def convert(array: Any) -> Any:
             parts = array.flatten() if array.null_count else [array.field(index) for index in range(2)]
             children = []
-            for name, at in zip(("metadata", "value"), places, strict=True):
-                child = parts[at].cast(pa.binary())
+            for name, position in zip(("metadata", "value"), places, strict=True):
+                child = parts[position].cast(pa.binary())
                 if child.null_count > array.null_count:
                     raise _null_refused(f"{path}.{name}", child.null_count - array.null_count)
                 children.append(without_nulls(child))
@@ -297,17 +297,17 @@ def without_nulls(array: Any) -> Any:
     """Return an array whose null slots hold some value, for required fields of null structs."""
     if array.null_count == 0:
         return array
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, without_nulls(array.storage))
-    if pa.types.is_struct(kind):
-        children = [array.field(index) for index in range(kind.num_fields)]
-        return pa.Array.from_buffers(kind, len(array), [None], children=children)
+    data_type = array.type
+    if isinstance(data_type, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(data_type, without_nulls(array.storage))
+    if pa.types.is_struct(data_type):
+        children = [array.field(index) for index in range(data_type.num_fields)]
+        return pa.Array.from_buffers(data_type, len(array), [None], children=children)
     buffers = array.buffers()
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
+    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
         children = [array.values]
-        return pa.Array.from_buffers(kind, len(array), [None, buffers[1]], offset=array.offset, children=children)
-    return pa.Array.from_buffers(kind, len(array), [None, *buffers[1:]], offset=array.offset)
+        return pa.Array.from_buffers(data_type, len(array), [None, buffers[1]], offset=array.offset, children=children)
+    return pa.Array.from_buffers(data_type, len(array), [None, *buffers[1:]], offset=array.offset)
 
 
 _LIST_CHECKS: tuple[Callable[[Any], bool], ...] = (

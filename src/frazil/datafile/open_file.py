@@ -83,9 +83,9 @@ class StorageFile(io.RawIOBase):
         self._at += length
         return self._ahead[start : start + length]
 
-    def _fetch(self, at: int, length: int) -> bytes:
+    def _fetch(self, offset: int, length: int) -> bytes:
         try:
-            return self._storage.read_range(self._path, at, length)
+            return self._storage.read_range(self._path, offset, length)
         except FrazilError as error:
             self.failure = error
             raise

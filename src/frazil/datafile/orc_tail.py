@@ -61,20 +61,20 @@ def _decode_stripe(data: bytes) -> Stripe:
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield the fields of a message by number: varints as ints, everything with a length as bytes."""
-    at, end = 0, len(data)
-    while at < end:
-        key, at = read_varint(data, at, end)
+    offset, end = 0, len(data)
+    while offset < end:
+        key, offset = read_varint(data, offset, end)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, at = read_varint(data, at, end)
+            value, offset = read_varint(data, offset, end)
             yield number, value
         elif wire == 2:
-            length, at = read_varint(data, at, end)
-            if at + length > end:
+            length, offset = read_varint(data, offset, end)
+            if offset + length > end:
                 raise IndexError
-            yield number, data[at : at + length]
-            at += length
+            yield number, data[offset : offset + length]
+            offset += length
         elif wire in (1, 5):
-            at += 8 if wire == 1 else 4
+            offset += 8 if wire == 1 else 4
         else:
             raise BadBytes(f"its footer has a field of wire type {wire}")

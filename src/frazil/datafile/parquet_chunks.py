@@ -96,7 +96,7 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     def group() -> None:
         chunks: dict[int, Chunk] = {}
         groups.append(chunks)
-        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda at: reader.chunk(at, chunks, wanted))})
+        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda offset: reader.chunk(offset, chunks, wanted))})
 
     def order(_: int) -> None:
         found: list[int] = []
@@ -120,12 +120,12 @@ class _ChunkReader(CompactReader):
 
     __slots__ = ()
 
-    def chunk(self, at: int, chunks: dict[int, Chunk], wanted: frozenset[int]) -> None:
+    def chunk(self, offset: int, chunks: dict[int, Chunk], wanted: frozenset[int]) -> None:
         """Read a column chunk, if it is wanted."""
-        if at not in wanted:
+        if offset not in wanted:
             self.skip_struct()
             return
-        chunk = chunks[at] = Chunk()
+        chunk = chunks[offset] = Chunk()
         self.struct({(3, STRUCT): lambda: self._meta_data(chunk)})
 
     def _meta_data(self, chunk: Chunk) -> None:

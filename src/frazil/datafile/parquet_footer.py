@@ -75,13 +75,13 @@ def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
     left = dict(kinds)
     for _ in range(count):
         field_id, last = _read_element(reader)
-        kind = None if field_id is None else left.pop(field_id, None)
-        if kind is None:
+        data_type = None if field_id is None else left.pop(field_id, None)
+        if data_type is None:
             continue
         if last != _FIELD_ID:
             raise _not_understood(f"the column of field id {field_id} has an annotation already")
         end = reader.at - 1
-        pieces += (footer[written:end], field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(kind))
+        pieces += (footer[written:end], field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(data_type))
         written = end
     if left:
         raise _not_understood(f"it has no column of field id {min(left)}")

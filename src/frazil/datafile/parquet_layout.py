@@ -38,8 +38,8 @@ def read_parquet_layout(storage: Storage, path: str) -> ParquetLayout:
         with reading("Parquet file", path, "Parquet", file):
             metadata = pq.read_metadata(file.handle)
             groups = []
-            for at in range(min(metadata.num_row_groups, MAX_GROUPS)):
-                group = metadata.row_group(at)
+            for position in range(min(metadata.num_row_groups, MAX_GROUPS)):
+                group = metadata.row_group(position)
                 columns = [group.column(index) for index in range(min(group.num_columns, 1000))]
                 codecs = sorted({str(column.compression) for column in columns})
                 stored = sum(column.total_compressed_size for column in columns)

@@ -64,8 +64,8 @@ class ColumnPages:
         """Return the numbers of the pages that hold rows of some spans."""
         found: dict[int, None] = {}
         for first, last in spans:
-            at = bisect_right(self.firsts, first) - 1
-            found.update(dict.fromkeys(range(at, bisect_left(self.firsts, last))))
+            index = bisect_right(self.firsts, first) - 1
+            found.update(dict.fromkeys(range(index, bisect_left(self.firsts, last))))
         return list(found)
 
     def file_of(self, pages: Sequence[int], read_at: ReadAt) -> bytes:
@@ -73,7 +73,7 @@ class ColumnPages:
         start = self.chunk.start
         dictionary = read_at(start, self.offsets[0] - start) if pages and start < self.offsets[0] else b""
         parts = [read_at(self.offsets[first], _bytes_of(self, first, last)) for first, last in _runs(pages)]
-        rows = sum(self.firsts[at + 1] - self.firsts[at] for at in pages)
+        rows = sum(self.firsts[page + 1] - self.firsts[page] for page in pages)
         size = len(dictionary) + sum(map(len, parts))
         meta = b"".join(self.meta[number] for number in (1, 2, 3, 4))
         meta += _number(4, 5, I64, rows) + _number(5, 6, I64, size) + _number(6, 7, I64, size)
@@ -121,16 +121,16 @@ class ColumnPages:
         if not len(is_null) == len(lower) == len(upper) == count or len(nulls) not in (0, count):
             return None
         made = []
-        for at in range(count):
-            rows = self.firsts[at + 1] - self.firsts[at]
-            one = Chunk(self.chunk.physical_type, num_values=rows, null_count=nulls[at] if nulls else None)
-            if is_null[at]:
-                one.null_count = rows
+        for index in range(count):
+            rows = self.firsts[index + 1] - self.firsts[index]
+            chunk = Chunk(self.chunk.physical_type, num_values=rows, null_count=nulls[index] if nulls else None)
+            if is_null[index]:
+                chunk.null_count = rows
             else:
-                one.min_value, one.max_value = lower[at], upper[at]
-                if one.null_count is not None and one.null_count >= rows:
+                chunk.min_value, chunk.max_value = lower[index], upper[index]
+                if chunk.null_count is not None and chunk.null_count >= rows:
                     return None
-            made.append(one)
+            made.append(chunk)
         return made
 
 
@@ -151,14 +151,14 @@ def _find_pages(
     elements: dict[int, bytes] = {}
     columns: dict[int, _Column] = {}
 
-    def read_chunk(at: int) -> None:
-        if at in leaves:
-            columns[at] = _Column(reader)
+    def read_chunk(index: int) -> None:
+        if index in leaves:
+            columns[index] = _Column(reader)
         else:
             reader.skip_struct()
 
-    def read_group(at: int) -> None:
-        if at == group:
+    def read_group(index: int) -> None:
+        if index == group:
             reader.struct({(1, LIST): lambda: reader.items(STRUCT, read_chunk)})
         else:
             reader.skip_struct()
@@ -273,10 +273,10 @@ class _Column:
             0 < len(offsets) == len(sizes) == len(firsts) - 1
             and firsts[0] == 0
             and all(0 < other - one <= _MAX_PAGE_ROWS for one, other in pairwise(firsts))
-            and all(one > 0 for one in sizes)
+            and all(size > 0 for size in sizes)
             and self.chunk.start > 0
             and self.chunk.start <= offsets[0]
-            and all(at + size <= after for at, size, after in zip(offsets, sizes, offsets[1:], strict=False))
+            and all(index + size <= after for index, size, after in zip(offsets, sizes, offsets[1:], strict=False))
         )
         if not is_sound:
             return None
@@ -294,10 +294,10 @@ def read_spans(
         raise BadBytes(f"pages have {len(column)} rows where the page index says {rows}")
     values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     starts: dict[int, int] = {}
-    at = 0
+    index = 0
     for page in chosen:
-        starts[page] = at
-        at += pages.firsts[page + 1] - pages.firsts[page]
+        starts[page] = index
+        index += pages.firsts[page + 1] - pages.firsts[page]
     found = []
     for first, last in spans:
         page = bisect_right(pages.firsts, first) - 1
@@ -339,4 +339,4 @@ def _struct(before: int, number: int, content: bytes) -> bytes:
 
 def _structs(before: int, number: int, contents: Sequence[bytes]) -> bytes:
     head = field_head(before, number, LIST) + list_head(len(contents), STRUCT)
-    return head + b"".join(one + bytes((STOP,)) for one in contents)
+    return head + b"".join(content + bytes((STOP,)) for content in contents)

@@ -95,15 +95,15 @@ def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table | None:
     arrow = to_arrow_schema(schema)
     columns = _find_fields(list(stored.schema), [(field.field_id, field.name) for field in schema.fields])
     arrays: list[pa.Array] = []
-    for field, target, at in zip(schema.fields, arrow, columns, strict=True):
-        if at is None and field.field_id in _NEEDED:
+    for field, target, index in zip(schema.fields, arrow, columns, strict=True):
+        if index is None and field.field_id in _NEEDED:
             return None
         if field.name == "partition":
-            arrays.append(_partitions(stored.column(at).combine_chunks(), target.type))
-        elif at is None:
+            arrays.append(_partitions(stored.column(index).combine_chunks(), target.type))
+        elif index is None:
             arrays.append(pa.array([0 if _is_count(field) else None] * stored.num_rows, target.type))
         else:
-            column = stored.column(at).combine_chunks().cast(target.type)
+            column = stored.column(index).combine_chunks().cast(target.type)
             arrays.append(pc.fill_null(column, 0) if _is_count(field) else column)
     return pa.Table.from_arrays(arrays, schema=arrow)
 
@@ -115,25 +115,27 @@ def _is_count(field: NestedField) -> bool:
 def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
     places = _find_fields(list(stored.type), [(int(one.metadata[_FIELD_ID]), one.name) for one in target])
     children = []
-    for part, at in zip(target, places, strict=True):
-        if at is None:
-            children.append(pa.nulls(len(stored), part.type))
+    for field, index in zip(target, places, strict=True):
+        if index is None:
+            children.append(pa.nulls(len(stored), field.type))
             continue
-        child = stored.field(at)
+        child = stored.field(index)
         plain = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
-        if isinstance(part.type, pa.BaseExtensionType):
-            children.append(pa.ExtensionArray.from_storage(part.type, plain.cast(part.type.storage_type)))
+        if isinstance(field.type, pa.BaseExtensionType):
+            children.append(pa.ExtensionArray.from_storage(field.type, plain.cast(field.type.storage_type)))
         else:
-            children.append(plain.cast(part.type))
+            children.append(plain.cast(field.type))
     return pa.Array.from_buffers(target, len(stored), [None], children=children)
 
 
 def _find_fields(stored: list[pa.Field], wanted: list[tuple[int, str]]) -> list[int | None]:
     """Return where fields of some ids are, by their names where the file has no ids."""
     known = {
-        int(one.metadata[_FIELD_ID]): index for index, one in enumerate(stored) if _FIELD_ID in (one.metadata or {})
+        int(field.metadata[_FIELD_ID]): index
+        for index, field in enumerate(stored)
+        if _FIELD_ID in (field.metadata or {})
     }
     if known:
         return [known.get(field_id) for field_id, _ in wanted]
-    by_name = {one.name: index for index, one in enumerate(stored)}
+    by_name = {field.name: index for index, field in enumerate(stored)}
     return [by_name.get(name) for _, name in wanted]

@@ -37,9 +37,9 @@ def find_field(column: ResolvedColumn, fields: Sequence[FileField]) -> FileField
         if field.field_id == wanted:
             return field
     below = _ids_below(column)
-    for part in fields:
-        if any(field.field_id in below for field in walk(part.parts)):
-            return part
+    for file_field in fields:
+        if any(field.field_id in below for field in walk(file_field.parts)):
+            return file_field
     raise _refused(column.field, "the file has no such column")
 
 
@@ -47,9 +47,9 @@ def _ids_below(column: ResolvedColumn) -> set[int]:
     ids: set[int] = set()
     stack = list(column.parts)
     while stack:
-        one = stack.pop()
-        ids.add(one.field.field_id)
-        stack += one.parts
+        inner = stack.pop()
+        ids.add(inner.field.field_id)
+        stack += inner.parts
     return ids
 
 
@@ -107,20 +107,22 @@ class Projection:
             if column.is_constant:
                 self._steps.append((column.field, None, (column, target.type)))
                 continue
-            part = find_field(column, fields)
-            is_kept = keeps_dictionaries and part.arrow == DICTIONARY and target.type == DICTIONARY.value_type
-            self._steps.append((column.field, part.at, keep if is_kept else _converter(column, part, target.type)))
+            file_field = find_field(column, fields)
+            is_kept = keeps_dictionaries and file_field.arrow == DICTIONARY and target.type == DICTIONARY.value_type
+            self._steps.append(
+                (column.field, file_field.index, keep if is_kept else _converter(column, file_field, target.type))
+            )
 
     def arrays(self, batch: Any, length: int) -> list[pa.Array]:
         """Return the wanted columns of a batch of the file; `length` is how many rows it has."""
         made = []
-        for field, at, step in self._steps:
-            if at is None:
+        for field, index, step in self._steps:
+            if index is None:
                 column, target = step
                 made.append(repeat_value(column.value, field.field_type, target, length))
                 continue
             try:
-                array = step(batch.column(at))
+                array = step(batch.column(index))
             except pa.ArrowException as error:
                 raise _refused(field, f"a value does not fit {field.field_type} ({str(error)[:160]})") from error
             if field.required and array.null_count:
@@ -207,11 +209,11 @@ def _struct(column: ResolvedColumn, file_field: FileField, target: pa.DataType) 
 
 def _struct_part(inner: ResolvedColumn, file_field: FileField, target: pa.DataType) -> _Part:
     if inner.is_constant:
-        value, kind = inner.value, inner.field.field_type
-        return lambda array: repeat_value(value, kind, target, len(array))
+        value, field_type = inner.value, inner.field.field_type
+        return lambda array: repeat_value(value, field_type, target, len(array))
     stored = find_field(inner, file_field.parts)
-    convert, at = _converter(inner, stored, target), stored.at
-    return lambda array: convert(array.field(at))
+    convert, index = _converter(inner, stored, target), stored.index
+    return lambda array: convert(array.field(index))
 
 
 def _check_required(field: NestedField, child: pa.Array, parent: pa.Array) -> None:
@@ -258,8 +260,8 @@ def _plain_list(array: pa.Array) -> pa.Array:
 
 def _element(inner: ResolvedColumn, stored: FileField, target: pa.DataType) -> Convert:
     if inner.is_constant:
-        value, kind = inner.value, inner.field.field_type
-        return lambda array: repeat_value(value, kind, target, len(array))
+        value, field_type = inner.value, inner.field.field_type
+        return lambda array: repeat_value(value, field_type, target, len(array))
     return _converter(inner, stored, target)
 
 
@@ -298,14 +300,17 @@ def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> 
         )
     if set(by_name) != {"metadata", "value"}:
         raise _refused(field, f"the file stores it as {file_field.arrow}, which is not read as variant")
-    steps = [(by_name[one.name], leaf_converter(by_name[one.name].arrow, BINARY, one.type)) for one in target]
+    steps = [
+        (by_name[arrow_field.name], leaf_converter(by_name[arrow_field.name].arrow, BINARY, arrow_field.type))
+        for arrow_field in target
+    ]
 
     def convert(array: pa.Array) -> pa.Array:
         children = []
         for stored, step in steps:
             if step is None:
                 raise _refused(field, f"its {stored.name} is stored as {stored.arrow}")
-            child = step(array.field(stored.at))
+            child = step(array.field(stored.index))
             if child.null_count:
                 _check_required(field, child, array)
                 child = pc.fill_null(child, b"")

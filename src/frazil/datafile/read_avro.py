@@ -111,20 +111,20 @@ class AvroReader(FileReader):
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
         """Yield batches; Avro has no statistics, so that `may_match` is not asked."""
-        chosen = [self._columns[at] for at in sorted(leaves)]
-        names = [self.schema.fields[at].name for at in sorted(leaves)]
+        chosen = [self._columns[leaf] for leaf in sorted(leaves)]
+        names = [self.schema.fields[leaf].name for leaf in sorted(leaves)]
         for first, rows, start, end in self._groups(within, batch_rows):
             if not chosen:
-                for at in range(0, rows, batch_rows):
-                    yield RawBatch(first + at, min(batch_rows, rows - at), None)
+                for position in range(0, rows, batch_rows):
+                    yield RawBatch(first + position, min(batch_rows, rows - position), None)
                 continue
-            at = first
+            position = first
             for batch in self._decode(start, end, rows, chosen, names):
                 size = max(1, min(batch_rows, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)))
                 for offset in range(0, batch.num_rows, size):
                     part = batch.slice(offset, size)
-                    yield RawBatch(at + offset, part.num_rows, part)
-                at += batch.num_rows
+                    yield RawBatch(position + offset, part.num_rows, part)
+                position += batch.num_rows
 
     def _groups(self, within: Range | None, batch_rows: int) -> Iterator[tuple[int, int, int, int]]:
         """Yield runs of blocks: the position of their first row, their rows, where they start and end."""
@@ -144,18 +144,18 @@ class AvroReader(FileReader):
 
     def _blocks(self) -> Iterator[tuple[int, int, int]]:
         """Yield each block: where it starts, how many rows it has, where the next one starts."""
-        at, left = self._header.body_at, self._limits.inflated_bytes(self._size) // max(1, self._row_bytes)
-        while at < self._size:
+        offset, left = self._header.body_at, self._limits.inflated_bytes(self._size) // max(1, self._row_bytes)
+        while offset < self._size:
             with reading("Avro file", self._path, HEADING, self._file):
-                head = self._bytes(at, min(20, self._size - at))
+                head = self._bytes(offset, min(20, self._size - offset))
                 count, used = read_zigzag(head, 0, len(head))
                 length, used = read_zigzag(head, used, len(head))
-                after = at + used + length + SYNC_SIZE
+                after = offset + used + length + SYNC_SIZE
                 left -= count
                 if count < 0 or left < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
-                    raise BadBytes(f"the block at byte {at} announces {count} rows in {length} bytes")
-            yield at, count, after
-            at = after
+                    raise BadBytes(f"the block at byte {offset} announces {count} rows in {length} bytes")
+            yield offset, count, after
+            offset = after
 
     def _decode(
         self, start: int, end: int, rows: int, columns: list[Column], names: list[str]
@@ -195,15 +195,15 @@ class AvroReader(FileReader):
                     raise self._origin.fail(f"column {name!r} cannot be read: {problem}") from problem
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
-    def _bytes(self, at: int, length: int) -> bytes:
+    def _bytes(self, offset: int, length: int) -> bytes:
         """Return bytes of the file; small pieces come from a window that moves ahead."""
-        start = at - self._window_at
+        start = offset - self._window_at
         if start >= 0 and start + length <= len(self._window):
             return self._window[start : start + length]
-        self._file.handle.seek(at)
+        self._file.handle.seek(offset)
         if length > _WINDOW_BYTES:
             return bytes(self._file.handle.read(length))
-        self._window, self._window_at = bytes(self._file.handle.read(min(_WINDOW_BYTES, self._size - at))), at
+        self._window, self._window_at = bytes(self._file.handle.read(min(_WINDOW_BYTES, self._size - offset))), offset
         return self._window[:length]
 
     def close(self) -> None:

@@ -48,14 +48,14 @@ def open_reader(storage: Storage, file: DataFile, rules: ReadRules) -> FileReade
         )
     if file.file_format is FileFormat.AVRO:
         return AvroReader(storage, file.file_path, rules)
-    kind = _READERS.get(file.file_format)
-    if kind is None:
+    cls = _READERS.get(file.file_format)
+    if cls is None:
         raise InvalidManifestError(
             f"Cannot read {file.file_path}: {file.file_format} files hold no rows",
             path=file.file_path,
             heading="Data File Fields",
         )
-    return kind(storage, file.file_path, rules, size=file.file_size_in_bytes)
+    return cls(storage, file.file_path, rules, size=file.file_size_in_bytes)
 
 
 def resolve(

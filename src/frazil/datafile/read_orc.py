@@ -68,7 +68,7 @@ class OrcReader(FileReader):
     ) -> Iterator[RawBatch]:
         """Yield batches; `may_match` says of a stripe's number whether it can hold a match."""
         whole = self._whole_columns(leaves)
-        columns = [field.at for field in self.schema.fields if field.start in whole]
+        columns = [field.index for field in self.schema.fields if field.start in whole]
         first = 0
         for number, stripe in enumerate(self.stripes):
             is_wanted = within is None or within.holds(stripe.offset)
@@ -91,12 +91,12 @@ class OrcReader(FileReader):
             yield RawBatch(first + start, part.num_rows, part)
 
     def _read(self, number: int, columns: list[int]) -> pa.RecordBatch:
-        names = [self.schema.fields[at].name for at in columns]
+        names = [self.schema.fields[index].name for index in columns]
         if self._has_plain_names:
             return self._orc.read_stripe(number, columns=names).select(names)
         # The decoder takes `a.b` for the part of a column, and cannot tell columns of one name apart.
         stripe = self._orc.read_stripe(number)
-        return pa.RecordBatch.from_arrays([stripe.column(at) for at in columns], names=names)
+        return pa.RecordBatch.from_arrays([stripe.column(index) for index in columns], names=names)
 
     def close(self) -> None:
         """Close the file."""

@@ -75,18 +75,18 @@ class ParquetReader(FileReader):
         chosen = [field for field in self.schema.fields if field.start in leaves and self._has_few_values(field)]
         if chosen:
             with reading("Parquet file", self._path, HEADING, self._file):
-                names = [part.name for part in chosen]
+                names = [file_field.name for file_field in chosen]
                 self._parquet = self._open(metadata=self._metadata, read_dictionary=names)
             fields = tuple(
                 [replace(field, arrow=DICTIONARY) if field in chosen else field for field in self.schema.fields]
             )
             self.schema = replace(self.schema, fields=fields)
 
-    def _has_few_values(self, part: FileField) -> bool:
+    def _has_few_values(self, file_field: FileField) -> bool:
         # The decoder knows columns by their path, in which a dot leads to a part.
-        if part.arrow != DICTIONARY.value_type or "." in part.name or self._metadata.num_row_groups == 0:
+        if file_field.arrow != DICTIONARY.value_type or "." in file_field.name or self._metadata.num_row_groups == 0:
             return False
-        chunk = self.footer({part.start}).groups[0].get(part.start)
+        chunk = self.footer({file_field.start}).groups[0].get(file_field.start)
         if chunk is None or chunk.uncompressed_bytes is None or chunk.num_values is None:
             return False
         return chunk.has_dictionary and chunk.uncompressed_bytes <= _FEW_BYTES_PER_VALUE * chunk.num_values
@@ -176,23 +176,25 @@ class ParquetReader(FileReader):
 
         return read_spans(pages, spans, self.read_at, decode)
 
-    def _open_column(self, part: FileField, data: bytes) -> Any:
+    def _open_column(self, file_field: FileField, data: bytes) -> Any:
         """Open a file that has one column of this file only."""
-        names = [part.name] if part.arrow == DICTIONARY else []
+        names = [file_field.name] if file_field.arrow == DICTIONARY else []
         return pq.ParquetFile(pa.BufferReader(data), read_dictionary=names, **_OPTIONS)
 
     def _has_types(self, pages: dict[int, ColumnPages]) -> bool:
         """Return whether columns have the same types by themselves: a file may say more of them than their columns."""
         return all(
             leaf in self._flat
-            and self._open_column(part := self._flat[leaf], one.file_of([], self.read_at)).schema_arrow.types
-            == [part.arrow]
-            for leaf, one in pages.items()
+            and self._open_column(
+                file_field := self._flat[leaf], column_pages.file_of([], self.read_at)
+            ).schema_arrow.types
+            == [file_field.arrow]
+            for leaf, column_pages in pages.items()
         )
 
     @property
     def _flat(self) -> dict[int, FileField]:
-        return {part.start: part for part in self.schema.fields if not part.parts}
+        return {field.start: field for field in self.schema.fields if not field.parts}
 
     def _group(
         self, group: int, rows: int, first: int, leaves: list[int], batch_rows: int, *, use_threads: bool
@@ -202,7 +204,7 @@ class ParquetReader(FileReader):
                 yield RawBatch(first + start, min(batch_rows, rows - start), None)
             return
         size = self._fitting_rows(group, rows, leaves, batch_rows)
-        at = first
+        index = first
         with reading("Parquet file", self._path, HEADING, self._file):
             batches = self._parquet.reader.iter_batches(size, [group], leaves, use_threads)
         while True:
@@ -210,22 +212,22 @@ class ParquetReader(FileReader):
                 batch = next(batches, None)
             if batch is None:
                 break
-            yield RawBatch(at, batch.num_rows, batch)
-            at += batch.num_rows
-        if at != first + rows:
+            yield RawBatch(index, batch.num_rows, batch)
+            index += batch.num_rows
+        if index != first + rows:
             with reading("Parquet file", self._path, HEADING, self._file):
-                raise BadBytes(f"row group {group} has {at - first} rows where its footer says {rows}")
+                raise BadBytes(f"row group {group} has {index - first} rows where its footer says {rows}")
 
     def _fitting_rows(self, group: int, rows: int, leaves: list[int], batch_rows: int) -> int:
         """Return how many rows make a batch of about the usual bytes, as far as the footer tells."""
-        if all(_is_narrow(part) for part in self._stored if part.start in leaves):
+        if all(_is_narrow(file_field) for file_field in self._stored if file_field.start in leaves):
             return batch_rows
         total = max(int(self._metadata.row_group(group).total_byte_size), 1)
         return max(1, min(batch_rows, rows * BATCH_BYTES // total))
 
     @cached_property
     def _stored(self) -> list[FileField]:
-        return [part for part in walk(self.schema.fields) if not part.parts]
+        return [file_field for file_field in walk(self.schema.fields) if not file_field.parts]
 
     def _start_of(self, group: int) -> int:
         """Return where a row group starts. Some writers leave the row group's own offset wrong."""
@@ -244,20 +246,24 @@ def _parts(spans: list[tuple[int, int]], most: int) -> Iterator[list[tuple[int, 
     held: list[tuple[int, int]] = []
     rows = 0
     for first, last in spans:
-        for at in range(first, last, most):
-            end = min(at + most, last)
-            if held and rows + end - at > most:
+        for index in range(first, last, most):
+            end = min(index + most, last)
+            if held and rows + end - index > most:
                 yield held
                 held, rows = [], 0
-            held.append((at, end))
-            rows += end - at
+            held.append((index, end))
+            rows += end - index
     if held:
         yield held
 
 
-def _is_narrow(part: FileField) -> bool:
+def _is_narrow(file_field: FileField) -> bool:
     """Return whether values of a stored column have one small size."""
-    return bool(pa.types.is_primitive(part.arrow) or pa.types.is_decimal(part.arrow) or pa.types.is_null(part.arrow))
+    return bool(
+        pa.types.is_primitive(file_field.arrow)
+        or pa.types.is_decimal(file_field.arrow)
+        or pa.types.is_null(file_field.arrow)
+    )
 
 
 def _refuse_encrypted(file: pa.NativeFile, path: str) -> None:

@@ -258,7 +258,7 @@ class _TaskReader:
 
     def _rows_at_once(self) -> int:
         """Return how many rows a batch may have: few where a default or a partition value is large."""
-        each = sum(one.constant_bytes for one in (self._shown, self._tested, *self._compared))
+        each = sum(projection.constant_bytes for projection in (self._shown, self._tested, *self._compared))
         return max(1, min(self.batch_rows, BATCH_BYTES // max(each, 1)))
 
     def _range(self) -> Range | None:
@@ -292,7 +292,7 @@ class _TaskReader:
         shown = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
         singling = () if self._singling is None else self._singling.equality
-        compared = [find(one.schema) for one in (*deletes.equality, *singling)]
+        compared = [find(equality_deletes.schema) for equality_deletes in (*deletes.equality, *singling)]
         preferred = (*shown, *tested) if prefers_dictionaries else tested
         reader.prefer_dictionaries(needed_leaves(preferred, reader.schema.fields))
         leaves: set[int] = set()
@@ -346,8 +346,8 @@ class _TaskReader:
         self, raw: RawBatch, deletes: TaskDeletes, compared: list[Projection], deleted: Mask | None
     ) -> Mask | None:
         """Return which rows are deleted already or by value."""
-        for one, projection in zip(deletes.equality, compared, strict=True):
-            found = _any(one.mask(projection.batch(raw.columns, raw.length)))
+        for equality_deletes, projection in zip(deletes.equality, compared, strict=True):
+            found = _any(equality_deletes.mask(projection.batch(raw.columns, raw.length)))
             if found is not None:
                 deleted = found if deleted is None else deleted | found
         return deleted
@@ -410,12 +410,12 @@ class _TaskReader:
         inherited = pa.scalar(self.task.data_sequence_number, pa.int64())
         return pa.repeat(inherited, length) if stored is None else pc.fill_null(stored, inherited)
 
-    def _partition(self, part: NestedField) -> dict[str, Any] | None:
+    def _partition(self, nested_field: NestedField) -> dict[str, Any] | None:
         """Return the file's partition under the union of all specs' fields; None where the table never had any."""
         spec = self.view.spec_of(self.file)
         values = dict(zip((field.field_id for field in spec.fields), self.file.partition, strict=True))
-        assert isinstance(part.field_type, StructType)
-        return {field.name: values.get(field.field_id) for field in part.field_type.fields} or None
+        assert isinstance(nested_field.field_type, StructType)
+        return {field.name: values.get(field.field_id) for field in nested_field.field_type.fields} or None
 
 
 def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Callable[[int], Wanted]:
@@ -430,8 +430,8 @@ def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Cal
             return len(here) > 0
         firsts = max((page.firsts for page in pages.values()), key=len)
         spans: list[tuple[int, int]] = []
-        for at in np.unique(np.searchsorted(firsts, here - starts[group], "right")).tolist():
-            spans = add_span(spans, firsts[at - 1], firsts[at])
+        for index in np.unique(np.searchsorted(firsts, here - starts[group], "right")).tolist():
+            spans = add_span(spans, firsts[index - 1], firsts[index])
         return spans if 2 * rows_of(spans) < firsts[-1] else True
 
     return test
@@ -483,10 +483,10 @@ class _Taken:
         self._columns = columns
         self._places = pa.array(places)
 
-    def column(self, at: int) -> pa.Array:
+    def column(self, index: int) -> pa.Array:
         """Return the rows that are taken of a column."""
         assert self._columns is not None
-        return self._columns.column(at).take(self._places)
+        return self._columns.column(index).take(self._places)
 
 
 class _Filtered:
@@ -496,7 +496,7 @@ class _Filtered:
         self._columns = columns
         self._keep = pa.array(keep) if isinstance(keep, np.ndarray) else keep
 
-    def column(self, at: int) -> pa.Array:
+    def column(self, index: int) -> pa.Array:
         """Return the rows that are kept of a column."""
         assert self._columns is not None
-        return self._columns.column(at).filter(self._keep)
+        return self._columns.column(index).filter(self._keep)

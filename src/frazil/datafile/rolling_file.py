@@ -105,13 +105,13 @@ class RollingFile:
         """Add rows, in the table's sort order as far as they go; `details` are fields of their files' descriptions."""
         if self._plan.sorter is not None:
             rows = self._sorted(rows, self._plan.sorter)
-        at = 0
-        while at < rows.num_rows:
+        index = 0
+        while index < rows.num_rows:
             if self._file is None:
                 self._file = self._begin(details)
-            count = self._next_count(rows, at)
-            self._file.write(rows.slice(at, count), self._plan)
-            at += count
+            count = self._next_count(rows, index)
+            self._file.write(rows.slice(index, count), self._plan)
+            index += count
             if self._file.estimated_bytes(self._plan.guess) >= _NEARLY_FULL * self._plan.target_bytes:
                 self.close()
 
@@ -130,11 +130,11 @@ class RollingFile:
         self._last_key = last.take(pa.array(np.zeros(1, np.int64)))
         return rows
 
-    def _next_count(self, rows: pa.Table, at: int) -> int:
+    def _next_count(self, rows: pa.Table, index: int) -> int:
         """Return how many rows the next row group takes: what fits it and the file, in even parts."""
         assert self._file is not None
         plan = self._plan
-        left: int = rows.num_rows - at
+        left: int = rows.num_rows - index
         if left <= plan.min_row_group_rows:
             return left
         row_bytes: float = max(rows.nbytes / rows.num_rows, 0.01)

@@ -97,7 +97,7 @@ def _spans(
 ) -> Wanted:
     """Return the rows of a row group that are in pages which can hold a match; True where they are most of it."""
     said = {leaf: chunks for leaf, page in pages.items() if (chunks := page.page_chunks(reader.read_at)) is not None}
-    cuts = sorted({at for leaf in said for at in pages[leaf].firsts})
+    cuts = sorted({index for leaf in said for index in pages[leaf].firsts})
     if len(cuts) <= 2 or len(cuts) > _MANY_PAGES:
         return True
     spans: list[tuple[int, int]] = []
@@ -132,12 +132,12 @@ def _stats_of(
     found = _find_source(term, columns, fields)
     if found is None:
         return UNKNOWN_STATS
-    column, part = found
-    if part is None:
+    column, file_field = found
+    if file_field is None:
         return _constant_stats(term, column.value)
-    chunk = chunks.get(part.start)
+    chunk = chunks.get(file_field.start)
     rows = rows if rows is not None or chunk is None else chunk.num_values
-    return UNKNOWN_STATS if chunk is None or rows is None else _stored_stats(term, part, chunk, rows, footer)
+    return UNKNOWN_STATS if chunk is None or rows is None else _stored_stats(term, file_field, chunk, rows, footer)
 
 
 def _find_source(
@@ -150,15 +150,15 @@ def _find_source(
         return None
     if column.is_constant:
         return None if len(path) > 1 else (column, None)
-    part = find_field(column, fields)
+    file_field = find_field(column, fields)
     for name in path[1:]:
         inner = next((one for one in column.parts if one.field.name == name), None)
         # Below a struct that may be null, a constant is not the value of all rows.
         if inner is None or inner.is_constant:
             return None
         column = inner
-        part = find_field(column, part.parts)
-    return None if part.parts else (column, part)
+        file_field = find_field(column, file_field.parts)
+    return None if file_field.parts else (column, file_field)
 
 
 def _constant_stats(term: BoundTerm, value: Any) -> ColumnStats:
@@ -176,13 +176,13 @@ def _constant_stats(term: BoundTerm, value: Any) -> ColumnStats:
 
 
 def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: int, footer: Footer) -> ColumnStats:
-    kind = term.reference.result_type
+    result_type = term.reference.result_type
     nulls = chunk.null_count
     is_all_null = None if nulls is None else nulls >= rows
-    is_float = isinstance(kind, FloatType | DoubleType)
+    is_float = isinstance(result_type, FloatType | DoubleType)
     lower = upper = None
     if not is_all_null:
-        lower, upper = bounds(file_field.arrow, kind, chunk, is_ordered=file_field.start in footer.ordered)
+        lower, upper = bounds(file_field.arrow, result_type, chunk, is_ordered=file_field.start in footer.ordered)
         if is_float and (lower is None or upper is None):
             # Writers that let NaN into one bound cannot be trusted with the other.
             lower = upper = None

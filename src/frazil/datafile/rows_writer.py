@@ -136,11 +136,11 @@ class RowsWriter:
 
     def _make_room(self, needed: list[RollingFile]) -> None:
         """Close files that get no rows now, the largest first, as far as there would be too many open ones."""
-        kept = {id(one) for one in needed}
+        kept = {id(rolling_file) for rolling_file in needed}
         others = [writer for writer in self._writers.values() if writer.is_open and id(writer) not in kept]
         too_many = len(others) + len(needed) - self._max_open_files
-        for one in sorted(others, key=lambda one: one.open_bytes, reverse=True)[: max(too_many, 0)]:
-            one.close()
+        for other in sorted(others, key=lambda rolling_file: rolling_file.open_bytes, reverse=True)[: max(too_many, 0)]:
+            other.close()
 
     def _run(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
@@ -175,10 +175,10 @@ class RowsWriter:
         """Wait for what other threads do; of several errors, the first is raised."""
         under_way, self._under_way = self._under_way, []
         failed: BaseException | None = None
-        for one in under_way:
+        for future in under_way:
             if failed is not None:
-                one.cancel()
-            error = None if one.cancelled() else one.exception()
+                future.cancel()
+            error = None if future.cancelled() else future.exception()
             failed = failed or error
         if failed is not None:
             raise failed
@@ -191,11 +191,11 @@ class RowsWriter:
             self._wait()
             left = [writer for writer in self._writers.values() if writer.is_open]
             pool = None if len(left) == 1 else self._pool_for(len(left))
-            for one in left:
+            for rolling_file in left:
                 if pool is None:
-                    one.close()
+                    rolling_file.close()
                 else:
-                    self._under_way.append(pool.submit(one.close))
+                    self._under_way.append(pool.submit(rolling_file.close))
             self._wait()
             self._end()
         return list(self.files)
@@ -205,11 +205,11 @@ class RowsWriter:
         if self._is_closed:
             return
         self._held = []
-        for one in self._under_way:
-            one.cancel()
-        for one in self._under_way:
-            if not one.cancelled():
-                one.exception()
+        for future in self._under_way:
+            future.cancel()
+        for future in self._under_way:
+            if not future.cancelled():
+                future.exception()
         for writer in self._writers.values():
             writer.abandon()
         self._end()
@@ -225,7 +225,7 @@ class RowsWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.abort()
         if error is not None:

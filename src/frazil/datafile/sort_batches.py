@@ -275,7 +275,7 @@ class _Runs:
         ranks = np.arange(len(edges))
         if places is not None:
             ranks[places] = np.arange(len(edges))
-        last = min(waiting, key=lambda at: int(ranks[2 * at + 1]))
+        last = min(waiting, key=lambda index: int(ranks[2 * index + 1]))
         return [run for index, run in enumerate(runs) if ranks[2 * index] <= ranks[2 * last + 1]], runs[last]
 
     def _keys(self, rows: pa.Table) -> pa.Table:

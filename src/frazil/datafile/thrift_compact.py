@@ -29,18 +29,18 @@ class CompactReader:
 
     def varint(self) -> int:
         """Read a number without a sign."""
-        data, at = self.data, self.at
+        data, offset = self.data, self.at
         value = shift = 0
         while True:
-            byte = data[at]
-            at += 1
+            byte = data[offset]
+            offset += 1
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 break
             shift += 7
             if shift > 63:
                 raise BadBytes("a number in its footer has more than 64 bits")
-        self.at = at
+        self.at = offset
         return value
 
     def integer(self) -> int:
@@ -99,36 +99,36 @@ class CompactReader:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise BadBytes("its footer is nested too deeply")
-        data, at = self.data, self.at
+        data, offset = self.data, self.at
         while True:
-            head = data[at]
-            at += 1
+            head = data[offset]
+            offset += 1
             if head == 0:
                 break
             if head < 0x10:
                 # The field's number follows.
-                while data[at] > 0x7F:
-                    at += 1
-                at += 1
+                while data[offset] > 0x7F:
+                    offset += 1
+                offset += 1
             wire = head & 0x0F
             if wire in _INTEGERS:
-                while data[at] > 0x7F:
-                    at += 1
-                at += 1
-            elif wire == BINARY and data[at] <= 0x7F:
-                at += 1 + data[at]
-            elif wire == LIST and data[at] & 0x0F in _INTEGERS and data[at] < 0xF0:
-                count = data[at] >> 4
-                at += 1
+                while data[offset] > 0x7F:
+                    offset += 1
+                offset += 1
+            elif wire == BINARY and data[offset] <= 0x7F:
+                offset += 1 + data[offset]
+            elif wire == LIST and data[offset] & 0x0F in _INTEGERS and data[offset] < 0xF0:
+                count = data[offset] >> 4
+                offset += 1
                 for _ in range(count):
-                    while data[at] > 0x7F:
-                        at += 1
-                    at += 1
+                    while data[offset] > 0x7F:
+                        offset += 1
+                    offset += 1
             else:
-                self.at = at
+                self.at = offset
                 self.skip(wire)
-                at = self.at
-        self.at = at
+                offset = self.at
+        self.at = offset
         self.depth -= 1
 
     def items(self, expected: int, handle: Callable[[int], None]) -> None:
@@ -148,10 +148,10 @@ class CompactReader:
         elif wire == BYTE:
             self.at += 1
         elif wire in _INTEGERS:
-            data, at = self.data, self.at
-            while data[at] > 0x7F:
-                at += 1
-            self.at = at + 1
+            data, offset = self.data, self.at
+            while data[offset] > 0x7F:
+                offset += 1
+            self.at = offset + 1
         elif wire == DOUBLE:
             self.at += 8
         elif wire == BINARY:

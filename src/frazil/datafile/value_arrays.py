@@ -96,7 +96,7 @@ def _null_bytes(arrow: pa.DataType) -> int:
     if isinstance(arrow, pa.BaseExtensionType):
         return _null_bytes(arrow.storage_type)
     if pa.types.is_struct(arrow):
-        return sum(_null_bytes(part.type) for part in arrow)
+        return sum(_null_bytes(field.type) for field in arrow)
     return int(arrow.byte_width) if pa.types.is_fixed_size_binary(arrow) else 0
 
 

@@ -96,7 +96,7 @@ def write_data_files(
             return writer.close()
     except BaseException:
         if may_clean_up:
-            delete_unused(target.storage, [one.file_path for one in writer.files])
+            delete_unused(target.storage, [file.file_path for file in writer.files])
         raise
 
 

@@ -98,7 +98,7 @@ def _uuids_of_text(path: str) -> Convert:
 
     def convert(array: Any) -> Any:
         try:
-            values = [None if one is None else uuid.UUID(one).bytes for one in array.to_pylist()]
+            values = [None if value is None else uuid.UUID(value).bytes for value in array.to_pylist()]
         except ValueError as error:
             raise SchemaMismatchError(
                 f"Cannot write the column {path!r}: a value of type {array.type} does not fit uuid: {error}"

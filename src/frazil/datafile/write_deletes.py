@@ -102,7 +102,9 @@ def write_deletion_vectors(
     merged = _merged(deletes)
     if not merged:
         return []
-    encoded = encode_deletion_vector_file({path: one.positions for path, one in merged.items()}, created_by=CREATED_BY)
+    encoded = encode_deletion_vector_file(
+        {path: deleted_rows.positions for path, deleted_rows in merged.items()}, created_by=CREATED_BY
+    )
     names = FileNames(
         target, FileFormat.PUFFIN, new_id, partition_id=partition_id, task_id=task_id, suffix=_DELETES_SUFFIX
     )
@@ -145,7 +147,7 @@ def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
             raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it is given with two partitions")
         union = known_rows.positions.union(delete.positions)
         merged[delete.file_path] = DeletedRows(delete.file_path, union, delete.spec_id, delete.partition)
-    return {path: one for path, one in merged.items() if not one.positions.is_empty}
+    return {path: deleted_rows for path, deleted_rows in merged.items() if not deleted_rows.positions.is_empty}
 
 
 # --- position delete files
@@ -220,8 +222,8 @@ def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list
     if per_file:
         return [[one] for one in in_order]
     groups: dict[tuple[Any, ...], list[DeletedRows]] = {}
-    for one in in_order:
-        groups.setdefault(partition_key_of(one), []).append(one)
+    for deleted_rows in in_order:
+        groups.setdefault(partition_key_of(deleted_rows), []).append(deleted_rows)
     return list(groups.values())
 
 
@@ -338,7 +340,14 @@ def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_
     """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
     found: list[int] = []
     for field in fields:
-        one = next((one for one in have if _same_name(one.name, field.name, case_sensitive=case_sensitive)), None)
+        one = next(
+            (
+                arrow_field
+                for arrow_field in have
+                if _same_name(arrow_field.name, field.name, case_sensitive=case_sensitive)
+            ),
+            None,
+        )
         if one is None:
             continue
         if isinstance(field.field_type, StructType) and pa.types.is_struct(one.type):

@@ -166,19 +166,21 @@ def _copied(array: Any) -> Any:
 
 def _without_hidden(array: Any) -> Any:
     """Return an array in which the parts of a null struct are null."""
-    kind = array.type
-    if pa.types.is_struct(kind):
-        parts = array.flatten() if array.null_count else [array.field(index) for index in range(kind.num_fields)]
+    data_type = array.type
+    if pa.types.is_struct(data_type):
+        parts = array.flatten() if array.null_count else [array.field(index) for index in range(data_type.num_fields)]
         validity = array.is_valid().buffers()[1] if array.null_count else None
-        return pa.Array.from_buffers(kind, len(array), [validity], children=[_without_hidden(one) for one in parts])
-    if pa.types.is_list(kind):
+        return pa.Array.from_buffers(
+            data_type, len(array), [validity], children=[_without_hidden(one) for one in parts]
+        )
+    if pa.types.is_list(data_type):
         children = [_without_hidden(array.values)]
-    elif pa.types.is_map(kind):
+    elif pa.types.is_map(data_type):
         pairs = [_without_hidden(array.keys), _without_hidden(array.items)]
-        children = [pa.Array.from_buffers(kind.field(0).type, len(array.values), [None], children=pairs)]
+        children = [pa.Array.from_buffers(data_type.field(0).type, len(array.values), [None], children=pairs)]
     else:
         return array
-    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=children)
+    return pa.Array.from_buffers(data_type, len(array), array.buffers()[:2], children=children)
 
 
 def _check_times(array: Any, data_type: Type, column: str) -> None:

@@ -212,12 +212,12 @@ def _escaped(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
     """Return fields under the names they have in a file; where two become one, ids tell them apart."""
     taken: set[str] = set()
     made = []
-    for part in fields:
-        name = part.name if _is_plain(part.name) else make_avro_name(part.name)
-        if name in taken or (name != part.name and any(field.name == name for field in fields)):
-            name = f"{name}_f{part.field_id}"
+    for nested_field in fields:
+        name = nested_field.name if _is_plain(nested_field.name) else make_avro_name(nested_field.name)
+        if name in taken or (name != nested_field.name and any(field.name == name for field in fields)):
+            name = f"{name}_f{nested_field.field_id}"
         taken.add(name)
-        made.append(replace(part, name=name, field_type=_escaped_type(part.field_type), doc=None))
+        made.append(replace(nested_field, name=name, field_type=_escaped_type(nested_field.field_type), doc=None))
     return tuple(made)
 
 
@@ -243,7 +243,7 @@ class _Leaf:
 
     path: str
     field_id: int | None
-    kind: Type
+    data_type: Type
 
 
 def _walk_leaves(field: NestedField, parent: str) -> Iterator[_Leaf]:
@@ -289,7 +289,7 @@ def _writer_options(
         "write_statistics": [
             leaf.path
             for leaf in leaves
-            if leaf.field_id not in without_statistics and not isinstance(leaf.kind, GeometryType | GeographyType)
+            if leaf.field_id not in without_statistics and not isinstance(leaf.data_type, GeometryType | GeographyType)
         ],
         "data_page_size": read_property(properties, page_bytes),
         "max_rows_per_page": read_property(properties, page_rows),
@@ -322,9 +322,9 @@ def _columns_set(
     """Return the ids of columns whose property has a value; names of no column are left alone, as in Iceberg Java."""
     found = set()
     for name, setting in read_column_properties(properties, family).items():
-        part = schema.find_field(name)
-        if part is not None and setting is value:
-            found.add(part.field_id)
+        field = schema.find_field(name)
+        if field is not None and setting is value:
+            found.add(field.field_id)
     return found
 
 
@@ -336,7 +336,7 @@ def _bloom_filters(schema: Schema, leaves: list[_Leaf], properties: Mapping[str,
     options: dict[str, dict[str, Any]] = {}
     for leaf in leaves:
         # Parquet has no bloom filters of booleans.
-        if leaf.field_id not in wanted or leaf.field_id is None or isinstance(leaf.kind, BooleanType):
+        if leaf.field_id not in wanted or leaf.field_id is None or isinstance(leaf.data_type, BooleanType):
             continue
         name = schema.name_of(leaf.field_id)
         rate = rates.get(name, known.PARQUET_BLOOM_FILTER_COLUMN_FPP.default)

@@ -97,17 +97,17 @@ def bind_term(schema: Schema, term: Term, *, case_sensitive: bool = True) -> Bou
 
 def reference_to(schema: Schema, field_id: int) -> BoundReference:
     """Return the bound reference to a field; refuse fields inside lists and maps."""
-    part = schema.field(field_id)
+    field = schema.field(field_id)
     ancestors = schema.ancestors_of(field_id)
     if any(not isinstance(ancestor.field_type, StructType) for ancestor in ancestors):
         raise InvalidRequestError(
             f"Cannot filter on {schema.name_of(field_id)!r}: it is inside a list or map",
             hint="A filter on rows can test columns and fields of structs.",
         )
-    path = (*(ancestor.name for ancestor in reversed(ancestors)), part.name)
-    return BoundReference(part, path, part.optional or any(ancestor.optional for ancestor in ancestors))
+    path = (*(ancestor.name for ancestor in reversed(ancestors)), field.name)
+    return BoundReference(field, path, field.optional or any(ancestor.optional for ancestor in ancestors))
 
 
 def _bind_reference(schema: Schema, reference: Reference, case_sensitive: bool) -> BoundReference:
-    part = schema.field(reference.name, case_sensitive=case_sensitive)
-    return reference_to(schema, part.field_id)
+    field = schema.field(reference.name, case_sensitive=case_sensitive)
+    return reference_to(schema, field.field_id)

@@ -29,8 +29,8 @@ def bind_leaf(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
     """Return a leaf over a bound term, with literals converted and what the types decide decided."""
     if op.is_unary:
         return bind_unary(op, term)
-    kind = term.result_type
-    if isinstance(kind, UnknownType):
+    result_type = term.result_type
+    if isinstance(result_type, UnknownType):
         # Every value is null.
         return TRUE if op.is_true_for_null else FALSE
     check_order(term)
@@ -38,15 +38,15 @@ def bind_leaf(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
         return _bind_prefix(op, term, literals[0])
     if op.is_set:
         return _bind_set(op, term, literals)
-    return bind_place(op, term, place_literal(literals[0], kind))
+    return bind_place(op, term, place_literal(literals[0], result_type))
 
 
 def check_order(term: BoundTerm) -> None:
     """Refuse terms whose values cannot be compared: lists, maps, structs, shapes."""
-    kind = term.result_type
-    if not isinstance(kind, PrimitiveType) or isinstance(kind, GeometryType | GeographyType):
+    result_type = term.result_type
+    if not isinstance(result_type, PrimitiveType) or isinstance(result_type, GeometryType | GeographyType):
         raise InvalidRequestError(
-            f"Cannot compare {term}: {kind} values have no order", hint="Only `is null` and `is not null` apply."
+            f"Cannot compare {term}: {result_type} values have no order", hint="Only `is null` and `is not null` apply."
         )
 
 
@@ -64,25 +64,27 @@ def bind_unary(op: Op, term: BoundTerm) -> Predicate:
 
 
 def _bind_prefix(op: Op, term: BoundTerm, prefix: Any) -> Predicate:
-    kind = term.result_type
-    if isinstance(kind, StringType) and isinstance(prefix, str):
-        return Bound(op, term, (to_internal(prefix, kind),))
-    if isinstance(kind, BinaryType | FixedType) and isinstance(prefix, bytes):
+    result_type = term.result_type
+    if isinstance(result_type, StringType) and isinstance(prefix, str):
+        return Bound(op, term, (to_internal(prefix, result_type),))
+    if isinstance(result_type, BinaryType | FixedType) and isinstance(prefix, bytes):
         return Bound(op, term, (prefix,))
-    raise InvalidRequestError(f"Cannot test whether {term} starts with {prefix!r}: {kind} values have no such prefix")
+    raise InvalidRequestError(
+        f"Cannot test whether {term} starts with {prefix!r}: {result_type} values have no such prefix"
+    )
 
 
-def bind_place(op: Op, term: BoundTerm, place: LiteralBounds) -> Predicate:
+def bind_place(op: Op, term: BoundTerm, bounds: LiteralBounds) -> Predicate:
     """Return a comparison with a literal that lies within bounds among the type's values."""
-    if place.is_value:
-        return Bound(op, term, (place.below,))
+    if bounds.is_value:
+        return Bound(op, term, (bounds.below,))
     if op is Op.EQ:
         return FALSE
     if op is Op.NOT_EQ:
         return TRUE
     if op in (Op.LT, Op.LT_EQ):
-        return _at_end(Op.LT_EQ, term, place.below, is_past_all=place.above is None)
-    return _at_end(Op.GT_EQ, term, place.above, is_past_all=place.below is None)
+        return _at_end(Op.LT_EQ, term, bounds.below, is_past_all=bounds.above is None)
+    return _at_end(Op.GT_EQ, term, bounds.above, is_past_all=bounds.below is None)
 
 
 def _at_end(op: Op, term: BoundTerm, neighbour: Any, *, is_past_all: bool) -> Predicate:
@@ -101,7 +103,7 @@ def _bind_set(op: Op, term: BoundTerm, literals: tuple[Any, ...]) -> Predicate:
 
 def bind_places(op: Op, term: BoundTerm, places: list[LiteralBounds]) -> Predicate:
     """Return whether a term is one of the literals, or none of them, from their bounds."""
-    values = sorted({place.below for place in places if place.is_value})
+    values = sorted({bounds.below for bounds in places if bounds.is_value})
     if not values:
         return FALSE if op is Op.IN else TRUE
     if len(values) == 1:

@@ -144,7 +144,7 @@ def col(name: str) -> Column:
         raise InvalidRequestError(f"Cannot name a column {name!r}: give its name as text")
     if _QUOTED.fullmatch(name):
         return Column(name)
-    return Column(".".join(f"`{part.replace('`', '``')}`" for part in name.split(".")))
+    return Column(".".join(f"`{piece.replace('`', '``')}`" for piece in name.split(".")))
 
 
 def _join(word: str, one: str, other: str) -> Condition:

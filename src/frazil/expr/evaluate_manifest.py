@@ -33,10 +33,10 @@ def _may(predicate: Predicate, summaries: tuple[FieldSummary, ...], positions: d
         return predicate.value
     if not isinstance(predicate, Bound):
         return True
-    at = positions.get(predicate.term.field_id)
-    if at is None:
+    index = positions.get(predicate.term.field_id)
+    if index is None:
         return True
-    return may_match(predicate.op, predicate.literals, summary_stats(summaries[at], predicate.term.result_type))
+    return may_match(predicate.op, predicate.literals, summary_stats(summaries[index], predicate.term.result_type))
 
 
 def summary_stats(summary: FieldSummary, data_type: Type) -> ColumnStats:

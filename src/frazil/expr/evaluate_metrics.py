@@ -49,15 +49,15 @@ def _decide(predicate: Predicate, file: DataFile, test: _Test) -> bool:
 
 def stats_of(term: BoundTerm, file: DataFile) -> ColumnStats:
     """Return what a file's metrics say of a term."""
-    field_id, kind = term.field_id, term.reference.result_type
+    field_id, result_type = term.field_id, term.reference.result_type
     values = _count(file.value_counts, field_id)
     nulls = _count(file.null_value_counts, field_id)
-    nans = _count(file.nan_value_counts, field_id) if isinstance(kind, FloatType | DoubleType) else 0
+    nans = _count(file.nan_value_counts, field_id) if isinstance(result_type, FloatType | DoubleType) else 0
     if nulls is None and values is not None and values == nans:
         # What is NaN is not null.
         nulls = 0
-    lower = decode_file_bound(file.lower_bounds, field_id, kind)
-    upper = decode_file_bound(file.upper_bounds, field_id, kind)
+    lower = decode_file_bound(file.lower_bounds, field_id, result_type)
+    upper = decode_file_bound(file.upper_bounds, field_id, result_type)
     if isinstance(term, BoundTransform):
         lower, upper = transform_bounds(term, lower, upper)
     return ColumnStats(

@@ -157,9 +157,9 @@ def _place_decimal(exact: Decimal, data_type: DecimalType) -> LiteralBounds:
     unscaled = exact.scaleb(data_type.scale, decimal.Context(prec=1200, Emax=10**6, Emin=-(10**6)))
     below, above = math.floor(unscaled), math.ceil(unscaled)
     largest = 10**data_type.precision - 1
-    place = _place_between(below, above, -largest, largest)
+    bounds = _place_between(below, above, -largest, largest)
     scaled = [
-        None if one is None else Decimal(one).scaleb(-data_type.scale, _EXACT) for one in (place.below, place.above)
+        None if one is None else Decimal(one).scaleb(-data_type.scale, _EXACT) for one in (bounds.below, bounds.above)
     ]
     return LiteralBounds(scaled[0], scaled[1])
 

@@ -152,7 +152,7 @@ class _Parser(LiteralCursor):
             parts.append(self._and())
         if len(parts) == 1:
             return parts[0]
-        return _Truth(_any(one.true for one in parts), _all(one.false for one in parts))
+        return _Truth(_any(truth.true for truth in parts), _all(truth.false for truth in parts))
 
     def _and(self) -> _Truth:
         parts = [self._not()]
@@ -160,7 +160,7 @@ class _Parser(LiteralCursor):
             parts.append(self._not())
         if len(parts) == 1:
             return parts[0]
-        return _Truth(_all(one.true for one in parts), _any(one.false for one in parts))
+        return _Truth(_all(truth.true for truth in parts), _any(truth.false for truth in parts))
 
     def _not(self) -> _Truth:
         self._depth += 1
@@ -307,20 +307,20 @@ class _Parser(LiteralCursor):
 
     def _read_pattern(self, pattern: str, escape: str, token: Token) -> tuple[str, bool]:
         """Return a LIKE pattern's literal start, and whether it ends in `%`."""
-        literal, at = [], 0
-        while at < len(pattern):
-            char = pattern[at]
+        literal, offset = [], 0
+        while offset < len(pattern):
+            char = pattern[offset]
             if char == escape:
-                if at + 1 == len(pattern) or pattern[at + 1] not in ("%", "_", escape):
+                if offset + 1 == len(pattern) or pattern[offset + 1] not in ("%", "_", escape):
                     reason = (
                         f"the pattern {pattern!r} has {escape!r} before a character that is none of %, _ and {escape}"
                     )
                     self.fail(reason, token)
-                literal.append(pattern[at + 1])
-                at += 2
+                literal.append(pattern[offset + 1])
+                offset += 2
                 continue
             if char in "%_":
-                if pattern[at:].strip("%") == "":
+                if pattern[offset:].strip("%") == "":
                     return "".join(literal), True
                 self.fail(
                     f"the pattern {pattern!r} has a wildcard before its end",
@@ -329,7 +329,7 @@ class _Parser(LiteralCursor):
                     "Other patterns are for Spark: `scan().to_spark().where(…)`.",
                 )
             literal.append(char)
-            at += 1
+            offset += 1
         return "".join(literal), False
 
     _tests: dict[str, Callable[[_Parser, Term], _Truth]] = {
@@ -465,11 +465,11 @@ def _any(predicates: Iterable[Predicate]) -> Predicate:
     return Or(_flat(predicates, Or))
 
 
-def _flat(predicates: Iterable[Predicate], kind: type[And] | type[Or]) -> tuple[Predicate, ...]:
+def _flat(predicates: Iterable[Predicate], cls: type[And] | type[Or]) -> tuple[Predicate, ...]:
     return tuple(
         child
         for predicate in predicates
-        for child in (predicate.children if isinstance(predicate, kind) else (predicate,))
+        for child in (predicate.children if isinstance(predicate, cls) else (predicate,))
     )
 
 
@@ -493,10 +493,10 @@ def parameter_value(name: str, value: Any) -> Any:
 
 def _python_value(name: str, value: Any) -> Any:
     """Return a value of NumPy's as Python's; times in nanoseconds would become numbers."""
-    kind = type(value).__name__
-    if kind not in ("datetime64", "timedelta64") or isinstance(value.item(), datetime.date):
+    type_name = type(value).__name__
+    if type_name not in ("datetime64", "timedelta64") or isinstance(value.item(), datetime.date):
         return value.item()
-    exact = value.astype(f"{kind}[us]")
+    exact = value.astype(f"{type_name}[us]")
     if exact != value:
         raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no whole number of microseconds")
     return exact.item()

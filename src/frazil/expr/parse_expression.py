@@ -261,8 +261,8 @@ class _Parser(LiteralCursor):
         if self.take_words("null"):
             return Literal(None, "void")
         if token.word in _TYPED and self.peek(1).kind == STRING:
-            kind = self.take().word
-            return Literal(self.read(read_text, self.take()), "timestamp" if kind == "timestamp_ltz" else kind)
+            word = self.take().word
+            return Literal(self.read(read_text, self.take()), "timestamp" if word == "timestamp_ltz" else word)
         if self.take_mark("("):
             made = self._or()
             self.expect_mark(")")

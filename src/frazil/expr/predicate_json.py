@@ -137,8 +137,8 @@ def _decode_leaf(op: Op, value: dict[str, Any], schema: Schema | None) -> Predic
     else:
         literals = [_decode_literal(value["value"] if "value" in value else _part(value, "right"))]
     if schema is not None:
-        kind = bind_term(schema, term).result_type
-        literals = [decode_json_value(literal, kind) for literal in literals]
+        result_type = bind_term(schema, term).result_type
+        literals = [decode_json_value(literal, result_type) for literal in literals]
     return leaf(op, term, *literals)
 
 

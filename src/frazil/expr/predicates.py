@@ -262,9 +262,9 @@ class SqlTest(Unbound):
     is_true: bool = True
 
     def __str__(self) -> str:
-        return self.shown([sql_literal(literal) for literal in self.literals])
+        return self.format([sql_literal(literal) for literal in self.literals])
 
-    def shown(self, literals: list[str]) -> str:
+    def format(self, literals: list[str]) -> str:
         """Return the test as text, from the texts of its literals."""
         term = str(self.term) if isinstance(self.term, Reference) else f"system.{self.term}"
         if self.op in _FUNCTIONS:
@@ -314,11 +314,11 @@ def not_(predicate: Predicate) -> Predicate:
 
 
 def _combine(
-    predicates: Iterable[Predicate], kind: type[And] | type[Or], *, neutral: Always, absorbing: Always
+    predicates: Iterable[Predicate], cls: type[And] | type[Or], *, neutral: Always, absorbing: Always
 ) -> Predicate:
     kept: dict[Predicate, None] = {}
     for predicate in predicates:
-        children = predicate.children if isinstance(predicate, kind) else (predicate,)
+        children = predicate.children if isinstance(predicate, cls) else (predicate,)
         for child in children:
             if child == absorbing:
                 return absorbing
@@ -326,7 +326,7 @@ def _combine(
                 kept[child] = None
     if not kept:
         return neutral
-    return next(iter(kept)) if len(kept) == 1 else kind(tuple(kept))
+    return next(iter(kept)) if len(kept) == 1 else cls(tuple(kept))
 
 
 def column(name: str) -> Term:
@@ -537,6 +537,6 @@ def format_transform(transform: Transform, argument: str) -> str:
 
 def quote_name(name: str) -> str:
     """Return a full column name, quoted in backticks where a plain word would not read back."""
-    if name.isascii() and all(part.isidentifier() for part in name.split(".")):
+    if name.isascii() and all(piece.isidentifier() for piece in name.split(".")):
         return name
     return "`" + name.replace("`", "``") + "`"

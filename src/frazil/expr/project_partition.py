@@ -135,9 +135,9 @@ def _allow_wrapping(
 
     A long may once have been an int, whose smallest values wrapped around in 32 bits.
     """
-    kind = leaf.term.result_type
-    for one in (IntType(), LongType()) if isinstance(kind, LongType) else (kind,):
-        wrapped = transform.wrapped_range(one)
+    result_type = leaf.term.result_type
+    for data_type in (IntType(), LongType()) if isinstance(result_type, LongType) else (result_type,):
+        wrapped = transform.wrapped_range(data_type)
         if wrapped is None:
             continue
         if not is_strict and _may_pass(leaf, wrapped.first, wrapped.last):

@@ -48,12 +48,12 @@ def sanitize(predicate: Predicate) -> str:
     if isinstance(predicate, Not):
         return f"not ({sanitize(predicate.child)})"
     if isinstance(predicate, Unbound | Bound):
-        kind = predicate.term.result_type if isinstance(predicate, Bound) else None
-        shown = [sanitize_literal(literal, kind) for literal in predicate.literals[:_SHOWN]]
+        data_type = predicate.term.result_type if isinstance(predicate, Bound) else None
+        shown = [sanitize_literal(literal, data_type) for literal in predicate.literals[:_SHOWN]]
         if len(predicate.literals) > _SHOWN:
             shown.append(f"... ({len(predicate.literals)} values)")
         if isinstance(predicate, SqlTest):
-            return predicate.shown(shown)
+            return predicate.format(shown)
         return format_leaf(predicate.op, str(predicate.term), shown)
     return str(predicate) if isinstance(predicate, Always) else "(predicate)"
 

@@ -74,14 +74,16 @@ _TIMESTAMPS = ("timestamp", "timestamp_ltz")
 
 def bind_sql_test(test: SqlTest, term: BoundTerm) -> Predicate:
     """Return where Spark SQL says that a test of a term is true, or false, as a bound predicate of two values."""
-    op, kind = test.op, term.result_type
+    op, result_type = test.op, term.result_type
     if op is Op.IS_NULL:
         return bind_unary(Op.IS_NULL if test.is_true else Op.NOT_NULL, term)
     if op is Op.IS_NAN:
-        if not isinstance(kind, _NUMBERS):
-            raise SchemaMismatchError(f"Cannot test whether {term} is NaN: it holds {kind} values", hint=SPARKS_WAY)
+        if not isinstance(result_type, _NUMBERS):
+            raise SchemaMismatchError(
+                f"Cannot test whether {term} is NaN: it holds {result_type} values", hint=SPARKS_WAY
+            )
         return bind_unary(Op.IS_NAN if test.is_true else Op.NOT_NAN, term)
-    if isinstance(kind, UnknownType):
+    if isinstance(result_type, UnknownType):
         # Every value is null, and so is what is said of it.
         return FALSE
     check_order(term)
@@ -98,11 +100,11 @@ def _reason(problem: FrazilError) -> str:
 
 
 def _bind(op: Op, term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
-    kind = term.result_type
+    result_type = term.result_type
     if op is Op.STARTS_WITH:
-        if not isinstance(kind, StringType) or not isinstance(literals[0], str):
-            raise _refusal(f"{kind} values are no text")
-        prefix = to_internal(literals[0], kind)
+        if not isinstance(result_type, StringType) or not isinstance(literals[0], str):
+            raise _refusal(f"{result_type} values are no text")
+        prefix = to_internal(literals[0], result_type)
         if prefix == "":
             return bind_unary(Op.NOT_NULL, term) if is_true else FALSE
         return _known(Bound(Op.STARTS_WITH if is_true else Op.NOT_STARTS_WITH, term, (prefix,)), term)
@@ -110,24 +112,28 @@ def _bind(op: Op, term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) 
         return _bind_in(term, literals, is_true=is_true)
     if literals[0] is None:
         return FALSE
-    if isinstance(kind, UuidType) and op is not Op.EQ:
+    if isinstance(result_type, UuidType) and op is not Op.EQ:
         raise _refusal("the order of uuids is their text's")
-    beyond = _beyond(literals[0], kind)
+    beyond = _beyond(literals[0], result_type)
     if beyond and op is not Op.EQ:
         return TRUE if ((beyond > 0) is (op not in _GREATER)) is is_true else FALSE
-    place = _place(literals[0], kind)
+    bounds = _place(literals[0], result_type)
     if op is Op.EQ:
-        return _known(bind_place(Op.EQ if is_true else Op.NOT_EQ, term, place), term)
-    return _ordered(op if is_true else _OPPOSITE[op], term, place)
+        return _known(bind_place(Op.EQ if is_true else Op.NOT_EQ, term, bounds), term)
+    return _ordered(op if is_true else _OPPOSITE[op], term, bounds)
 
 
-def _beyond(literal: Any, kind: Type) -> int:
+def _beyond(literal: Any, data_type: Type) -> int:
     """Return 1 for a literal above all whole numbers of 64 bits, -1 for one below them, else 0.
 
     Beside such a literal Spark does not look at a column of whole numbers: the answer is one for all rows, also for
     those without a value.
     """
-    if not isinstance(kind, IntType | LongType) or isinstance(literal, bool) or not isinstance(literal, int | Decimal):
+    if (
+        not isinstance(data_type, IntType | LongType)
+        or isinstance(literal, bool)
+        or not isinstance(literal, int | Decimal)
+    ):
         return 0
     return 1 if literal > 2**63 - 1 else -1 if literal < -(2**63) else 0
 
@@ -139,21 +145,21 @@ def _known(found: Predicate, term: BoundTerm) -> Predicate:
     return all_of(bind_unary(Op.NOT_NULL, term), found)
 
 
-def _ordered(op: Op, term: BoundTerm, place: LiteralBounds) -> Predicate:
-    found = bind_place(op, term, place)
+def _ordered(op: Op, term: BoundTerm, bounds: LiteralBounds) -> Predicate:
+    found = bind_place(op, term, bounds)
     if op in _GREATER and isinstance(term.result_type, FloatType | DoubleType):
         return any_of(found, bind_unary(Op.IS_NAN, term))
     return found
 
 
 def _bind_in(term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
-    known, kind = [literal for literal in literals if literal is not None], term.result_type
+    known, result_type = [literal for literal in literals if literal is not None], term.result_type
     families = {_family(one) for one in known}
-    if len(families) > 1 and not (families == {"exact", "binary"} and isinstance(kind, FloatType | DoubleType)):
+    if len(families) > 1 and not (families == {"exact", "binary"} and isinstance(result_type, FloatType | DoubleType)):
         raise _refusal("the literals are of different types")
-    if families == {"exact"} and isinstance(kind, IntType | LongType | DecimalType):
-        _check_digits([*known, kind])
-    places = [_place(one, kind) for one in known]
+    if families == {"exact"} and isinstance(result_type, IntType | LongType | DecimalType):
+        _check_digits([*known, result_type])
+    places = [_place(one, result_type) for one in known]
     if is_true:
         return bind_places(Op.IN, term, places)
     return FALSE if len(known) < len(literals) else _known(bind_places(Op.NOT_IN, term, places), term)
@@ -213,12 +219,12 @@ def _check_digits(compared: list[Any]) -> None:
         raise _refusal(f"comparing them exactly needs more than {MAX_DIGITS} digits")
 
 
-def _digits(one: Any) -> tuple[int, int]:
-    if isinstance(one, DecimalType):
-        return one.precision - one.scale, one.scale
-    if isinstance(one, Type):
-        return (10, 0) if isinstance(one, IntType) else (20, 0)
-    return digits_of(Decimal(one))
+def _digits(data_type: Any) -> tuple[int, int]:
+    if isinstance(data_type, DecimalType):
+        return data_type.precision - data_type.scale, data_type.scale
+    if isinstance(data_type, Type):
+        return (10, 0) if isinstance(data_type, IntType) else (20, 0)
+    return digits_of(Decimal(data_type))
 
 
 def _place_floating(literal: Any, data_type: Type) -> LiteralBounds:
@@ -320,13 +326,13 @@ _PLACES: dict[type[Type], Callable[[Any, Any], LiteralBounds]] = {
 
 def depends_on_zone(test: SqlTest, term: BoundTerm) -> bool:
     """Return whether the zone of Spark's session has a say in what a test means; here it is UTC."""
-    kind = term.result_type
+    result_type = term.result_type
     for literal in test.literals:
         text = literal.text if isinstance(literal, TypedText) else literal
         if not isinstance(text, str):
             continue
         is_moment = isinstance(literal, TypedText) and literal.kind in _TIMESTAMPS
-        if isinstance(kind, TimestamptzType | TimestamptzNsType):
+        if isinstance(result_type, TimestamptzType | TimestamptzNsType):
             if not _ZONED.search(text):
                 return True
         elif is_moment:

@@ -51,7 +51,7 @@ def column_figures(
     }
 
     def add_up(files: ManifestColumns) -> dict[int, ColumnFigures]:
-        return {field_id: _figures(files, field_id, kind) for field_id, kind in kinds.items()}
+        return {field_id: _figures(files, field_id, data_type) for field_id, data_type in kinds.items()}
 
     manifests = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
     found = {one: ColumnFigures() for one in kinds}
@@ -66,7 +66,7 @@ def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]
     ids = {head.snapshot_id for head in metadata.snapshots.heads}
     measured = [statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id in ids]
     current = metadata.current_snapshot_id
-    measured.sort(key=lambda one: one.snapshot_id == current)
+    measured.sort(key=lambda statistics_file: statistics_file.snapshot_id == current)
     if not measured:
         return None, {}
     counts = {}

@@ -66,11 +66,11 @@ def entries_schema(metadata: TableMetadata) -> pa.Schema:
 
 def _file_fields(partition_type: StructType) -> list[pa.Field]:
     fields: list[pa.Field] = []
-    for part in DATA_FILE:
-        if part.name == "partition":
+    for field in DATA_FILE:
+        if field.name == "partition":
             fields += [_arrow_field(_SPEC_ID), *partition_fields(partition_type)]
-        elif part.name not in _LEFT_OUT:
-            fields.append(_arrow_field(part))
+        elif field.name not in _LEFT_OUT:
+            fields.append(_arrow_field(field))
     return fields
 
 
@@ -81,13 +81,13 @@ def _arrow_field(field: NestedField) -> pa.Field:
 def manifest_fields_of(schema: Iterable[pa.Field]) -> set[str]:
     """Return the columns of a manifest that columns of a metadata table are made of."""
     needed: set[str] = set()
-    for part in schema:
-        if part.name == READABLE_METRICS:
-            needed |= metric_sources(part.type)
-        elif part.name == DATA_FILE_COLUMN:
-            needed |= manifest_fields_of(part.type)
-        elif part.name != _SPEC_ID.name:
-            needed.add(part.name)
+    for field in schema:
+        if field.name == READABLE_METRICS:
+            needed |= metric_sources(field.type)
+        elif field.name == DATA_FILE_COLUMN:
+            needed |= manifest_fields_of(field.type)
+        elif field.name != _SPEC_ID.name:
+            needed.add(field.name)
     return needed
 
 
@@ -104,25 +104,25 @@ class FileColumns:
 
     def table_of(self, files: ManifestColumns, schema: pa.Schema) -> pa.Table:
         """Return the rows of a manifest in the columns of a schema."""
-        return pa.Table.from_arrays([self._array(files, part) for part in schema], schema=schema)
+        return pa.Table.from_arrays([self._array(files, field) for field in schema], schema=schema)
 
     def _array(self, files: ManifestColumns, target: pa.Field) -> pa.Array:
-        name, kind, count = target.name, target.type, len(files)
+        name, data_type, count = target.name, target.type, len(files)
         if name == _SPEC_ID.name:
             return pa.array(np.full(count, files.spec_id, np.int32))
         if name == "partition":
-            return partition_array(partition_children(files, self.partition_type), kind, self.partition_type)
+            return partition_array(partition_children(files, self.partition_type), data_type, self.partition_type)
         if name == READABLE_METRICS:
-            return readable_metrics(files, self.metadata.current_schema, kind)
+            return readable_metrics(files, self.metadata.current_schema, data_type)
         if name == DATA_FILE_COLUMN:
-            children = [self._array(files, part) for part in kind]
-            return pa.Array.from_buffers(kind, count, [None], children=children)
+            children = [self._array(files, part) for part in data_type]
+            return pa.Array.from_buffers(data_type, count, [None], children=children)
         column = single_chunk(files.column(name))
         if name == "file_format":
             return pc.utf8_upper(column)
         if name in METRIC_MAPS:
-            return map_array(column, kind)
-        return as_type(column, kind) if not pa.types.is_list(kind) else _list_array(column, kind)
+            return map_array(column, data_type)
+        return as_type(column, data_type) if not pa.types.is_list(data_type) else _list_array(column, data_type)
 
 
 def read_file_rows(
@@ -160,11 +160,11 @@ def _kind_of(rows: ManifestColumns | pa.Table) -> object:
 def _tables_of(maker: FileColumns, run: Sequence[ManifestColumns], schema: pa.Schema) -> list[pa.Table]:
     """Return the rows of small manifests of one kind: of all at once, since each call takes longer than its rows."""
     try:
-        joined = replace(run[0], table=pa.concat_tables([one.table for one in run]).combine_chunks())
+        joined = replace(run[0], table=pa.concat_tables([files.table for files in run]).combine_chunks())
         return [maker.table_of(joined, schema)]
     except CorruptTableError:
         # One of them is broken: the error is to name it.
-        return [maker.table_of(one, schema) for one in run]
+        return [maker.table_of(files, schema) for files in run]
 
 
 def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:

@@ -120,8 +120,8 @@ def file_figures(
 def partition_text(spec: PartitionSpec, data_type: StructType, values: Sequence[Any]) -> str:
     """Return a partition as people read it: `ts_day=2026-01-05, kind=web`."""
     return ", ".join(
-        f"{one.name}={one.transform.human_text(value, part.field_type)}"
-        for one, part, value in zip(spec.fields, data_type.fields, values, strict=True)
+        f"{partition_field.name}={partition_field.transform.human_text(value, nested_field.field_type)}"
+        for partition_field, nested_field, value in zip(spec.fields, data_type.fields, values, strict=True)
     )
 
 
@@ -141,17 +141,19 @@ def _add_deletes(found: FileFigures, deleted: Counter[str], files: ManifestColum
 def _add_up(
     files: ManifestColumns, known: tuple[PartitionSpec, StructType], deleted: Mapping[str, int], wanted: str | None
 ) -> _ManifestFigures:
-    spec, kind = known
+    spec, partition_type = known
     sizes = np.maximum(files.column("file_size_in_bytes").to_numpy(), 0)
     rows = np.maximum(files.column("record_count").to_numpy(), 0)
     gone = np.zeros(len(files), np.int64)
     if deleted:
-        gone = np.fromiter((deleted.get(one, 0) for one in files.column("file_path").to_pylist()), np.int64, len(files))
+        gone = np.fromiter(
+            (deleted.get(value, 0) for value in files.column("file_path").to_pylist()), np.int64, len(files)
+        )
     steps, counts = np.unique(np.frexp(np.maximum(sizes, 1).astype(np.float64))[1] - 1, return_counts=True)
     share = np.where(gone > 0, np.searchsorted(SHARES, gone / np.maximum(rows, 1), side="right"), 0)
     shares, share_counts = np.unique(share, return_counts=True)
-    names, groups = _partitions(files, kind)
-    texts = [partition_text(spec, kind, name) for name in names]
+    names, groups = _partitions(files, partition_type)
+    texts = [partition_text(spec, partition_type, name) for name in names]
 
     def sums(values: Any) -> Any:
         return np.bincount(groups, weights=values, minlength=len(texts)).astype(np.int64)
@@ -166,11 +168,13 @@ def _add_up(
 
     def lines(places: Any) -> list[FileLine]:
         return [
-            FileLine(paths[int(at)].as_py(), int(sizes[at]), int(rows[at]), int(gone[at]), texts[groups[at]])
-            for at in places
+            FileLine(
+                paths[int(index)].as_py(), int(sizes[index]), int(rows[index]), int(gone[index]), texts[groups[index]]
+            )
+            for index in places
         ]
 
-    top = {*np.argsort(sizes)[-TOP:].tolist(), *[at for at in np.argsort(gone)[-TOP:].tolist() if gone[at]]}
+    top = {*np.argsort(sizes)[-TOP:].tolist(), *[index for index in np.argsort(gone)[-TOP:].tolist() if gone[index]]}
     chosen: Any = [] if wanted is None or wanted not in texts else np.flatnonzero(groups == texts.index(wanted))[:200]
     return _ManifestFigures(
         len(files),
@@ -199,18 +203,19 @@ def _partitions(files: ManifestColumns, data_type: StructType) -> tuple[list[tup
     lists = single_chunk(grouped.column("at_list"))
     groups[lists.flatten().to_numpy()] = np.repeat(np.arange(len(lists)), pc.list_value_length(lists).to_numpy())
     columns = [
-        values_of(grouped.column(name), part.field_type) for name, part in zip(keys, data_type.fields, strict=True)
+        values_of(grouped.column(name), nested_field.field_type)
+        for name, nested_field in zip(keys, data_type.fields, strict=True)
     ]
     return list(zip(*columns, strict=True)), groups
 
 
-def _merge(found: FileFigures, part: _ManifestFigures) -> None:
-    found.files += part.files
-    found.bytes += part.bytes
-    found.rows += part.rows
-    found.sizes.update(part.sizes)
-    found.shares.update(part.shares)
-    for text, more in part.partitions:
+def _merge(found: FileFigures, manifest_figures: _ManifestFigures) -> None:
+    found.files += manifest_figures.files
+    found.bytes += manifest_figures.bytes
+    found.rows += manifest_figures.rows
+    found.sizes.update(manifest_figures.sizes)
+    found.shares.update(manifest_figures.shares)
+    for text, more in manifest_figures.partitions:
         known = found.partitions.get(text)
         if known is None:
             if len(found.partitions) >= MAX_PARTITIONS:
@@ -221,7 +226,7 @@ def _merge(found: FileFigures, part: _ManifestFigures) -> None:
         known.bytes += more.bytes
         known.rows += more.rows
         known.deleted += more.deleted
-    found.largest = sorted([*found.largest, *part.lines], key=lambda one: -one.bytes)[:TOP]
-    more_deleted = [*found.most_deleted, *(line for line in part.lines if line.deleted)]
-    found.most_deleted = sorted(more_deleted, key=lambda one: -one.deleted)[:TOP]
-    found.listed = [*found.listed, *part.listed][:200]
+    found.largest = sorted([*found.largest, *manifest_figures.lines], key=lambda file_line: -file_line.bytes)[:TOP]
+    more_deleted = [*found.most_deleted, *(line for line in manifest_figures.lines if line.deleted)]
+    found.most_deleted = sorted(more_deleted, key=lambda file_line: -file_line.deleted)[:TOP]
+    found.listed = [*found.listed, *manifest_figures.listed][:200]

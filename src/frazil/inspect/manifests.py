@@ -75,22 +75,22 @@ def all_manifests(loaded: LoadedTable, *, columns: Sequence[str] | None = None, 
     made = {
         **_columns(loaded.metadata, found),
         "reference_snapshot_id": pa.array(references, pa.int64()),
-        "key_metadata": pa.array([one.key_metadata for one in found], pa.binary()),
+        "key_metadata": pa.array([manifest.key_metadata for manifest in found], pa.binary()),
     }
     return project_table(pa.table(made, schema=ALL_MANIFESTS_SCHEMA), chosen)
 
 
 def _columns(metadata: TableMetadata, found: Sequence[ManifestFile]) -> dict[str, pa.Array]:
-    is_data = [one.content is ManifestContent.DATA for one in found]
+    is_data = [manifest.content is ManifestContent.DATA for manifest in found]
     columns = {
-        "content": [int(one.content) for one in found],
+        "content": [int(manifest.content) for manifest in found],
         "path": [manifest.manifest_path for manifest in found],
         "length": [manifest.manifest_length for manifest in found],
         "partition_spec_id": [manifest.partition_spec_id for manifest in found],
         "added_snapshot_id": [manifest.added_snapshot_id for manifest in found],
     }
     for name, source in _COUNTS.items():
-        counts = [getattr(one, source) for one in found]
+        counts = [getattr(manifest, source) for manifest in found]
         columns[f"{name}_data_files_count"] = [n if own else 0 for n, own in zip(counts, is_data, strict=True)]
         columns[f"{name}_delete_files_count"] = [0 if own else n for n, own in zip(counts, is_data, strict=True)]
     arrays = {part.name: pa.array(columns[part.name], part.type) for part in MANIFESTS_SCHEMA if part.name in columns}
@@ -117,29 +117,29 @@ class _BoundTexts:
         self._specs = specs
         self._known: dict[tuple[int, int, bytes], str | None] = {}
 
-    def row(self, spec_id: int, at: int, summary: FieldSummary) -> dict[str, object]:
+    def row(self, spec_id: int, index: int, summary: FieldSummary) -> dict[str, object]:
         return {
             "contains_null": summary.contains_null,
             "contains_nan": summary.contains_nan,
-            "lower_bound": self._text(spec_id, at, summary.lower_bound),
-            "upper_bound": self._text(spec_id, at, summary.upper_bound),
+            "lower_bound": self._text(spec_id, index, summary.lower_bound),
+            "upper_bound": self._text(spec_id, index, summary.upper_bound),
         }
 
-    def _text(self, spec_id: int, at: int, bound: bytes | None) -> str | None:
+    def _text(self, spec_id: int, index: int, bound: bytes | None) -> str | None:
         if bound is None:
             return None
-        key = (spec_id, at, bound)
+        key = (spec_id, index, bound)
         if key not in self._known:
-            self._known[key] = self._make(spec_id, at, bound)
+            self._known[key] = self._make(spec_id, index, bound)
         return self._known[key]
 
-    def _make(self, spec_id: int, at: int, bound: bytes) -> str | None:
-        spec, kind = self._specs.get(spec_id, (PartitionSpec(), StructType()))
-        if at >= len(spec.fields):
+    def _make(self, spec_id: int, index: int, bound: bytes) -> str | None:
+        spec, partition_type = self._specs.get(spec_id, (PartitionSpec(), StructType()))
+        if index >= len(spec.fields):
             return None
-        field_type = kind.fields[at].field_type
+        field_type = partition_type.fields[index].field_type
         try:
-            return spec.fields[at].transform.human_text(decode_bound(bound, field_type), field_type)
+            return spec.fields[index].transform.human_text(decode_bound(bound, field_type), field_type)
         except FrazilError:
             # Bounds only inform here, and a table whose bounds are broken is one that people look into.
             return None

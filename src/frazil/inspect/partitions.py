@@ -81,7 +81,7 @@ def partitions(
     metadata = loaded.metadata
     schema = partitions_schema(metadata)
     chosen = select_columns(schema, columns)
-    kind = metadata_partition_type(metadata)
+    partition_type = metadata_partition_type(metadata)
     updates = _Updates(metadata)
     snapshot, _ = choose_snapshot(metadata, choice)
     stats = None if snapshot is None else read_partition_stats(loaded, snapshot)
@@ -90,13 +90,13 @@ def partitions(
             loaded,
             read_chosen_manifests(loaded, choice),
             _FIELDS,
-            lambda files: _rows(files, kind, updates),
+            lambda files: _rows(files, partition_type, updates),
             only_live=True,
             cache=cache,
             threads=threads,
         )
     else:
-        tables = list(_stats_rows(stats, metadata, kind, updates))
+        tables = list(_stats_rows(stats, metadata, partition_type, updates))
     tables = [table for table in tables if table.num_rows]
     if not tables:
         return pa.Table.from_batches([], schema=chosen)
@@ -107,10 +107,10 @@ def partitions(
     spec_ids, snapshot_ids, times = updates.decode(single_chunk(groups.column("update_max")))
     made = {name: single_chunk(groups.column(f"{name}_sum")) for name in _SUMS}
     made |= {"spec_id": spec_ids, "last_updated_snapshot_id": snapshot_ids, "last_updated_at": times}
-    if len(kind):
-        children = [single_chunk(groups.column(f"key_{index}")) for index in range(len(kind))]
-        made["partition"] = partition_array(children, schema.field("partition").type, kind)
-    arrays = [made[part.name] if part.name == "partition" else made[part.name].cast(part.type) for part in schema]
+    if len(partition_type):
+        children = [single_chunk(groups.column(f"key_{index}")) for index in range(len(partition_type))]
+        made["partition"] = partition_array(children, schema.field("partition").type, partition_type)
+    arrays = [made[field.name] if field.name == "partition" else made[field.name].cast(field.type) for field in schema]
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)
 
 

@@ -129,27 +129,27 @@ def iter_position_deletes(
     threads: int | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the deleted positions of a snapshot as delete files are read, a few of them at a time."""
-    metadata, kind = loaded.metadata, metadata_partition_type(loaded.metadata)
+    metadata, partition_type = loaded.metadata, metadata_partition_type(loaded.metadata)
     schema = select_columns(position_deletes_schema(metadata), columns)
     found = read_rows(
         loaded,
         with_content(read_chosen_manifests(loaded, choice), ManifestContent.DELETES),
         _FIELDS,
-        lambda rows: _delete_files(rows, kind),
+        lambda rows: _delete_files(rows, partition_type),
         only_live=True,
         cache=cache,
         threads=threads,
     )
-    maker = _RowMaker(loaded.storage, schema, kind, _wanted(metadata, schema))
+    maker = _RowMaker(loaded.storage, schema, partition_type, _wanted(metadata, schema))
     small: list[_DeleteFile] = []
-    for one in (one for part in found for one in part):
-        if one.file.record_count <= _MANY_ROWS:
-            small.append(one)
+    for delete_file in (one for part in found for one in part):
+        if delete_file.file.record_count <= _MANY_ROWS:
+            small.append(delete_file)
             continue
         yield from _all_tables(maker, small, threads)
         small.clear()
         # A few bytes may be a vector of billions of positions.
-        yield from maker.iter_tables(one)
+        yield from maker.iter_tables(delete_file)
     yield from _all_tables(maker, small, threads)
 
 
@@ -222,7 +222,7 @@ class _RowMaker:
             )
         try:
             vector = read_deletion_vector(
-                lambda at, length: self.storage.read_range(file.file_path, at, length),
+                lambda index, length: self.storage.read_range(file.file_path, index, length),
                 offset,
                 size,
                 record_count=file.record_count,
@@ -243,14 +243,14 @@ class _RowMaker:
             "content_size_in_bytes": delete_file.file.content_size_in_bytes,
         }
         arrays = []
-        for part in self.schema:
-            if part.name in constants:
-                arrays.append(pa.repeat(pa.scalar(constants[part.name], part.type), count))
-            elif part.name == "partition":
+        for field in self.schema:
+            if field.name in constants:
+                arrays.append(pa.repeat(pa.scalar(constants[field.name], field.type), count))
+            elif field.name == "partition":
                 repeated = [child.take(pa.array(np.zeros(count, np.int64))) for child in delete_file.partition]
-                arrays.append(partition_array(repeated, part.type, self.partition_type))
-            elif part.name in batch.schema.names:
-                arrays.append(project_array(batch.column(part.name), part.type))
+                arrays.append(partition_array(repeated, field.type, self.partition_type))
+            elif field.name in batch.schema.names:
+                arrays.append(project_array(batch.column(field.name), field.type))
             else:
-                arrays.append(pa.nulls(count, part.type))
+                arrays.append(pa.nulls(count, field.type))
         return pa.Table.from_arrays(arrays, schema=self.schema)

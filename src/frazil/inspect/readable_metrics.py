@@ -100,7 +100,7 @@ def bound_values(data: pa.Array, data_type: Type, target: pa.DataType) -> pa.Arr
     if isinstance(data_type, UnknownType) or data.null_count == len(data):
         return pa.nulls(len(data), target)
     if isinstance(data_type, GeometryType | GeographyType):
-        return pa.array([_wkb_point(one) for one in data.to_pylist()], target)
+        return pa.array([_wkb_point(value) for value in data.to_pylist()], target)
     if isinstance(data_type, UuidType):
         return as_type(_fixed_width(data, 16, may_be_short=False), target)
     if isinstance(data_type, FixedType):
@@ -121,8 +121,8 @@ def _fixed_width(data: pa.Array, width: int, *, may_be_short: bool) -> pa.Array:
     shortest = 0 if may_be_short else width
     return pa.array(
         [
-            None if one is None or not shortest <= len(one) <= width else one.ljust(width, b"\0")
-            for one in data.to_pylist()
+            None if value is None or not shortest <= len(value) <= width else value.ljust(width, b"\0")
+            for value in data.to_pylist()
         ],
         target,
     )

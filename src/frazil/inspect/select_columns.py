@@ -27,7 +27,7 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
         raise InvalidRequestError(f"Cannot select columns by the text {columns!r}", hint="Give a list of names.")
     if len(columns) == 0:
         raise InvalidRequestError("Cannot select columns: no names are given", hint="Leave them out to get all.")
-    by_name = {part.name: part for part in schema}
+    by_name = {field.name: field for field in schema}
     picks: _Picks = {}
     for name in columns:
         _pick(picks, by_name, name, name, schema.names)
@@ -36,7 +36,9 @@ def select_columns(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schem
 
 def project_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return a table cut down to a schema that `select_columns` made of the table's own."""
-    return pa.Table.from_arrays([project_array(table.column(part.name), part.type) for part in schema], schema=schema)
+    return pa.Table.from_arrays(
+        [project_array(table.column(field.name), field.type) for field in schema], schema=schema
+    )
 
 
 def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, known: Sequence[str]) -> None:
@@ -45,11 +47,11 @@ def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, kno
         if rest == name:
             picks[name] = None
             return
-        kind = fields[name].type
-        if pa.types.is_struct(kind):
+        data_type = fields[name].type
+        if pa.types.is_struct(data_type):
             if picks.get(name, {}) is not None:
                 within = picks.setdefault(name, {})
-                _pick(within, {part.name: part for part in kind}, rest[len(name) + 1 :], asked, known)
+                _pick(within, {part.name: part for part in data_type}, rest[len(name) + 1 :], asked, known)
             return
     raise FieldNotFoundError(
         f"Cannot select column {asked!r}: the metadata table has no such column",

@@ -68,12 +68,12 @@ def snapshots(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> p
     return _table(
         SNAPSHOTS_SCHEMA,
         columns,
-        to_micros(one.timestamp_ms for one in found),
-        [one.snapshot_id for one in found],
+        to_micros(snapshot.timestamp_ms for snapshot in found),
+        [snapshot.snapshot_id for snapshot in found],
         [snapshot.parent_snapshot_id for snapshot in found],
-        [one.operation for one in found],
+        [snapshot.operation for snapshot in found],
         [snapshot.manifest_list for snapshot in found],
-        [_summary(one) for one in found],
+        [_summary(snapshot) for snapshot in found],
     )
 
 
@@ -107,11 +107,11 @@ def refs(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Tab
         REFS_SCHEMA,
         columns,
         list(found),
-        [one.type.upper() for one in found.values()],
-        [one.snapshot_id for one in found.values()],
+        [snapshot_ref.type.upper() for snapshot_ref in found.values()],
+        [snapshot_ref.snapshot_id for snapshot_ref in found.values()],
         [ref.max_ref_age_ms for ref in found.values()],
-        [one.min_snapshots_to_keep for one in found.values()],
-        [one.max_snapshot_age_ms for one in found.values()],
+        [snapshot_ref.min_snapshots_to_keep for snapshot_ref in found.values()],
+        [snapshot_ref.max_snapshot_age_ms for snapshot_ref in found.values()],
     )
 
 
@@ -124,16 +124,16 @@ def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None =
     log = list(metadata.metadata_log)
     if loaded.metadata_location is not None:
         log.append(MetadataLogEntry(metadata.last_updated_ms, loaded.metadata_location))
-    ids = _current_at([one.timestamp_ms for one in log], metadata.snapshot_log)
+    ids = _current_at([entry.timestamp_ms for entry in log], metadata.snapshot_log)
     latest = [None if one is None else metadata.find_snapshot(one) for one in ids]
     return _table(
         METADATA_LOG_ENTRIES_SCHEMA,
         columns,
-        to_micros(one.timestamp_ms for one in log),
+        to_micros(entry.timestamp_ms for entry in log),
         [entry.metadata_file for entry in log],
         ids,
         [None if schema is None else schema.schema_id for schema in latest],
-        [None if one is None else one.sequence_number for one in latest],
+        [None if snapshot is None else snapshot.sequence_number for snapshot in latest],
     )
 
 
@@ -145,7 +145,7 @@ def _current_at(times_ms: Sequence[int], log: Sequence[SnapshotLogEntry]) -> lis
         least.append(min(entry.timestamp_ms, least[-1]) if least else entry.timestamp_ms)
     least.reverse()
     found = [bisect_right(least, one) - 1 for one in times_ms]
-    return [None if at < 0 else log[at].snapshot_id for at in found]
+    return [None if index < 0 else log[index].snapshot_id for index in found]
 
 
 def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
@@ -163,7 +163,7 @@ def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
 def _table(schema: pa.Schema, columns: Sequence[str] | None, *values: Any) -> pa.Table:
     chosen = select_columns(schema, columns)
     arrays = [
-        value if isinstance(value, pa.Array) else pa.array(value, part.type)
-        for value, part in zip(values, schema, strict=True)
+        value if isinstance(value, pa.Array) else pa.array(value, field.type)
+        for value, field in zip(values, schema, strict=True)
     ]
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)

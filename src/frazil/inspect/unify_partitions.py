@@ -33,7 +33,7 @@ def partition_fields(data_type: StructType) -> list[pa.Field]:
 def partition_array(children: list[Any], target: pa.DataType, data_type: StructType) -> pa.Array:
     """Return fields of the unified type as a `partition` column, of which `target` may have a part only."""
     positions = {field.name: index for index, field in enumerate(data_type.fields)}
-    chosen = [as_type(children[positions[part.name]], part.type) for part in target]
+    chosen = [as_type(children[positions[field.name]], field.type) for field in target]
     return pa.Array.from_buffers(target, len(children[0]), [None], children=chosen)
 
 

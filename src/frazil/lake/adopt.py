@@ -50,8 +50,8 @@ def find_source(
     """Return a source by its name in Spark's catalog, or by its format and folder."""
     parts = parse_name(source)
     if is_folder(parts):
-        kind = FileFormat(parts[0].lower())
-        return source_of_folder(lake.catalog.storage, parts[1], kind, format_version=format_version)
+        file_format = FileFormat(parts[0].lower())
+        return source_of_folder(lake.catalog.storage, parts[1], file_format, format_version=format_version)
     name = spark_name(parts)
     from frazil.spark.read.session_tables import describe_session_table
 

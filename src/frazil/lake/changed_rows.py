@@ -101,6 +101,6 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column as values that can be told apart: those of nested types as text."""
     if pa.types.is_nested(column.type) or isinstance(column.type, pa.ExtensionType):
         return pa.chunked_array(
-            [pa.array([None if one is None else repr(one) for one in column.to_pylist()], pa.string())]
+            [pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())]
         )
     return column

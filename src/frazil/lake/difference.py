@@ -96,7 +96,7 @@ class Difference:
     @cached_property
     def files(self) -> FileChanges:
         """The files that came and went; manifests that both snapshots have are not read."""
-        before, after = (read_manifest_list(self.loaded.storage, one) for one in (self.before, self.after))
+        before, after = (read_manifest_list(self.loaded.storage, snapshot) for snapshot in (self.before, self.after))
         shared = {manifest.manifest_path for manifest in before} & {manifest.manifest_path for manifest in after}
 
         def read(manifests: Any) -> dict[str, int]:
@@ -147,7 +147,11 @@ def draw_difference(difference: Difference) -> Html:
         f"−{show_count(files.removed)} ({show_bytes(files.removed_bytes)})",
     )
     title = element("h4", f"From {difference.before.snapshot_id} to {difference.after.snapshot_id}")
-    changes = element("ul", *(element("li", str(one)) for one in difference.schema)) if difference.schema else None
+    changes = (
+        element("ul", *(element("li", str(column_change)) for column_change in difference.schema))
+        if difference.schema
+        else None
+    )
     shown = rows.rows.slice(0, _SHOWN)
     columns = [column_name for column_name in shown.column_names if column_name not in _CHANGE_NAMES[1:]]
     table = element(

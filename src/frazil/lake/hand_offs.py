@@ -128,29 +128,31 @@ def _plain(rows: pa.Table) -> pa.Table:
 def _plain_lists(rows: pa.Table) -> pa.Table:
     """Return rows with lists that pandas knows: of bytes where they are of uuids or of bytes of one length."""
 
-    def without_length(kind: pa.DataType, is_in_list: bool) -> pa.DataType:
-        return pa.binary() if is_in_list and pa.types.is_fixed_size_binary(kind) else kind
+    def without_length(data_type: pa.DataType, is_in_list: bool) -> pa.DataType:
+        return pa.binary() if is_in_list and pa.types.is_fixed_size_binary(data_type) else data_type
 
     plain = _cast(rows, lambda kind, is_in_list: kind.storage_type if is_in_list and _is_uuid(kind) else kind)
     return _cast(plain, without_length)
 
 
-def _is_uuid(kind: pa.DataType) -> bool:
-    return isinstance(kind, pa.UuidType)
+def _is_uuid(data_type: pa.DataType) -> bool:
+    return isinstance(data_type, pa.UuidType)
 
 
 def _cast(rows: pa.Table, leaf: Callable[[pa.DataType, bool], pa.DataType]) -> pa.Table:
     """Return rows with other types at the leaves, each told whether it is in a list."""
 
-    def changed(part: pa.Field, is_in_list: bool) -> pa.Field:
-        kind = part.type
-        if pa.types.is_struct(kind):
-            return part.with_type(pa.struct([changed(one, is_in_list) for one in kind]))
-        if pa.types.is_map(kind):
-            return part.with_type(pa.map_(changed(kind.key_field, is_in_list), changed(kind.item_field, is_in_list)))
-        if pa.types.is_list(kind):
-            return part.with_type(pa.list_(changed(kind.value_field, True)))
-        return part.with_type(leaf(kind, is_in_list))
+    def changed(field: pa.Field, is_in_list: bool) -> pa.Field:
+        data_type = field.type
+        if pa.types.is_struct(data_type):
+            return field.with_type(pa.struct([changed(one, is_in_list) for one in data_type]))
+        if pa.types.is_map(data_type):
+            return field.with_type(
+                pa.map_(changed(data_type.key_field, is_in_list), changed(data_type.item_field, is_in_list))
+            )
+        if pa.types.is_list(data_type):
+            return field.with_type(pa.list_(changed(data_type.value_field, True)))
+        return field.with_type(leaf(data_type, is_in_list))
 
     for index, column in enumerate(rows.schema):
         made = changed(column, False)

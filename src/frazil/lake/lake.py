@@ -90,7 +90,7 @@ class Lake:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
@@ -359,7 +359,7 @@ class LakeTransaction:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ending(self._told, kind, error, trace):
-            self._commit.__exit__(kind, error, trace)
+        with ending(self._told, error_type, error, trace):
+            self._commit.__exit__(error_type, error, trace)

@@ -87,14 +87,14 @@ def telling(catalog: Catalog | None, verb: str, table: str, data: Any = None) ->
 
 
 @contextlib.contextmanager
-def ending(told: AbstractContextManager[None], *error: Any) -> Iterator[None]:
+def ending(run: AbstractContextManager[None], *error: Any) -> Iterator[None]:
     """End a run with the block's error, or with the one given."""
     try:
         yield
     except BaseException as problem:
-        told.__exit__(type(problem), problem, problem.__traceback__)
+        run.__exit__(type(problem), problem, problem.__traceback__)
         raise
-    told.__exit__(*error)
+    run.__exit__(*error)
 
 
 def tell_commit(states: Sequence[LoadedTable], snapshot_ids: Collection[int]) -> None:
@@ -122,8 +122,10 @@ class LineageRun:
     def wrote(self, states: Sequence[LoadedTable], snapshot_ids: Collection[int]) -> None:
         """Add what a commit made: of each table the last of the snapshots that are its own."""
         for loaded in states:
-            found = [loaded.metadata.find_snapshot(one) for one in snapshot_ids]
-            made = sorted((one for one in found if one is not None), key=lambda one: one.sequence_number)
+            found = [loaded.metadata.find_snapshot(snapshot_id) for snapshot_id in snapshot_ids]
+            made = sorted(
+                (snapshot for snapshot in found if snapshot is not None), key=lambda snapshot: snapshot.sequence_number
+            )
             self.outputs[loaded.name] = (loaded, made[-1] if made else None)
 
 
@@ -154,8 +156,8 @@ class Lineage:
         with self._lock:
             # What Spark reads for a run is planned in another thread.
             runs = [own] if own is not None else [one for one in self._running if name in one.names]
-        for one in runs:
-            one.read(plan)
+        for lineage_run in runs:
+            lineage_run.read(plan)
         if not runs:
             run = LineageRun(f"{self._job}.scan.{name}", frozenset())
             self._tell("START", run)
@@ -205,7 +207,7 @@ class Lineage:
                 message=f"{type(error).__name__}: {error}"[:2000], programmingLanguage="python"
             )
         inputs = [self._input(one) for one in run.inputs.values()]
-        outputs = [self._output(*one) for one in run.outputs.values()]
+        outputs = [self._output(*output) for output in run.outputs.values()]
         return made.RunEvent(
             eventType=getattr(made.RunState, state),
             eventTime=datetime.datetime.now(datetime.UTC).isoformat(),
@@ -300,7 +302,7 @@ def _place(loaded: LoadedTable) -> dict[str, str]:
 def _about(loaded: LoadedTable, schema: Schema, snapshot: Snapshot | None) -> dict[str, Any]:
     """Return what is said of a table wherever it is named: its columns, its version, its name in the catalog."""
     columns, names = _facet("schema_dataset"), _facet("symlinks_dataset")
-    fields = [columns.SchemaDatasetFacetFields(name=one.name, type=str(one.field_type)) for one in schema.fields]
+    fields = [columns.SchemaDatasetFacetFields(name=field.name, type=str(field.field_type)) for field in schema.fields]
     facets: dict[str, Any] = {
         "schema": columns.SchemaDatasetFacet(fields=fields),
         "symlinks": names.SymlinksDatasetFacet(
@@ -318,12 +320,12 @@ def _counts_of(plan: Any) -> dict[str, int]:
     files = [one.files for one in plan._done]
 
     def total(name: str) -> int:
-        return sum(pc.sum(one.column(name)).as_py() or 0 for one in files)
+        return sum(pc.sum(file.column(name)).as_py() or 0 for file in files)
 
     return {
         "rowCount": total("record_count"),
         "size": total("file_size_in_bytes"),
-        "fileCount": sum(len(one.column("record_count")) for one in files),
+        "fileCount": sum(len(file.column("record_count")) for file in files),
     }
 
 
@@ -334,8 +336,8 @@ def _tables_of(data: Any) -> frozenset[str]:
     found = set()
     with contextlib.suppress(Exception):
         leaves = data._jdf.queryExecution().analyzed().collectLeaves()
-        for at in range(leaves.size()):
-            leaf = leaves.apply(at)
+        for index in range(leaves.size()):
+            leaf = leaves.apply(index)
             if leaf.getClass().getSimpleName() == "LogicalRelation" and leaf.catalogTable().isDefined():
                 found.add(leaf.catalogTable().get().identifier().table())
     return frozenset(found)

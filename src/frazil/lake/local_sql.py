@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.columns.arrow_filter import Meaning
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import read_metadata_table
@@ -27,7 +27,7 @@ from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.query_result import QueryResult
 from frazil.lake.scan import Scan
 from frazil.lake.scan_dataset import ScanDataset, ScanScanner
-from frazil.lake.sql_session import CHANGES, Place, Relation, SqlSession, version_state
+from frazil.lake.sql_session import CHANGES, FullName, Relation, SqlSession, version_state
 from frazil.lake.view import View
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.sql.local_query import TableReference, quoted_name, rewrite_query
@@ -112,7 +112,7 @@ class _Tables:
         source = _SqlDataset(_scan(relation, reference), self.failures)
         identifier = relation.table.identifier
         is_plain = (
-            len(identifier) == 2 and relation.place.name == identifier and not _asks_for_state(relation, reference)
+            len(identifier) == 2 and relation.full_name.name == identifier and not _asks_for_state(relation, reference)
         )
         if not is_plain or identifier[0] == _OWN_SCHEMA:
             return own, source
@@ -122,13 +122,13 @@ class _Tables:
         name = reference.name
         if len(name) == 1:
             raise TableNotFoundError(
-                f"Cannot find the table {shown(name)}: it has no namespace, and no WITH has that name",
+                f"Cannot find the table {format_name(name)}: it has no namespace, and no WITH has that name",
                 hint="Write namespace.table.",
             )
         if len(name) > 2 and name[0] == self._name:
             name = name[1:]
-        place = Place(self._name, self._lake, name)
-        return self._session.relation(place)
+        full_name = FullName(self._name, self._lake, name)
+        return self._session.relation(full_name)
 
     def _find_view(self, reference: TableReference) -> View | None:
         name = reference.name
@@ -182,7 +182,7 @@ def _scan(relation: Relation, reference: TableReference) -> Scan:
     state = relation.state
     if reference.version is not None or reference.as_of is not None:
         if state.is_given:
-            raise InvalidRequestError(f"Cannot read {shown(reference.name)} in two states: give one")
+            raise InvalidRequestError(f"Cannot read {format_name(reference.name)} in two states: give one")
         if reference.as_of is not None:
             return relation.table.scan(as_of=reference.as_of)
         state = version_state(str(reference.version))
@@ -192,11 +192,12 @@ def _scan(relation: Relation, reference: TableReference) -> Scan:
 def _metadata_rows(relation: Relation, reference: TableReference) -> Any:
     if relation.metadata_table == CHANGES:
         raise UnsupportedError(
-            f"Cannot read {shown(reference.name)} here: changes are read on Spark", hint="Or use changes() in Python."
+            f"Cannot read {format_name(reference.name)} here: changes are read on Spark",
+            hint="Or use changes() in Python.",
         )
     if reference.version is not None or reference.as_of is not None:
         raise UnsupportedError(
-            f"Cannot read {shown(reference.name)} as of a state: write it in the name",
+            f"Cannot read {format_name(reference.name)} as of a state: write it in the name",
             hint="For example db.t.snapshot_id_1.files.",
         )
     state = relation.state

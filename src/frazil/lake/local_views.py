@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.codec.arrow_arrays import is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
@@ -75,10 +75,11 @@ class ViewQuery:
             return renamed
         have = renamed.schema()
         wanted = [to_arrow_type(field.field_type, with_ids=False) for field in fields]
-        for field, kind, one in zip(fields, wanted, have, strict=True):
-            if not _is_alike(one.type, kind):
+        for field, kind, arrow_field in zip(fields, wanted, have, strict=True):
+            if not _is_alike(arrow_field.type, kind):
                 raise not_here(
-                    self.view.name, f"its column {field.name!r} is {field.field_type}, and would be {one.type} here"
+                    self.view.name,
+                    f"its column {field.name!r} is {field.field_type}, and would be {arrow_field.type} here",
                 )
         if all(one.type == kind for one, kind in zip(have, wanted, strict=True)):
             return renamed
@@ -135,4 +136,4 @@ def _meant(name: Name, namespace: Name, catalogs: set[str | None]) -> Name:
 
 def itself(name: Name, count: int) -> InvalidRequestError:
     """Return the error for a view that is among those it reads."""
-    return InvalidRequestError(f"Cannot read the view {shown(name)}: it reads itself, by way of {count} views")
+    return InvalidRequestError(f"Cannot read the view {format_name(name)}: it reads itself, by way of {count} views")

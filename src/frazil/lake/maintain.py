@@ -430,9 +430,9 @@ class Maintain:
 def _target(loaded: LoadedTable, branch: str) -> Target:
     """Return the branch that is maintained; one that is not there is refused, not made."""
     if branch != MAIN_BRANCH:
-        kind = loaded.metadata.ref(branch).type
-        if kind != "branch":
-            raise InvalidRequestError(f"Cannot maintain {branch!r} of {loaded.name}: it is a {kind}")
+        data_type = loaded.metadata.ref(branch).type
+        if data_type != "branch":
+            raise InvalidRequestError(f"Cannot maintain {branch!r} of {loaded.name}: it is a {data_type}")
     return Target(branch)
 
 

@@ -302,9 +302,9 @@ class Recorder(Generic[Update]):
         return cast(Update, self)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._calls:
+        if error_type is None and self._calls:
             self._finish(self._replay)
 
 

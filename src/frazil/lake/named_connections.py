@@ -42,7 +42,7 @@ _AUTH_LEFT_OUT: Final = frozenset({"type", "oauth2.client_id", "oauth2.client_se
 class NamedConnection:
     """What a file says about a name; values may be secret, and are not shown."""
 
-    place: str
+    address: str
     catalog: str | None = field(default=None, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 

@@ -53,7 +53,7 @@ def open_catalog(
     text = os.fspath(warehouse)
     named = _find_named(text)
     if named is not None:
-        text, catalog = named.place, named.catalog if catalog is None else catalog
+        text, catalog = named.address, named.catalog if catalog is None else catalog
         properties = {**named.properties, **(properties or {})}
     if is_service(text):
         return _open_service(text, name, dict(properties or {}), trust=trust, catalog=catalog, auth=auth)

@@ -17,15 +17,17 @@ def parse_name(name: str | tuple[str, ...]) -> tuple[str, ...]:
     if not isinstance(name, str):
         raise InvalidRequestError(f"Cannot use {name!r} as a name: give text or a tuple of texts")
     parts: list[str] = []
-    at = 0
+    offset = 0
     while True:
-        match = _PART.match(name, at)
+        match = _PART.match(name, offset)
         if match is None:
-            raise syntax_error("the name", name, at, "a part is missing" if at >= len(name) else "a part is empty")
+            raise syntax_error(
+                "the name", name, offset, "a part is missing" if offset >= len(name) else "a part is empty"
+            )
         parts.append(match[2] if match[1] is None else match[1].replace("``", "`"))
-        at = match.end()
-        if at == len(name):
+        offset = match.end()
+        if offset == len(name):
             return tuple(parts)
-        if name[at] != ".":
-            raise syntax_error("the name", name, at, "expected a dot between parts")
-        at += 1
+        if name[offset] != ".":
+            raise syntax_error("the name", name, offset, "expected a dot between parts")
+        offset += 1

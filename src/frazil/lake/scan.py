@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 ALL_COLUMNS = "*"
 _PART_BYTES = 16 << 20
 _ROWS_AT_ONCE = 1 << 18
-_LINEAGE = frozenset(one.field_id for one in ROW_LINEAGE_COLUMNS)
+_LINEAGE = frozenset(row_lineage_column.field_id for row_lineage_column in ROW_LINEAGE_COLUMNS)
 """Rows of a batch where all of them are kept: fewer and larger batches take less time."""
 
 
@@ -158,7 +158,7 @@ class Scan(LazyHandOffs):
             snapshot=snapshot_text(self.snapshot),
             rows="" if window is None else f"{what} {'from the beginning' if start is None else f'after {start}'}",
             filter="" if self.predicate == TRUE else str(self.predicate),
-            columns=listed([one.name for one in self.schema.fields]),
+            columns=listed([nested_field.name for nested_field in self.schema.fields]),
             limit="" if self.limit is None else str(self.limit),
         )
 
@@ -183,8 +183,8 @@ class Scan(LazyHandOffs):
     @cached_property
     def schema(self) -> Schema:
         """The columns that are shown, in order."""
-        shown = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
-        return shown if self.changelog is None else Schema((*shown.fields, *CHANGE_COLUMNS))
+        schema = _project(self.table_schema, self.columns, self._view, case_sensitive=self.case_sensitive)
+        return schema if self.changelog is None else Schema((*schema.fields, *CHANGE_COLUMNS))
 
     @property
     def _source(self) -> tuple[str, str]:
@@ -272,7 +272,11 @@ class Scan(LazyHandOffs):
             return self.plan().iter_tasks()
         columns = None
         if self.columns is not None:
-            columns = [one.name for one in self.schema.fields if self.table_schema.find_field(one.name) is not None]
+            columns = [
+                nested_field.name
+                for nested_field in self.schema.fields
+                if self.table_schema.find_field(nested_field.name) is not None
+            ]
         return planner(
             self.table, self.predicate, choice=self.choice, columns=columns or None, case_sensitive=self.case_sensitive
         )
@@ -280,7 +284,7 @@ class Scan(LazyHandOffs):
     @property
     def _planner(self) -> Callable[..., Iterator[FileScanTask]] | None:
         # A service need not tell what these columns are made of: the sequence numbers and first rows of files.
-        needs_lineage = any(one.field_id in _LINEAGE for one in self.schema.fields)
+        needs_lineage = any(nested_field.field_id in _LINEAGE for nested_field in self.schema.fields)
         is_plain = self.changelog is None and self.appends is None and not needs_lineage
         return self.table.planner if is_plain else None
 
@@ -396,8 +400,8 @@ def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *
             ids |= {part.field_id for part in schema.fields}
             order |= {part.field_id: None for part in schema.fields if part.field_id not in order}
             continue
-        part = schema.find_field(name, case_sensitive=case_sensitive)
-        if part is None:
+        nested_field = schema.find_field(name, case_sensitive=case_sensitive)
+        if nested_field is None:
             metadata = _metadata_column(name, view, case_sensitive=case_sensitive)
             if metadata is None:
                 raise FieldNotFoundError(
@@ -406,8 +410,8 @@ def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *
                 )
             order.setdefault(metadata.field_id, metadata)
             continue
-        ids.add(part.field_id)
-        order.setdefault((schema.ancestors_of(part.field_id) or [part])[-1].field_id, None)
+        ids.add(nested_field.field_id)
+        order.setdefault((schema.ancestors_of(nested_field.field_id) or [nested_field])[-1].field_id, None)
     kept = {part.field_id: part for part in schema.project(ids).fields}
     return Schema(tuple([kept[field_id] if column is None else column for field_id, column in order.items()]))
 

@@ -177,13 +177,15 @@ class ScanScanner:
         shown, whole = {field.name: field for field in self._scan.schema.fields}, self._scan.table_schema
         names: list[str] = []
         for name in self._columns:
-            part = shown[name]
-            if part in CHANGE_COLUMNS:
+            nested_field = shown[name]
+            if nested_field in CHANGE_COLUMNS:
                 continue  # a change feed always has them
-            if is_reserved_id(part.field_id) or whole.find_field(part.field_id) == part:
+            if is_reserved_id(nested_field.field_id) or whole.find_field(nested_field.field_id) == nested_field:
                 names.append(name)
             else:
-                leaves = [field for field in Schema((part,)).fields_by_id.values() if field.field_type.is_primitive]
+                leaves = [
+                    field for field in Schema((nested_field,)).fields_by_id.values() if field.field_type.is_primitive
+                ]
                 names += [whole.name_of(leaf.field_id) for leaf in leaves]
         return tuple(names)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.lake import Lake
@@ -29,7 +29,7 @@ _SELECTOR = re.compile(r"(branch|tag)_(.+)|snapshot_id_(\d+)|at_timestamp_(\d+)"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FullName:
     """A name in a lake: what follows the lake's name."""
 
     lake_name: str
@@ -37,7 +37,7 @@ class Place:
     name: Name
 
     def __str__(self) -> str:
-        return shown((self.lake_name, *self.name))
+        return format_name((self.lake_name, *self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ CURRENT = State()
 class Relation:
     """Something to read: a table in a state, or one of its metadata tables."""
 
-    place: Place
+    full_name: FullName
     table: Table
     state: State = CURRENT
     metadata_table: str | None = None
@@ -99,38 +99,38 @@ class SqlSession:
 
     # Whose names
 
-    def find_place(self, name: Name) -> Place | None:
+    def find_full_name(self, name: Name) -> FullName | None:
         """Return where a table's or view's name points in a lake; None where it is Spark's."""
         if len(name) > 1 and name[0] in self.lakes:
-            return Place(name[0], self.lakes[name[0]], name[1:])
+            return FullName(name[0], self.lakes[name[0]], name[1:])
         if self.catalog is None or not name or self._is_spark_name(name):
             return None
         lake = self.lakes[self.catalog]
         if len(name) == 1:
-            return Place(self.catalog, lake, (*self.namespace, *name))
+            return FullName(self.catalog, lake, (*self.namespace, *name))
         if self.namespace and is_suffix(name[1:]) and lake.table_exists((*self.namespace, name[0])):
             # t.snapshots in the current namespace; Iceberg Java wants its name before it.
-            return Place(self.catalog, lake, (*self.namespace, *name))
-        place = Place(self.catalog, lake, name)
+            return FullName(self.catalog, lake, (*self.namespace, *name))
+        full_name = FullName(self.catalog, lake, name)
         if name[0].lower() in FILE_FORMATS and not lake.catalog.namespace_exists(name[:-1]):
             # parquet.`/some/folder` reads files.
             return None
-        return place
+        return full_name
 
     def _is_spark_name(self, name: Name) -> bool:
         if len(name) == 1:
             return self.is_temporary_view(name)
         return name[0] == SPARK_CATALOG or name[0] == "global_temp" or self.is_foreign_catalog(name[0])
 
-    def find_namespace(self, name: Name) -> Place | None:
+    def find_namespace(self, name: Name) -> FullName | None:
         """Return the namespace that a name means, the current one for no name; None where it is Spark's."""
         if name and name[0] in self.lakes:
-            return Place(name[0], self.lakes[name[0]], name[1:])
+            return FullName(name[0], self.lakes[name[0]], name[1:])
         if self.catalog is None:
             return None
         if name and (name[0] == SPARK_CATALOG or self.is_foreign_catalog(name[0])):
             return None
-        return Place(self.catalog, self.lakes[self.catalog], name or self.namespace)
+        return FullName(self.catalog, self.lakes[self.catalog], name or self.namespace)
 
     def is_ours(self, kind: str, name: Name) -> bool:
         """Return whether a lake answers for a name; what the parser asks."""
@@ -139,7 +139,7 @@ class SqlSession:
         if kind == "function":
             # Functions are Spark's own but for those of a lake's namespace `system`.
             return name[-2:-1] == ("system",) and self.find_function(name) is not None
-        return self.find_place(name) is not None
+        return self.find_full_name(name) is not None
 
     def find_function(self, name: Name) -> tuple[Lake, str, str] | None:
         """Return the lake, its name and the function of its `system` that a name means."""
@@ -150,58 +150,58 @@ class SqlSession:
             return self.lakes[self.catalog], self.catalog, lower[1]
         return None
 
-    def place(self, name: Name) -> Place:
+    def full_name(self, name: Name) -> FullName:
         """Return where a name points in a lake; the parser has made sure that it does."""
-        found = self.find_place(name)
+        found = self.find_full_name(name)
         if found is None:
-            raise InvalidRequestError(f"Cannot use {shown(name)}: it is not in a lake")
+            raise InvalidRequestError(f"Cannot use {format_name(name)}: it is not in a lake")
         return found
 
-    def namespace_place(self, name: Name) -> Place:
+    def namespace_place(self, name: Name) -> FullName:
         """Return the namespace that a name means."""
         found = self.find_namespace(name)
         if found is None:
-            raise InvalidRequestError(f"Cannot use {shown(name)}: it is not in a lake")
+            raise InvalidRequestError(f"Cannot use {format_name(name)}: it is not in a lake")
         return found
 
-    def same_lake(self, place: Place, name: Name) -> Name:
+    def same_lake(self, full_name: FullName, name: Name) -> Name:
         """Return the name within a lake that a rename's target means; refuse one in another lake."""
-        if len(name) > 1 and name[0] in self.lakes and name[0] != place.lake_name:
-            raise InvalidRequestError(f"Cannot rename {place} to {shown(name)}: it is in another lake")
-        if len(name) > 1 and name[0] == place.lake_name:
+        if len(name) > 1 and name[0] in self.lakes and name[0] != full_name.lake_name:
+            raise InvalidRequestError(f"Cannot rename {full_name} to {format_name(name)}: it is in another lake")
+        if len(name) > 1 and name[0] == full_name.lake_name:
             return name[1:]
-        return (*place.name[:-1], *name) if len(name) == 1 else name
+        return (*full_name.name[:-1], *name) if len(name) == 1 else name
 
     # Tables
 
     def table(self, name: Name) -> Table:
         """Return the table that a name means, held for one statement that takes no state of it."""
-        place = self.place(name)
-        return hold(place.lake.table(place.name))
+        full_name = self.full_name(name)
+        return hold(full_name.lake.table(full_name.name))
 
-    def write_target(self, name: Name) -> tuple[Place, Table, str | None]:
+    def write_target(self, name: Name) -> tuple[FullName, Table, str | None]:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
-        relation = self.relation(self.place(name))
-        check_writable(relation, shown(name))
-        return relation.place, hold(relation.table), relation.state.branch
+        relation = self.relation(self.full_name(name))
+        check_writable(relation, format_name(name))
+        return relation.full_name, hold(relation.table), relation.state.branch
 
-    def relation(self, place: Place) -> Relation:
+    def relation(self, full_name: FullName) -> Relation:
         """Return what a name means: a table, a state of one, or one of its metadata tables."""
         problem: NotFoundError | None = None
         for taken in (0, 1, 2):
-            identifier = place.name[: len(place.name) - taken]
-            suffixes = place.name[len(place.name) - taken :]
+            identifier = full_name.name[: len(full_name.name) - taken]
+            suffixes = full_name.name[len(full_name.name) - taken :]
             if taken and (not identifier or not is_suffix(suffixes)):
                 break
             try:
-                table = place.lake.table(identifier)
+                table = full_name.lake.table(identifier)
             except NotFoundError as error:
                 problem = problem or error
                 continue
-            found = Place(place.lake_name, place.lake, identifier)
+            found = FullName(full_name.lake_name, full_name.lake, identifier)
             return with_suffixes(Relation(found, table), suffixes)
         if problem is None:
-            raise TableNotFoundError(f"Cannot find {place}: there is no such table")
+            raise TableNotFoundError(f"Cannot find {full_name}: there is no such table")
         raise problem
 
 
@@ -225,7 +225,7 @@ def with_suffixes(relation: Relation, suffixes: Name) -> Relation:
             state = _state_of(selector)
         else:
             metadata_table = suffix.lower()
-    return Relation(relation.place, relation.table, state, metadata_table)
+    return Relation(relation.full_name, relation.table, state, metadata_table)
 
 
 def _state_of(selector: re.Match[str]) -> State:

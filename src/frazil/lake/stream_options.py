@@ -103,7 +103,9 @@ def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, compute
 
     Where it is not said whether to compute updates, they are, if the table has identifier fields.
     """
-    known = tuple(schema.name_of(one) for one in sorted(schema.identifier_field_ids)) if given is None else given
+    known = (
+        tuple(schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)) if given is None else given
+    )
     if computes and not known:
         raise InvalidRequestError(
             "Cannot compute updates: the table has no identifier fields",

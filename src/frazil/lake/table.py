@@ -403,7 +403,7 @@ class TransactionTable(TableVerbs):
     def _delete_skipped(self) -> None:
         """Delete the files of changes that another writer had done before, under the same name."""
         slots = self._changes.slots
-        gone = [path for at, paths in self._written_for.items() if slots[at].changes.is_skipped for path in paths]
+        gone = [path for index, paths in self._written_for.items() if slots[index].changes.is_skipped for path in paths]
         if gone:
             with contextlib.suppress(FrazilError):
                 self._begin().storage.delete_many(gone)
@@ -437,9 +437,9 @@ class OneCommit:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
+        if error_type is not None:
             self._transaction.roll_back()
             self._delete_written()
             return
@@ -449,7 +449,14 @@ class OneCommit:
             if problem.may_clean_up:
                 self._delete_written()
             raise
-        tell_commit(self.states, {slot.snapshot_id for one in self._tables.values() for slot in one._changes.slots})
+        tell_commit(
+            self.states,
+            {
+                slot.snapshot_id
+                for transaction_table in self._tables.values()
+                for slot in transaction_table._changes.slots
+            },
+        )
         if not self._transaction.was_unknown:
             for table in self._tables.values():
                 table._delete_skipped()
@@ -472,9 +479,9 @@ class TransactionContext:
         return self._commit.table(self._table._begin())
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ending(self._told, kind, error, trace):
-            self._commit.__exit__(kind, error, trace)
-        if kind is None:
+        with ending(self._told, error_type, error, trace):
+            self._commit.__exit__(error_type, error, trace)
+        if error_type is None:
             self._table._show(self._commit.states[0])

@@ -69,14 +69,14 @@ def engine_of(snapshot: Snapshot | None) -> str | None:
 
 def draw_rows_growth(metadata: TableMetadata) -> Html:
     """Draw how many rows the current line of snapshots had."""
-    points = [_point(one, Summary.TOTAL_RECORDS, Summary.TOTAL_POSITION_DELETES) for one in _line(metadata)]
+    points = [_point(snapshot, Summary.TOTAL_RECORDS, Summary.TOTAL_POSITION_DELETES) for snapshot in _line(metadata)]
     return draw_growth(points, "Rows")
 
 
 def draw_bytes_growth(metadata: TableMetadata) -> Html:
     """Draw how many bytes the current line of snapshots had."""
     return draw_growth(
-        [_point(one, Summary.TOTAL_FILES_SIZE) for one in _line(metadata)], "Bytes", show_bytes, base=1024
+        [_point(snapshot, Summary.TOTAL_FILES_SIZE) for snapshot in _line(metadata)], "Bytes", show_bytes, base=1024
     )
 
 

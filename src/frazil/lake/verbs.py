@@ -620,7 +620,7 @@ def keys_of(state: LoadedTable, keys: Sequence[str] | None) -> Sequence[str]:
     if keys is not None:
         return keys
     schema = state.metadata.current_schema
-    found = [schema.name_of(one) for one in schema.identifier_field_ids]
+    found = [schema.name_of(field_id) for field_id in schema.identifier_field_ids]
     if not found:
         raise InvalidRequestError(
             f"Cannot upsert into {state.name}: no keys are given, and the table has no identifier fields",

@@ -99,7 +99,7 @@ def frame_of_rows(data: Any, loaded: LoadedTable, session: Any) -> Any:
         rows = open_input(data, loaded.metadata.current_schema)
         table = pa.Table.from_batches(rows.batches, schema=rows.schema)
     # Whether there are nulls is seen in the values, and not promised by a mark that somebody else made.
-    marked = pa.schema([part.with_nullable(True) for part in table.schema])
+    marked = pa.schema([field.with_nullable(True) for field in table.schema])
     with engine_errors(f"give Spark rows for {loaded.name}"):
         return frame_of_table(session, pa.Table.from_arrays(table.columns, schema=marked))
 

@@ -22,8 +22,8 @@ def resolve_assignments(schema: Schema, values: Mapping[str, Any]) -> dict[int, 
         raise InvalidRequestError("Cannot change rows: no column is assigned")
     found: dict[int, dict[tuple[str, ...], Any]] = {}
     for name, value in values.items():
-        part = _find(schema, name)
-        above = [*reversed(schema.ancestors_of(part.field_id)), part]
+        field = _find(schema, name)
+        above = [*reversed(schema.ancestors_of(field.field_id)), field]
         if any(isinstance(one.field_type, ListType | MapType) for one in above[:-1]):
             raise InvalidRequestError(f"Cannot assign to {name}: it is inside a list or a map")
         path = tuple(one.name for one in above[1:])
@@ -47,9 +47,9 @@ def same_names(columns: Iterable[str], given: Iterable[str]) -> dict[str, str | 
     names, sources = list(columns), list(given)
     taken = {*names} & {*sources}
     others: dict[str, list[str]] = {}
-    for one in sources:
-        if one not in taken:
-            others.setdefault(one.lower(), []).append(one)
+    for source in sources:
+        if source not in taken:
+            others.setdefault(source.lower(), []).append(source)
     found: dict[str, str | None] = {}
     for name in names:
         alike = [name] if name in taken else others.get(name.lower(), [])
@@ -60,14 +60,14 @@ def same_names(columns: Iterable[str], given: Iterable[str]) -> dict[str, str | 
 
 
 def _find(schema: Schema, name: str) -> NestedField:
-    found = next((part for part in schema.fields if part.name == name), None)
+    found = next((field for field in schema.fields if field.name == name), None)
     if found is None:
         plain = ".".join(_steps(name))
         found = schema.find_field(plain) or schema.find_field(plain, case_sensitive=False)
     if found is None:
         raise FieldNotFoundError(
             f"Cannot assign to {name}: the table has no such column",
-            hint=f"The columns are: {', '.join(part.name for part in schema.fields)}.",
+            hint=f"The columns are: {', '.join(field.name for field in schema.fields)}.",
         )
     return found
 

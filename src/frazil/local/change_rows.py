@@ -123,11 +123,11 @@ class LocalChange(RowLevelChange):
     @property
     def stored_names(self) -> list[str]:
         """The names of the columns that files store."""
-        return [part.name for part in self.stored_fields]
+        return [stored_field.name for stored_field in self.stored_fields]
 
     def target_rows(self, batch: pa.RecordBatch, columns: Sequence[str]) -> Rows:
         """Return columns of a batch that was read as rows to compute with."""
-        return Rows({(TARGET, name): batch.column(at) for at, name in enumerate(columns)}, batch.num_rows)
+        return Rows({(TARGET, name): batch.column(index) for index, name in enumerate(columns)}, batch.num_rows)
 
     def carry_out(
         self,
@@ -146,14 +146,14 @@ class LocalChange(RowLevelChange):
         `updates` are the new values of rows by clause; rows of other clauses go. `inserts` are columns of new rows,
         `added` files that are written already. With `is_rewrite`, files are rewritten whatever the mode is.
         """
-        tasks = {one.path: one.task for one in decided}
-        settled = self.settle({one.path: one.vector for one in decided}, tasks, whole)
+        tasks = {decision.path: decision.task for decision in decided}
+        settled = self.settle({decision.path: decision.vector for decision in decided}, tasks, whole)
         is_delta = self.is_merge_on_read and not is_rewrite
         with _NewFiles(self) as new:
-            again = [] if is_delta else [one for one in decided if one.path in settled.kept]
+            again = [] if is_delta else [decision for decision in decided if decision.path in settled.kept]
             self._write_again(new, again, updates, source)
             if updates:
-                rest = decided if is_delta else [one for one in decided if one.path not in settled.kept]
+                rest = decided if is_delta else [decision for decision in decided if decision.path not in settled.kept]
                 self._write_updated(new, rest, updates, source)
             for arrays in inserts or ():
                 new.write(arrays, None)
@@ -168,42 +168,42 @@ class LocalChange(RowLevelChange):
         wanted = {one.path: one for one in decided if len(changed[one.path])}
         columns = sorted({name for made in updates.values() for name in made.used(TARGET)})
         if not columns and not self.has_lineage:
-            for path, one in wanted.items():
-                self._write_new(new, one, changed[path], None, (), updates, source)
+            for path, decision in wanted.items():
+                self._write_new(new, decision, changed[path], None, (), updates, source)
             return
         if self.has_lineage:
             columns.append(ROW_ID.name)
         only = {path: one.positions[changed[path]] for path, one in wanted.items()}
         for task, batch in self.read([one.task for one in wanted.values()], columns, only=only):
             path = task.data_file.file_path
-            at, _ = _here(only[path], batch)
-            self._write_new(new, wanted[path], changed[path][at], batch, columns, updates, source)
+            index, _ = _here(only[path], batch)
+            self._write_new(new, wanted[path], changed[path][index], batch, columns, updates, source)
 
     def _write_again(
         self, new: _NewFiles, decided: Sequence[Decided], updates: Mapping[int, NewValues], source: SourceRows | None
     ) -> None:
         """Write the rows of files that stay, and the new ones among them."""
-        by_path = {one.path: one for one in decided}
+        by_path = {decision.path: decision for decision in decided}
         columns = [*self.stored_names, *([ROW_ID.name] if self.has_lineage else [])]
-        is_updated = {path: np.isin(one.clauses, list(updates)) for path, one in by_path.items()}
-        for task, batch in self.read([one.task for one in decided], columns, has_all_rows=True):
+        is_updated = {path: np.isin(decision.clauses, list(updates)) for path, decision in by_path.items()}
+        for task, batch in self.read([decision.task for decision in decided], columns, has_all_rows=True):
             path = task.data_file.file_path
-            at, here = _here(by_path[path].positions, batch)
+            index, here = _here(by_path[path].positions, batch)
             stays = np.ones(batch.num_rows, np.bool_)
             stays[here] = False
             if stays.any():
                 kept = batch if stays.all() else batch.filter(pa.array(stays))
                 new.write_batch(kept.select(range(kept.num_columns - 1)))
                 self.counts.copied += kept.num_rows
-            chosen = is_updated[path][at]
+            chosen = is_updated[path][index]
             if chosen.any():
                 rows = batch.take(pa.array(here[chosen]))
-                self._write_new(new, by_path[path], at[chosen], rows, columns, updates, source)
+                self._write_new(new, by_path[path], index[chosen], rows, columns, updates, source)
 
     def _write_new(
         self,
         new: _NewFiles,
-        one: Decided,
+        decision: Decided,
         places: Places,
         batch: pa.RecordBatch | None,
         columns: Sequence[str],
@@ -211,7 +211,7 @@ class LocalChange(RowLevelChange):
         source: SourceRows | None,
     ) -> None:
         """Write the new values of rows: `places` in what was decided, and those rows as they were read."""
-        clauses = one.clauses[places]
+        clauses = decision.clauses[places]
         own = [name for name in columns if name != ROW_ID.name]
         for clause, made in updates.items():
             chosen = np.flatnonzero(clauses == clause)
@@ -221,10 +221,10 @@ class LocalChange(RowLevelChange):
             row_ids = None
             if batch is not None:
                 rows = batch if len(chosen) == batch.num_rows else batch.take(pa.array(chosen))
-                found |= {(TARGET, name): rows.column(at) for at, name in enumerate(own)}
+                found |= {(TARGET, name): rows.column(index) for index, name in enumerate(own)}
                 row_ids = rows.column(len(own)) if self.has_lineage else None
-            if source is not None and one.source is not None:
-                found |= source.take(made.used("source"), one.source[places[chosen]])
+            if source is not None and decision.source is not None:
+                found |= source.take(made.used("source"), decision.source[places[chosen]])
             new.write(made.arrays(Rows(found, len(chosen))), row_ids)
 
 
@@ -248,9 +248,9 @@ def _here(positions: npt.NDArray[Any], batch: pa.RecordBatch) -> tuple[Places, P
     own = batch.column(batch.num_columns - 1).to_numpy()
     first, last = np.searchsorted(positions, [own[0], own[-1] + 1])
     within = positions[first:last].astype(np.int64)
-    at = np.searchsorted(own, within)
-    is_there = own[np.minimum(at, len(own) - 1)] == within
-    return np.arange(first, last)[is_there], at[is_there]
+    index = np.searchsorted(own, within)
+    is_there = own[np.minimum(index, len(own) - 1)] == within
+    return np.arange(first, last)[is_there], index[is_there]
 
 
 class _NewFiles:
@@ -294,14 +294,14 @@ class _NewFiles:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None or self._writer is None:
+        if error_type is None or self._writer is None:
             return
         self._writer.abort()
-        delete_unused(self._change.loaded.storage, [one.file_path for one in self._writer.files])
+        delete_unused(self._change.loaded.storage, [file.file_path for file in self._writer.files])
 
 
-def _in_form(array: pa.Array, kind: pa.DataType) -> pa.Array:
+def _in_form(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return an array under a type that differs from its own in the names and marks of nested fields at most."""
-    return array if array.type == kind else array.cast(kind)
+    return array if array.type == data_type else array.cast(data_type)

@@ -51,14 +51,14 @@ class Rows:
     def pick(self, places: npt.NDArray[np.int64]) -> Rows:
         """Return some of the rows."""
         indices = pa.array(places)
-        return Rows({key: one.take(indices) for key, one in self._columns.items()}, len(places))
+        return Rows({key: value.take(indices) for key, value in self._columns.items()}, len(places))
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
     """A computation: its type, how it runs, whether it can fail, and the literal it is, if it is one."""
 
-    kind: pa.DataType
+    data_type: pa.DataType
     run: Callable[[Rows], Values]
     may_fail: bool = False
     literal: Literal | None = None
@@ -98,7 +98,7 @@ class Compiler:
         if isinstance(expression, Cast):
             child, to = self.compile(expression.child), t.parse_type_name(expression.type_name)
             made = self.cast(child, to, is_explicit=True)
-            if not expression.is_try or child.kind == to:
+            if not expression.is_try or child.data_type == to:
                 return made
             return Compiled(to, lambda rows: try_cast(child.run(rows), to), child.may_fail)
         if isinstance(expression, Case):
@@ -110,27 +110,29 @@ class Compiler:
         if build is None:
             raise t.left_to_spark(f"{expression.name}(…) is not a function that is known here")
         arguments = [self.compile(one) for one in expression.arguments]
-        for one in arguments:
-            if not t.is_computed(one.kind):
-                raise t.left_to_spark(f"{expression.name} of {t.shown_name(one.kind)} values is not supported")
+        for argument in arguments:
+            if not t.is_computed(argument.data_type):
+                raise t.left_to_spark(
+                    f"{expression.name} of {t.shown_name(argument.data_type)} values is not supported"
+                )
         return build(self, arguments)
 
     def condition(self, expression: Expression, what: str) -> Compiled:
         """Return how a condition is computed; refuse what is neither true nor false."""
         made = self.compile(expression)
-        if made.kind not in (t.BOOLEAN, t.NULL):
-            raise InvalidRequestError(f"Cannot use {what}: it is {t.shown_name(made.kind)}, not true or false")
+        if made.data_type not in (t.BOOLEAN, t.NULL):
+            raise InvalidRequestError(f"Cannot use {what}: it is {t.shown_name(made.data_type)}, not true or false")
         return self.cast(made, t.BOOLEAN)
 
     def cast(self, made: Compiled, to: pa.DataType, *, is_explicit: bool = False) -> Compiled:
         """Return a computation whose values are cast to a type."""
-        if made.kind == to:
+        if made.data_type == to:
             return made
-        if not can_cast(made.kind, to):
-            raise t.left_to_spark(f"casts of {t.shown_name(made.kind)} to {t.shown_name(to)} are not supported")
-        if made.kind == t.STRING and not is_explicit and made.literal is None:
+        if not can_cast(made.data_type, to):
+            raise t.left_to_spark(f"casts of {t.shown_name(made.data_type)} to {t.shown_name(to)} are not supported")
+        if made.data_type == t.STRING and not is_explicit and made.literal is None:
             raise t.left_to_spark(f"text is compared with text here, not with {t.shown_name(to)} values")
-        if t.is_zoned(made.kind, to):
+        if t.is_zoned(made.data_type, to):
             self.is_zoned = True
         if made.literal is not None:
             # One that does not fit fails when it is computed, which may be never.
@@ -141,8 +143,8 @@ class Compiler:
 
     def unify(self, parts: Sequence[Compiled]) -> list[Compiled]:
         """Return computations in the type that their values are put together in."""
-        kind = t.common_type(one.kind for one in parts)
-        return [self.cast(one, kind) for one in parts]
+        kind = t.common_type(compiled.data_type for compiled in parts)
+        return [self.cast(compiled, kind) for compiled in parts]
 
     def _literal(self, literal: Literal) -> Compiled:
         kind = t.parse_type_name(literal.kind)
@@ -168,11 +170,11 @@ class Compiler:
         kind = self.sides[side][column]
         steps: list[int] = []
         for part in path:
-            at = _find_part(kind, part)
-            if at is None:
+            index = _find_part(kind, part)
+            if index is None:
                 raise FieldNotFoundError(f"Cannot find the column {name}: {column} has no part {part!r}")
-            steps.append(at)
-            kind = kind.field(at).type
+            steps.append(index)
+            kind = kind.field(index).type
         if not steps:
             return Compiled(kind, lambda rows: rows.column((side, column)))
         return Compiled(kind, lambda rows: pc.struct_field(rows.column((side, column)), steps))
@@ -203,7 +205,7 @@ class Compiler:
 
     def _case(self, case: Case) -> Compiled:
         conditions = [self.compile(when) for when, _ in case.branches]
-        if any(one.kind != t.BOOLEAN for one in conditions):
+        if any(condition.data_type != t.BOOLEAN for condition in conditions):
             raise t.left_to_spark("the conditions of case and if are true or false here")
         otherwise = Literal(None, "void") if case.otherwise is None else case.otherwise
         values = self.unify([self.compile(one) for one in (*(then for _, then in case.branches), otherwise)])
@@ -211,7 +213,7 @@ class Compiler:
         def run(rows: Rows) -> Values:
             return choose(rows, conditions, values)
 
-        return Compiled(values[0].kind, run, any(one.may_fail for one in (*conditions, *values)))
+        return Compiled(values[0].data_type, run, any(compiled.may_fail for compiled in (*conditions, *values)))
 
 
 NO_ROWS = Rows({}, 0)
@@ -224,16 +226,16 @@ def find_name(columns: Mapping[str, Any], name: str) -> str | None:
     """Return the column of a name; the case of letters matters only where two columns differ by it."""
     if name in columns:
         return name
-    alike = [one for one in columns if one.lower() == name.lower()]
+    alike = [column for column in columns if column.lower() == name.lower()]
     if len(alike) > 1:
         raise InvalidRequestError(f"Cannot tell which column {name} is: there are {' and '.join(alike)}")
     return alike[0] if alike else None
 
 
-def _find_part(kind: pa.DataType, name: str) -> int | None:
-    if not pa.types.is_struct(kind):
+def _find_part(data_type: pa.DataType, name: str) -> int | None:
+    if not pa.types.is_struct(data_type):
         return None
-    names = {kind.field(at).name: at for at in range(kind.num_fields)}
+    names = {data_type.field(index).name: index for index in range(data_type.num_fields)}
     found = find_name(names, name)
     return None if found is None else names[found]
 
@@ -246,27 +248,27 @@ def choose(rows: Rows, conditions: Sequence[Compiled], values: Sequence[Compiled
     """Return for each row the value of the first condition that holds, else the last value."""
     left = np.ones(rows.length, np.bool_)
     made: pa.Array | None = None
-    for at, value in enumerate(values):
-        if at < len(conditions):
-            holds = mask_of(run_where(conditions[at], rows, left)) & left
+    for index, value in enumerate(values):
+        if index < len(conditions):
+            holds = mask_of(run_where(conditions[index], rows, left)) & left
         else:
             holds = left
         if made is None and holds.all():
             return value.array(rows)
         if holds.any():
             found = run_where(value, rows, holds)
-            base = pa.nulls(rows.length, value.kind) if made is None else made
+            base = pa.nulls(rows.length, value.data_type) if made is None else made
             made = pc.if_else(pa.array(holds), found, base)
         left = left & ~holds
-    return pa.nulls(rows.length, values[0].kind) if made is None else made
+    return pa.nulls(rows.length, values[0].data_type) if made is None else made
 
 
-def run_where(part: Compiled, rows: Rows, mask: npt.NDArray[np.bool_]) -> pa.Array:
+def run_where(compiled: Compiled, rows: Rows, mask: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the values of a computation for the rows of a mask; where it can fail, others are null."""
-    if not part.may_fail or mask.all():
-        return part.array(rows)
+    if not compiled.may_fail or mask.all():
+        return compiled.array(rows)
     places = np.flatnonzero(mask)
-    found = part.array(rows.pick(places))
+    found = compiled.array(rows.pick(places))
     spots = np.zeros(rows.length, np.int64)
     spots[places] = np.arange(len(places))
     return found.take(pa.array(spots, mask=~mask))
@@ -291,34 +293,34 @@ def _or(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
 def _logic(
     compiler: Compiler, arguments: Sequence[Expression], combine: Callable[..., Any], *, settles: bool
 ) -> Compiled:
-    first, *others = (compiler.condition(one, "a part of a condition") for one in arguments)
+    first, *others = (compiler.condition(argument, "a part of a condition") for argument in arguments)
 
     def run(rows: Rows) -> Values:
         found = first.array(rows)
-        for one in others:
+        for other in others:
             is_open = pc.fill_null(pc.not_equal(found, settles), True).to_numpy(zero_copy_only=False)
             if not is_open.any():
                 break
-            found = combine(found, run_where(one, rows, is_open))
+            found = combine(found, run_where(other, rows, is_open))
         return found
 
-    return Compiled(t.BOOLEAN, run, any(one.may_fail for one in (first, *others)))
+    return Compiled(t.BOOLEAN, run, any(other.may_fail for other in (first, *others)))
 
 
 def _coalesce(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     _check_count("coalesce", arguments, range(1, 1000))
-    parts = compiler.unify([compiler.compile(one) for one in arguments])
+    parts = compiler.unify([compiler.compile(argument) for argument in arguments])
 
     def run(rows: Rows) -> Values:
         made = parts[0].array(rows)
-        for one in parts[1:]:
+        for compiled in parts[1:]:
             missing = made.is_null().to_numpy(zero_copy_only=False)
             if not missing.any():
                 break
-            made = pc.if_else(pa.array(missing), run_where(one, rows, missing), made)
+            made = pc.if_else(pa.array(missing), run_where(compiled, rows, missing), made)
         return made
 
-    return Compiled(parts[0].kind, run, any(one.may_fail for one in parts))
+    return Compiled(parts[0].data_type, run, any(compiled.may_fail for compiled in parts))
 
 
 def _if(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
@@ -372,10 +374,10 @@ def _today(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
 
 def _in(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     equal = FUNCTIONS["="]
-    child, *items = compiler.unify([compiler.compile(one) for one in arguments])
-    literals = [one.run(NO_ROWS) for one in items if one.literal is not None]
-    if len(literals) == len(items) and not t.is_floating(child.kind):
-        known = pa.array([one.as_py() for one in literals if one.is_valid], child.kind)
+    child, *items = compiler.unify([compiler.compile(argument) for argument in arguments])
+    literals = [item.run(NO_ROWS) for item in items if item.literal is not None]
+    if len(literals) == len(items) and not t.is_floating(child.data_type):
+        known = pa.array([literal.as_py() for literal in literals if literal.is_valid], child.data_type)
         has_null = len(known) < len(items)
 
         def run(rows: Rows) -> Values:
@@ -385,15 +387,15 @@ def _in(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
             return pc.if_else(pc.or_(unknown, values.is_null()), pa.scalar(None, t.BOOLEAN), found)
 
         return Compiled(t.BOOLEAN, run, child.may_fail)
-    tests = [equal(compiler, [child, one]) for one in items]
+    tests = [equal(compiler, [child, item]) for item in items]
 
     def run_each(rows: Rows) -> Values:
         found = tests[0].array(rows)
-        for one in tests[1:]:
-            found = pc.or_kleene(found, one.array(rows))
+        for test in tests[1:]:
+            found = pc.or_kleene(found, test.array(rows))
         return found
 
-    return Compiled(t.BOOLEAN, run_each, any(one.may_fail for one in tests))
+    return Compiled(t.BOOLEAN, run_each, any(test.may_fail for test in tests))
 
 
 def _check_count(name: str, arguments: Sequence[Any], counts: Sequence[int]) -> None:

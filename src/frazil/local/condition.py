@@ -58,9 +58,9 @@ class Session:
 def table_columns(schema: Schema) -> dict[str, Any]:
     """Return the columns of a table that files store, with the Arrow types of their values."""
     return {
-        part.name: to_arrow_type(part.field_type, with_ids=False)
-        for part in schema.fields
-        if not isinstance(part.field_type, UnknownType)
+        field.name: to_arrow_type(field.field_type, with_ids=False)
+        for field in schema.fields
+        if not isinstance(field.field_type, UnknownType)
     }
 
 
@@ -83,23 +83,25 @@ def read_condition(where: Any, schema: Schema, session: Session) -> Condition:
 def pruning_of(parsed: ParsedExpression, schema: Schema, session: Session) -> Predicate:
     """Return what the parts of an expression that are predicates say of the rows of a table."""
     found = [plain_predicate(own_text(one), schema, is_utc=session.is_utc) for _, one in parsed.conjuncts]
-    return all_of(*(one for one in found if one is not None))
+    return all_of(*(predicate for predicate in found if predicate is not None))
 
 
 def own_text(tokens: Sequence[Token]) -> str:
     """Return the text of tokens without `target.` before names."""
     kept: list[str] = []
-    for at, token in enumerate(tokens):
-        follows = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        before = tokens[at - 1].text if at else ""
+    for index, token in enumerate(tokens):
+        follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
+        before = tokens[index - 1].text if index else ""
         is_own = token.word == TARGET and follows == "." and before != "."
-        if not is_own and not (token.text == "." and at and tokens[at - 1].word == TARGET and _begins(tokens, at - 1)):
+        if not is_own and not (
+            token.text == "." and index and tokens[index - 1].word == TARGET and _begins(tokens, index - 1)
+        ):
             kept.append(token.text)
     return " ".join(kept)
 
 
-def _begins(tokens: Sequence[Token], at: int) -> bool:
-    return at == 0 or tokens[at - 1].text != "."
+def _begins(tokens: Sequence[Token], index: int) -> bool:
+    return index == 0 or tokens[index - 1].text != "."
 
 
 def plain_predicate(where: str, schema: Schema, *, is_utc: bool | Callable[[], bool]) -> Predicate | None:

@@ -58,7 +58,7 @@ class ConditionChange:
     @property
     def read_tasks(self) -> list[FileScanTask]:
         """The files that are read."""
-        known = {one.data_file.file_path for one in self.whole}
+        known = {task.data_file.file_path for task in self.whole}
         return [task for path, task in self.tasks.items() if path not in known]
 
     def run(self, added: Sequence[DataFile] = ()) -> PlannedChange | None:
@@ -70,7 +70,9 @@ class ConditionChange:
         )
         if planned is None:
             return None
-        return replace(planned, rows=self.change.count_rows(sum(len(one.positions) for one in decided), self.whole))
+        return replace(
+            planned, rows=self.change.count_rows(sum(len(decision.positions) for decision in decided), self.whole)
+        )
 
     def _find(self) -> list[Decided]:
         found: dict[str, list[Any]] = {}
@@ -129,7 +131,7 @@ def run_overwrite(change: ConditionChange, files: Sequence[DataFile]) -> Planned
         return change.run(files)
     except BaseException as error:
         if not isinstance(error, FrazilError) or error.may_clean_up:
-            change.change.loaded.storage.delete_many([one.file_path for one in files])
+            change.change.loaded.storage.delete_many([file.file_path for file in files])
         raise
 
 

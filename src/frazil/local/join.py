@@ -48,7 +48,7 @@ class JoinKey:
     target: Compiled
     source: Compiled
     is_null_safe: bool
-    part: NestedField | None = None
+    field: NestedField | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +89,24 @@ def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session
     return Join(tuple(keys), test, compiler, prune)
 
 
-def _find_key(one: Expression, compiler: Compiler, change: LocalChange) -> JoinKey | None:
-    if not isinstance(one, Call) or one.name not in ("=", "<=>"):
+def _find_key(expression: Expression, compiler: Compiler, change: LocalChange) -> JoinKey | None:
+    if not isinstance(expression, Call) or expression.name not in ("=", "<=>"):
         return None
-    sides = [{compiler.side_of(name) for name in names_of(argument)} for argument in one.arguments]
+    sides = [{compiler.side_of(name) for name in names_of(argument)} for argument in expression.arguments]
     if sides not in ([{SOURCE}, {TARGET}], [{TARGET}, {SOURCE}]):
         return None
-    first, second = one.arguments
+    first, second = expression.arguments
     if sides[0] == {SOURCE}:
         first, second = second, first
     ours, theirs = compiler.unify([compiler.compile(first), compiler.compile(second)])
-    return JoinKey(ours, theirs, is_null_safe=one.name == "<=>", part=_plain_column(first, compiler, change))
+    return JoinKey(ours, theirs, is_null_safe=expression.name == "<=>", field=_plain_column(first, compiler, change))
 
 
-def _plain_column(one: Expression, compiler: Compiler, change: LocalChange) -> NestedField | None:
+def _plain_column(expression: Expression, compiler: Compiler, change: LocalChange) -> NestedField | None:
     """Return the column that an expression is, where its values are compared as they are."""
-    if not isinstance(one, Name):
+    if not isinstance(expression, Name):
         return None
-    found = compiler.look_up(one)
+    found = compiler.look_up(expression)
     if found is None or found[2]:
         return None
     return change.schema.field(found[1])
@@ -131,17 +131,17 @@ def join_by_names(keys: Sequence[str], change: LocalChange, source: SourceRows, 
 
 
 def _named_key(ours: str, theirs: str, compiler: Compiler, change: LocalChange) -> JoinKey:
-    part = change.schema.field(ours)
-    one, two = (compiler.compile(Name((side, name))) for side, name in ((TARGET, ours), (SOURCE, theirs)))
-    if t.is_computed(one.kind) and t.is_computed(two.kind):
-        one, two = compiler.unify([one, two])
-        return JoinKey(one, two, is_null_safe=True, part=part)
-    if one.kind.num_fields:
+    field = change.schema.field(ours)
+    left, right = (compiler.compile(Name((side, name))) for side, name in ((TARGET, ours), (SOURCE, theirs)))
+    if t.is_computed(left.data_type) and t.is_computed(right.data_type):
+        left, right = compiler.unify([left, right])
+        return JoinKey(left, right, is_null_safe=True, field=field)
+    if left.data_type.num_fields:
         raise t.left_to_spark(f"the key {ours} is nested")
     # A type of which values are not computed with here, as a uuid: the source's values become those of the column.
-    make = converted(two, part.field_type, compiler, ours)
-    made = Compiled(to_arrow_type(part.field_type, with_ids=False), make)
-    return JoinKey(one, made, is_null_safe=True, part=part)
+    make = converted(right, field.field_type, compiler, ours)
+    made = Compiled(to_arrow_type(field.field_type, with_ids=False), make)
+    return JoinKey(left, made, is_null_safe=True, field=field)
 
 
 def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec, compiler: Compiler) -> Predicate:
@@ -151,27 +151,27 @@ def _prune(keys: Sequence[JoinKey], source: SourceRows, spec: PartitionSpec, com
     found: list[Predicate] = [TRUE]
     used = sorted(name for side, name in compiler.used if side == SOURCE)
     for key in keys:
-        part = key.part
-        if part is None or not is_usable_key(part):
+        field = key.field
+        if field is None or not is_usable_key(field):
             continue
         values = _told_values(key, key.source.array(Rows(source.take(used), source.count)))
         if values is None:
             continue
         times: list[tuple[int, KeyValues]] = []
-        for one in spec.fields_of_source(part.field_id):
-            unit = unit_of(one.transform, part)
+        for partition_field in spec.fields_of_source(field.field_id):
+            unit = unit_of(partition_field.transform, field)
             if unit is not None:
                 numbers = np.floor_divide(values.drop_null().cast(pa.int64()).to_numpy(), unit)
                 times.append((unit, ValuesHere(pa.array(np.unique(numbers)))))
         plain = values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-        found.append(filter_of(part.name, ValuesHere(plain), times, is_null_safe=key.is_null_safe))
+        found.append(filter_of(field.name, ValuesHere(plain), times, is_null_safe=key.is_null_safe))
     return all_of(*found)
 
 
 def _told_values(key: JoinKey, values: pa.Array) -> pa.Array | None:
     """Return the values of a column of the table that values of a source equal; None where those do not say."""
-    assert key.part is not None
-    want, have = to_arrow_type(key.part.field_type, with_ids=False), values.type
+    assert key.field is not None
+    want, have = to_arrow_type(key.field.field_type, with_ids=False), values.type
     if have == want or (t.is_integer(have) and t.is_integer(want)):
         return values
     if pa.types.is_decimal(have):
@@ -193,7 +193,7 @@ def _whole_decimals(values: pa.Array) -> pa.Array | None:
     known = pc.unique(values.drop_null())
     if len(known) > _MOST_DECIMALS:
         return None
-    whole = [int(one) for one in known.to_pylist() if one == one.to_integral_value()]
+    whole = [int(value) for value in known.to_pylist() if value == value.to_integral_value()]
     return _with_null(np.array([one for one in whole if -(2**63) <= one < 2**63], np.int64), values)
 
 
@@ -210,8 +210,8 @@ class Matcher:
         self._change = change
         self._source = source
         whole = Rows(source.take(join.used(SOURCE)), source.count)
-        keys = [one.source.array(whole) for one in join.keys]
-        safe = [one.is_null_safe for one in join.keys]
+        keys = [key.source.array(whole) for key in join.keys]
+        safe = [key.is_null_safe for key in join.keys]
         self.index = KeyIndex(keys, source.count, are_null_safe=safe)
 
     def pairs(
@@ -253,19 +253,20 @@ class Matcher:
             ours, theirs = ours[order], theirs[order]
         starts = np.cumsum([0, *lengths])
         cuts = np.searchsorted(ours, starts)
-        for at, (task, batch) in enumerate(held):
-            first, last = cuts[at], cuts[at + 1]
+        for index, (task, batch) in enumerate(held):
+            first, last = cuts[index], cuts[index + 1]
             if last > first:
                 positions = batch.column(len(columns)).to_numpy()
-                yield task, positions[ours[first:last] - starts[at]], theirs[first:last]
+                yield task, positions[ours[first:last] - starts[index]], theirs[first:last]
 
     def _meet(self, rows: Rows) -> tuple[Places, Places]:
         if self._join.keys:
-            ours, theirs = self.index.find([one.target.array(rows) for one in self._join.keys], rows.length)
+            ours, theirs = self.index.find([key.target.array(rows) for key in self._join.keys], rows.length)
             return self._tested(rows, ours, theirs)
         step = max(1, _PAIRS_AT_ONCE // max(self._source.count, 1))
         parts = [
-            self._tested(rows, *self._all_pairs(at, min(at + step, rows.length))) for at in range(0, rows.length, step)
+            self._tested(rows, *self._all_pairs(index, min(index + step, rows.length)))
+            for index in range(0, rows.length, step)
         ]
         return np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
 
@@ -278,10 +279,10 @@ class Matcher:
         if test is None or not len(ours):
             return ours, theirs
         found: list[Any] = []
-        for at in range(0, len(ours), _PAIRS_AT_ONCE):
-            one, two = ours[at : at + _PAIRS_AT_ONCE], theirs[at : at + _PAIRS_AT_ONCE]
-            own = {key: rows.column(key).take(pa.array(one)) for key in rows.keys}
-            pairs = Rows(own | self._source.take(self._join.used(SOURCE), two), len(one))
+        for index in range(0, len(ours), _PAIRS_AT_ONCE):
+            left, right = ours[index : index + _PAIRS_AT_ONCE], theirs[index : index + _PAIRS_AT_ONCE]
+            own = {key: rows.column(key).take(pa.array(left)) for key in rows.keys}
+            pairs = Rows(own | self._source.take(self._join.used(SOURCE), right), len(left))
             found.append(mask_of(test.array(pairs)))
         holds = np.concatenate(found)
         return ours[holds], theirs[holds]

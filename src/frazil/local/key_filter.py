@@ -44,9 +44,9 @@ _USABLE = (
 )
 
 
-def is_usable_key(part: NestedField) -> bool:
+def is_usable_key(field: NestedField) -> bool:
     """Return whether the values of a column can be asked for in a source: floating point has two zeros and NaN."""
-    return isinstance(part.field_type, _USABLE)
+    return isinstance(field.field_type, _USABLE)
 
 
 class KeyValues(Protocol):
@@ -90,9 +90,9 @@ class ValuesHere:
         return self._values.to_pylist() if self._is_listed and len(self._values) <= MAX_VALUES else None
 
 
-def unit_of(transform: Transform, part: NestedField) -> int | None:
+def unit_of(transform: Transform, field: NestedField) -> int | None:
     """Return how many microseconds a partition of a time spans, None where it is not partitioned by spans."""
-    if not isinstance(part.field_type, TimestampType | TimestamptzType):
+    if not isinstance(field.field_type, TimestampType | TimestamptzType):
         return None
     return _MICROS.get(type(transform))
 
@@ -114,6 +114,11 @@ def filter_of(
     for unit, values in times:
         if values.listed is not None:
             parts.append(
-                any_of(*(all_of(at_least(name, at * unit), less_than(name, (at + 1) * unit)) for at in values.listed))
+                any_of(
+                    *(
+                        all_of(at_least(name, index * unit), less_than(name, (index + 1) * unit))
+                        for index in values.listed
+                    )
+                )
             )
     return any_of(all_of(*parts), missing)

@@ -30,13 +30,13 @@ class KeyIndex:
 
     def __init__(self, keys: Sequence[pa.Array], count: int, *, are_null_safe: Sequence[bool]) -> None:
         self._columns = [
-            _Column(plain_keys(one), is_null_safe=safe) for one, safe in zip(keys, are_null_safe, strict=True)
+            _Column(plain_keys(key), is_null_safe=safe) for key, safe in zip(keys, are_null_safe, strict=True)
         ]
         codes = np.zeros(count, np.int64)
         self._dense: list[_Dense] = []
-        for at, column in enumerate(self._columns):
-            codes = column.codes if at == 0 else _combined(codes, column.codes, column.size)
-            if at:
+        for index, column in enumerate(self._columns):
+            codes = column.codes if index == 0 else _combined(codes, column.codes, column.size)
+            if index:
                 dense = _Dense(codes)
                 self._dense.append(dense)
                 codes = dense.of(codes)
@@ -57,11 +57,11 @@ class KeyIndex:
         if len(keys) == 1:
             return self._groups.find(*self._columns[0].find_some(plain_keys(keys[0])))
         codes = np.zeros(count, np.int64)
-        for at, (column, values) in enumerate(zip(self._columns, keys, strict=True)):
+        for index, (column, values) in enumerate(zip(self._columns, keys, strict=True)):
             found = column.find(plain_keys(values))
-            codes = found if at == 0 else _combined(codes, found, column.size)
-            if at:
-                codes = self._dense[at - 1].of(codes)
+            codes = found if index == 0 else _combined(codes, found, column.size)
+            if index:
+                codes = self._dense[index - 1].of(codes)
         return self._groups.find(*_known_codes(codes))
 
 

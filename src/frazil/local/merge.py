@@ -73,10 +73,10 @@ class MergeChange:
         self.join = join
         self._steps = steps
         self._is_upsert = is_upsert
-        self._clauses = [one.clause for one in steps]
+        self._clauses = [step.clause for step in steps]
 
     def _of(self, when: str) -> list[_Step]:
-        return [one for one in self._steps if one.clause.when == when]
+        return [step for step in self._steps if step.clause.when == when]
 
     @property
     def predicate(self) -> Predicate:
@@ -102,11 +102,11 @@ class MergeChange:
         pairs = self._pairs(matcher, is_met)
         decided = list(self._decide(pairs))
         counts = self.change.counts
-        for one in decided:
-            for number, count in zip(*np.unique(one.clauses, return_counts=True), strict=True):
+        for decision in decided:
+            for number, count in zip(*np.unique(decision.clauses, return_counts=True), strict=True):
                 counts.by_clause[int(number)] = counts.by_clause.get(int(number), 0) + int(count)
         updates = {
-            one.number: one.values for one in self._steps if one.values is not None and one.clause.do == "update"
+            step.number: step.values for step in self._steps if step.values is not None and step.clause.do == "update"
         }
         inserts = self._inserts(np.flatnonzero(~is_met)) if self._of("not_matched") else iter(())
         first = next(inserts, None)
@@ -150,7 +150,7 @@ class MergeChange:
 
     def _several(self, source: Places) -> InvalidRequestError:
         rows = self.source.table.take(pa.array(source[:_MAX_EXAMPLES])).to_pylist()
-        shown = "; ".join(str(one) for one in rows)
+        shown = "; ".join(str(row) for row in rows)
         return InvalidRequestError(
             f"Cannot merge into {self.change.loaded.name}: a row of the table matches more than one row of the source: "
             f"{shown[:400]}",
@@ -160,7 +160,7 @@ class MergeChange:
     def _decide(self, pairs: Mapping[str, tuple[Places, Places]]) -> Iterator[Decided]:
         """Yield which clause rows of each file fall to, of files in which some change."""
         steps = [*self._of("matched"), *self._of("not_matched_by_source")]
-        columns = sorted({name for one in steps for side, name in one.conditioned_on if side == TARGET})
+        columns = sorted({name for step in steps for side, name in step.conditioned_on if side == TARGET})
         clauses = {path: np.zeros(len(positions), np.int16) for path, (positions, _) in pairs.items()}
         if columns:
             only = {path: positions for path, (positions, _) in pairs.items()}
@@ -183,20 +183,20 @@ class MergeChange:
         self, steps: Sequence[_Step], target: Mapping[tuple[str, str], pa.Array], source: Places
     ) -> npt.NDArray[np.int16]:
         found = np.zeros(len(source), np.int16)
-        for one in steps:
-            is_asked = (source >= 0) if one.clause.when == "matched" else (source < 0)
+        for step in steps:
+            is_asked = (source >= 0) if step.clause.when == "matched" else (source < 0)
             places = np.flatnonzero((found == 0) & is_asked)
             if not len(places):
                 continue
-            if one.condition is None:
-                found[places] = one.number
+            if step.condition is None:
+                found[places] = step.number
                 continue
             columns = {key: array.take(pa.array(places)) for key, array in target.items()}
-            if one.clause.when == "matched":
-                names = [name for side, name in one.conditioned_on if side == SOURCE]
+            if step.clause.when == "matched":
+                names = [name for side, name in step.conditioned_on if side == SOURCE]
                 columns |= self.source.take(names, source[places])
-            holds = mask_of(one.condition.array(Rows(columns, len(places))))
-            found[places[holds]] = one.number
+            holds = mask_of(step.condition.array(Rows(columns, len(places))))
+            found[places[holds]] = step.number
         return found
 
     def _inserts(self, places: Places) -> Iterator[dict[str, pa.Array]]:
@@ -206,19 +206,19 @@ class MergeChange:
         for start in range(0, len(places), _INSERTED_AT_ONCE):
             part = places[start : start + _INSERTED_AT_ONCE]
             left = np.arange(len(part))
-            for one in steps:
+            for step in steps:
                 chosen = left
-                if one.condition is not None and len(left):
-                    names = [name for _, name in one.conditioned_on]
+                if step.condition is not None and len(left):
+                    names = [name for _, name in step.conditioned_on]
                     rows = Rows(self.source.take(names, part[left]), len(left))
-                    chosen = left[mask_of(one.condition.array(rows))]
+                    chosen = left[mask_of(step.condition.array(rows))]
                 if not len(chosen):
                     continue
                 left = np.setdiff1d(left, chosen, assume_unique=True)
-                assert one.values is not None
-                rows = Rows(self.source.take(one.values.used(SOURCE), part[chosen]), len(chosen))
-                counts.by_clause[one.number] = counts.by_clause.get(one.number, 0) + len(chosen)
-                yield one.values.arrays(rows)
+                assert step.values is not None
+                rows = Rows(self.source.take(step.values.used(SOURCE), part[chosen]), len(chosen))
+                counts.by_clause[step.number] = counts.by_clause.get(step.number, 0) + len(chosen)
+                yield step.values.arrays(rows)
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
@@ -244,8 +244,8 @@ def prepare_merge(
     source = open_source(data, change.schema)
     join = read_join(on, change, source, session)
     steps = [
-        _compile(at + 1, one, change, source, session, may_lack_columns=may_lack_columns)
-        for at, one in enumerate(clauses)
+        _compile(index + 1, clause, change, source, session, may_lack_columns=may_lack_columns)
+        for index, clause in enumerate(clauses)
     ]
     return MergeChange(change, source, join, steps)
 
@@ -305,14 +305,14 @@ def prepare_upsert(
 def _where_changed(step: _Step, change: LocalChange, source: SourceRows, join: Join) -> _Step:
     """Return the update of an upsert for rows of which a value differs; keys are equal."""
     compiler = Compiler({TARGET: table_columns(change.schema), SOURCE: source.columns})
-    keys = {one.part.name for one in join.keys if one.part is not None}
+    keys = {key.field.name for key in join.keys if key.field is not None}
     pairs = []
     for name, value in all_values(change.schema, source.columns, change.loaded.name).items():
-        part = change.schema.field(name[1:-1].replace("``", "`"))
-        if part.name in keys:
+        field = change.schema.field(name[1:-1].replace("``", "`"))
+        if field.name in keys:
             continue
-        own = compiler.compile(Name((TARGET, part.name)))
-        new = converted(compiler.compile(value), part.field_type, compiler, part.name)
+        own = compiler.compile(Name((TARGET, field.name)))
+        new = converted(compiler.compile(value), field.field_type, compiler, field.name)
         pairs.append((own, new))
 
     def run(rows: Rows) -> pa.Array:
@@ -324,24 +324,24 @@ def _where_changed(step: _Step, change: LocalChange, source: SourceRows, join: J
     return replace(step, condition=Compiled(t.BOOLEAN, run), conditioned_on=tuple(sorted(compiler.used)))
 
 
-def differing(one: pa.Array, two: pa.Array) -> npt.NDArray[np.bool_]:
+def differing(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
     """Return where values of one type differ; NaN is NaN, the two zeros are two, and null is null."""
-    kind = one.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return differing(one.storage, two.storage)
-    if pa.types.is_floating(kind):
-        bits = pa.int64() if pa.types.is_float64(kind) else pa.int32()
-        both_nan: npt.NDArray[np.bool_] = pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(two)), False).to_numpy(
+    data_type = left.type
+    if isinstance(data_type, pa.BaseExtensionType):
+        return differing(left.storage, right.storage)
+    if pa.types.is_floating(data_type):
+        bits = pa.int64() if pa.types.is_float64(data_type) else pa.int32()
+        both_nan: npt.NDArray[np.bool_] = pc.fill_null(pc.and_(pc.is_nan(left), pc.is_nan(right)), False).to_numpy(
             zero_copy_only=False
         )
-        return differing(one.view(bits), two.view(bits)) & ~both_nan
-    if pa.types.is_struct(kind):
-        found: npt.NDArray[np.bool_] = pc.xor(one.is_null(), two.is_null()).to_numpy(zero_copy_only=False)
-        for at in range(kind.num_fields):
-            found = found | differing(pc.struct_field(one, [at]), pc.struct_field(two, [at]))
+        return differing(left.view(bits), right.view(bits)) & ~both_nan
+    if pa.types.is_struct(data_type):
+        found: npt.NDArray[np.bool_] = pc.xor(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
+        for index in range(data_type.num_fields):
+            found = found | differing(pc.struct_field(left, [index]), pc.struct_field(right, [index]))
         return found
-    if pa.types.is_nested(kind):
-        pairs = zip(one.to_pylist(), two.to_pylist(), strict=True)
-        return np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(one))
-    is_same: npt.NDArray[np.bool_] = same_values(one, two).to_numpy(zero_copy_only=False)
+    if pa.types.is_nested(data_type):
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(left))
+    is_same: npt.NDArray[np.bool_] = same_values(left, right).to_numpy(zero_copy_only=False)
     return ~is_same

@@ -27,7 +27,7 @@ class MergeClause:
 
     def filled(self, fill: Callable[[Any], Any]) -> MergeClause:
         """Return the clause with parameters in its texts."""
-        values = None if self.values is None else {name: fill(one) for name, one in self.values.items()}
+        values = None if self.values is None else {name: fill(value) for name, value in self.values.items()}
         return replace(self, condition=fill(self.condition), values=values)
 
 
@@ -36,8 +36,8 @@ def check_clauses(clauses: Sequence[MergeClause]) -> None:
     if not clauses:
         raise InvalidRequestError("Cannot merge: there is no clause that says what to do")
     for when in ("matched", "not_matched", "not_matched_by_source"):
-        own = [one for one in clauses if one.when == when]
-        if any(one.condition is None for one in own[:-1]):
+        own = [clause for clause in clauses if clause.when == when]
+        if any(merge_clause.condition is None for merge_clause in own[:-1]):
             raise InvalidRequestError(
                 f"Cannot merge: a clause for rows {when.replace('_', ' ')} comes after one without a condition",
                 hint="Only the last clause of a kind may do without a condition.",
@@ -46,7 +46,7 @@ def check_clauses(clauses: Sequence[MergeClause]) -> None:
 
 def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
     """Return whether a row that meets several rows of the source is an error: which would win is nobody's to say."""
-    matched = [one for one in clauses if one.when == "matched"]
+    matched = [clause for clause in clauses if clause.when == "matched"]
     return bool(matched) and not (len(matched) == 1 and matched[0].do == "delete" and matched[0].condition is None)
 
 
@@ -69,12 +69,12 @@ def summary_of(
     no clause is about rows that meet it, nobody looks for them.
     """
     totals: dict[str, int] = {}
-    for at, one in enumerate(clauses):
-        count = counts.get(at + 1, 0)
-        done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[one.do]
+    for index, clause in enumerate(clauses):
+        count = counts.get(index + 1, 0)
+        done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[clause.do]
         totals[done] = totals.get(done, 0) + count
-        if one.when != "not_matched":
-            name = f"{one.when.replace('_', '-')}-{done}"
+        if clause.when != "not_matched":
+            name = f"{clause.when.replace('_', '-')}-{done}"
             totals[name] = totals.get(name, 0) + count
     totals["copied"] = copied
     if any(one.when == "matched" for one in clauses):

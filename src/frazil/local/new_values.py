@@ -51,15 +51,15 @@ def all_values(
     schema: Schema, source: Mapping[str, Any], table: str, *, may_lack_columns: bool = False
 ) -> dict[str, Name]:
     """Return the assignment of every column from the source's of the same name."""
-    stored = [part.name for part in schema.fields if not isinstance(part.field_type, UnknownType)]
+    stored = [field.name for field in schema.fields if not isinstance(field.field_type, UnknownType)]
     found = same_names(stored, source)
-    missing = [name for name, one in found.items() if one is None]
+    missing = [name for name, value in found.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
             f"Cannot merge all columns into {table}: the source lacks {', '.join(missing)}",
             hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
         )
-    return {_quoted(name): Name((SOURCE, one)) for name, one in found.items() if one is not None}
+    return {_quoted(name): Name((SOURCE, value)) for name, value in found.items() if value is not None}
 
 
 def _quoted(name: str) -> str:
@@ -70,13 +70,13 @@ def updated_values(schema: Schema, values: Mapping[str, Any], compiler: Compiler
     """Return how rows that are updated are made: what is assigned is new, the rest as it is stored."""
     columns: dict[str, Make] = {}
     assigned = resolve_assignments(schema, values)
-    for part in schema.fields:
-        if isinstance(part.field_type, UnknownType):
+    for field in schema.fields:
+        if isinstance(field.field_type, UnknownType):
             continue
-        parts = assigned.get(part.field_id)
+        parts = assigned.get(field.field_id)
         if parts is None or () not in parts:
-            compiler.used.add((TARGET, part.name))
-        columns[part.name] = _assigned(part, _stored(part.name), parts or {}, compiler, part.name)
+            compiler.used.add((TARGET, field.name))
+        columns[field.name] = _assigned(field, _stored(field.name), parts or {}, compiler, field.name)
     return NewValues(columns, compiler)
 
 
@@ -84,22 +84,22 @@ def inserted_values(schema: Schema, values: Mapping[str, Any], compiler: Compile
     """Return how rows that are inserted are made: what is not assigned is the default."""
     assigned = resolve_assignments(schema, values)
     columns: dict[str, Make] = {}
-    for part in schema.fields:
-        if isinstance(part.field_type, UnknownType):
+    for field in schema.fields:
+        if isinstance(field.field_type, UnknownType):
             continue
-        parts = assigned.get(part.field_id)
+        parts = assigned.get(field.field_id)
         if parts is not None:
             if () not in parts:
-                inner = ".".join((part.name, *next(iter(parts))))
+                inner = ".".join((field.name, *next(iter(parts))))
                 raise InvalidRequestError(
                     f"Cannot insert a row with a value for {inner!r}: it is a part of a column",
                     hint="Give the whole column.",
                 )
-            columns[part.name] = _assigned(part, None, parts, compiler, part.name)
+            columns[field.name] = _assigned(field, None, parts, compiler, field.name)
             continue
-        if part.required and part.write_default is None:
-            raise SchemaMismatchError(f"Cannot insert into {table}: the required column {part.name!r} is not assigned")
-        columns[part.name] = _default(part)
+        if field.required and field.write_default is None:
+            raise SchemaMismatchError(f"Cannot insert into {table}: the required column {field.name!r} is not assigned")
+        columns[field.name] = _default(field)
     return NewValues(columns, compiler)
 
 
@@ -107,9 +107,9 @@ def _stored(name: str) -> Make:
     return lambda rows: rows.column((TARGET, name))
 
 
-def _default(part: NestedField) -> Make:
-    arrow = to_arrow_type(part.field_type, with_ids=False)
-    return lambda rows: repeat_value(part.write_default, part.field_type, arrow, rows.length)
+def _default(field: NestedField) -> Make:
+    arrow = to_arrow_type(field.field_type, with_ids=False)
+    return lambda rows: repeat_value(field.write_default, field.field_type, arrow, rows.length)
 
 
 def _assigned(
@@ -125,16 +125,16 @@ def _assigned(
     assert isinstance(part.field_type, StructType)
     inner = []
     stored = [one for one in part.field_type.fields if not isinstance(one.field_type, UnknownType)]
-    for at, one in enumerate(stored):
-        inside = {rest[1:]: value for rest, value in parts.items() if rest[0] == one.name}
-        inner.append(_assigned(one, _child(old, at), inside, compiler, f"{path}.{one.name}"))
+    for index, field in enumerate(stored):
+        inside = {rest[1:]: value for rest, value in parts.items() if rest[0] == field.name}
+        inner.append(_assigned(field, _child(old, index), inside, compiler, f"{path}.{field.name}"))
     arrow = to_arrow_type(part.field_type, with_ids=False)
     fields = [arrow.field(one.name).with_nullable(True) for one in stored]
     return lambda rows: pa.StructArray.from_arrays([make(rows) for make in inner], fields=fields)
 
 
-def _child(old: Make, at: int) -> Make:
-    return lambda rows: pc.struct_field(old(rows), [at])
+def _child(old: Make, index: int) -> Make:
+    return lambda rows: pc.struct_field(old(rows), [index])
 
 
 def compile_value(given: Any, compiler: Compiler, path: str) -> Compiled:
@@ -146,25 +146,25 @@ def compile_value(given: Any, compiler: Compiler, path: str) -> Compiled:
     return compiler.compile(parse_expression(given, f"the value of {path}").expression)
 
 
-def converted(value: Compiled, kind: Type, compiler: Compiler, path: str) -> Make:
+def converted(value: Compiled, data_type: Type, compiler: Compiler, path: str) -> Make:
     """Return how values become those of a column; refuse types of which values could be lost."""
-    target = to_arrow_type(kind, with_ids=False)
-    have = value.kind
+    target = to_arrow_type(data_type, with_ids=False)
+    have = value.data_type
     if have == target:
         return value.array
     if have == t.NULL:
         return lambda rows: pa.nulls(rows.length, target)
     if t.is_computed(have) and t.is_computed(target):
         if not can_assign(have, target):
-            raise _unfit(path, have, kind)
+            raise _unfit(path, have, data_type)
         if t.is_zoned(have, target):
             compiler.is_zoned = True
         return lambda rows: assign(value.array(rows), target, path)
-    if isinstance(kind, UuidType) and have == t.STRING:
+    if isinstance(data_type, UuidType) and have == t.STRING:
         return lambda rows: _uuids(value.array(rows), path)
-    if isinstance(kind, StructType) and _lacks_parts(kind, have):
+    if isinstance(data_type, StructType) and _lacks_parts(data_type, have):
         raise SchemaMismatchError(f"Cannot write the data: {path}: only whole structs can be written")
-    column = NestedField(1, "value", kind)
+    column = NestedField(1, "value", data_type)
     matcher = ColumnMatcher(Schema((column,)), pa.schema([pa.field("value", have)]), format_version=3)
     shape = to_arrow_schema(Schema((column,)), with_ids=False).field(0).type
 
@@ -176,22 +176,25 @@ def converted(value: Compiled, kind: Type, compiler: Compiler, path: str) -> Mak
     return make
 
 
-def _unfit(path: str, have: pa.DataType, kind: Type) -> SchemaMismatchError:
+def _unfit(path: str, have: pa.DataType, data_type: Type) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"Cannot write the data: it does not fit the table: {path}: {t.shown_name(have)} cannot be written as {kind}"
+        f"Cannot write the data: it does not fit the table: {path}: "
+        f"{t.shown_name(have)} cannot be written as {data_type}"
     )
 
 
-def _lacks_parts(kind: StructType, have: pa.DataType) -> bool:
+def _lacks_parts(struct: StructType, have: pa.DataType) -> bool:
     if not pa.types.is_struct(have):
         return False
-    names = {have.field(at).name.lower() for at in range(have.num_fields)}
-    return any(part.name.lower() not in names for part in kind.fields if not isinstance(part.field_type, UnknownType))
+    names = {have.field(index).name.lower() for index in range(have.num_fields)}
+    return any(
+        field.name.lower() not in names for field in struct.fields if not isinstance(field.field_type, UnknownType)
+    )
 
 
 def _uuids(values: pa.Array, path: str) -> pa.Array:
     try:
-        found = [None if one is None else uuid.UUID(one).bytes for one in values.to_pylist()]
+        found = [None if value is None else uuid.UUID(value).bytes for value in values.to_pylist()]
     except ValueError as error:
         raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is no uuid") from error
     return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(found, pa.binary(16)))

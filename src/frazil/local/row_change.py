@@ -102,7 +102,7 @@ class RowLevelChange:
     @property
     def stored_fields(self) -> list[NestedField]:
         """The columns that files store: all but those of type unknown."""
-        return [part for part in self.schema.fields if not isinstance(part.field_type, UnknownType)]
+        return [field for field in self.schema.fields if not isinstance(field.field_type, UnknownType)]
 
     def plan_files(self, predicate: Predicate) -> dict[str, FileScanTask]:
         """Return the files that can hold rows of a filter, by path."""
@@ -158,11 +158,11 @@ class RowLevelChange:
         self, read: ReadSet, settled: Settled, tasks: Mapping[str, FileScanTask], files: Sequence[DataFile]
     ) -> PlannedChange | None:
         """Return the commit that puts files in the place of others; None where nothing changes."""
-        removed = tuple(one.data_file for one in (*settled.gone, *(tasks[path] for path in settled.kept)))
+        removed = tuple(task.data_file for task in (*settled.gone, *(tasks[path] for path in settled.kept)))
         if not files and not removed:
             return None
         action = Overwrite(tuple(files), read, removed=removed, target=self.target, written_schema=self.schema)
-        return PlannedChange(action, tuple(one.file_path for one in files))
+        return PlannedChange(action, tuple(file.file_path for file in files))
 
     def plan_deltas(
         self, read: ReadSet, settled: Settled, tasks: Mapping[str, FileScanTask], files: Sequence[DataFile]
@@ -178,8 +178,8 @@ class RowLevelChange:
                 task = tasks[path]
                 before = load_positions(self.loaded.storage, task, self.deletes)
                 rows.append(DeletedRows.of(task.data_file, vector if before is None else vector.union(before)))
-                for one in position_tasks(task):
-                    old = one.data_file
+                for delete in position_tasks(task):
+                    old = delete.data_file
                     is_own = old.is_deletion_vector or old.referenced_data_file == path
                     (removed_deletes if is_own else included).append(old)
             deletes = write_deletion_vectors(rows, self.loaded, may_clean_up=True)
@@ -199,7 +199,7 @@ class RowLevelChange:
             written_schema=self.schema,
             included_deletes=tuple(dict.fromkeys(included)),
         )
-        return PlannedChange(action, tuple(dict.fromkeys(one.file_path for one in (*files, *deletes))))
+        return PlannedChange(action, tuple(dict.fromkeys(file.file_path for file in (*files, *deletes))))
 
 
 def noted(planned: PlannedChange, summary: Mapping[str, str]) -> PlannedChange:

@@ -46,7 +46,7 @@ class SourceRows:
     @cached_property
     def columns(self) -> dict[str, pa.DataType]:
         """The columns with their types."""
-        return {part.name: part.type for part in self.table.schema}
+        return {field.name: field.type for field in self.table.schema}
 
     def take(
         self, names: Sequence[str], places: npt.NDArray[np.int64] | None = None
@@ -80,7 +80,7 @@ def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> S
 
 
 def _from_dicts(rows: Sequence[Mapping[str, Any]], schema: Schema) -> pa.Table:
-    known = {part.name for part in schema.fields}
+    known = {field.name for field in schema.fields}
     more = list(dict.fromkeys(name for row in rows for name in row if name not in known))
     batch = rows_to_batch([{name: row[name] for name in row if name in known} for row in rows], schema)
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -127,37 +127,37 @@ def _normal(table: pa.Table, schema: Schema) -> pa.Table:
         for part in schema.fields
         if not part.field_type.is_nested
     }
-    for at, part in enumerate(table.schema):
-        kind = normal_type(part.type, fine.get(part.name.lower()))
-        if kind != part.type:
+    for index, field in enumerate(table.schema):
+        kind = normal_type(field.type, fine.get(field.name.lower()))
+        if kind != field.type:
             try:
-                column = table.column(at).cast(kind)
+                column = table.column(index).cast(kind)
             except pa.ArrowInvalid as error:
-                raise InvalidRequestError(f"Cannot read the column {part.name!r} of the source: {error}") from error
-            table = table.set_column(at, pa.field(part.name, kind, part.nullable), column)
+                raise InvalidRequestError(f"Cannot read the column {field.name!r} of the source: {error}") from error
+            table = table.set_column(index, pa.field(field.name, kind, field.nullable), column)
     return table
 
 
-def normal_type(kind: pa.DataType, wanted: pa.DataType | None = None) -> pa.DataType:
+def normal_type(data_type: pa.DataType, wanted: pa.DataType | None = None) -> pa.DataType:
     """Return the type in which values of an Arrow type are computed; `wanted` is that of the table's column."""
-    if kind == wanted or t.is_computed(kind):
-        return kind
+    if data_type == wanted or t.is_computed(data_type):
+        return data_type
     types = pa.types
-    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
-        return normal_type(kind.value_type, wanted)
-    if types.is_large_string(kind) or types.is_string_view(kind):
+    if types.is_dictionary(data_type) or types.is_run_end_encoded(data_type):
+        return normal_type(data_type.value_type, wanted)
+    if types.is_large_string(data_type) or types.is_string_view(data_type):
         return t.STRING
-    if types.is_large_binary(kind) or types.is_binary_view(kind):
+    if types.is_large_binary(data_type) or types.is_binary_view(data_type):
         return t.BINARY
-    if kind in _SIGNED:
-        return _SIGNED[kind]
-    if types.is_float16(kind):
+    if data_type in _SIGNED:
+        return _SIGNED[data_type]
+    if types.is_float16(data_type):
         return t.FLOAT
-    if types.is_date64(kind):
+    if types.is_date64(data_type):
         return t.DATE
-    if types.is_timestamp(kind):
+    if types.is_timestamp(data_type):
         unit = "ns" if wanted is not None and types.is_timestamp(wanted) and wanted.unit == "ns" else "us"
-        return pa.timestamp(unit, None if kind.tz is None else "UTC")
-    if types.is_time(kind) and wanted is not None and types.is_time(wanted):
+        return pa.timestamp(unit, None if data_type.tz is None else "UTC")
+    if types.is_time(data_type) and wanted is not None and types.is_time(wanted):
         return wanted
-    return kind
+    return data_type

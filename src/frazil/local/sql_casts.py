@@ -65,7 +65,7 @@ def try_cast(values: Any, to: pa.DataType) -> Any:
         if isinstance(values, pa.Scalar):
             _check_text(values.as_py(), to)
             return pa.scalar(None, to)
-    parts = [try_cast(values.slice(at, 1)[0], to) for at in range(len(values))]
+    parts = [try_cast(values.slice(index, 1)[0], to) for index in range(len(values))]
     return pa.concat_arrays([pa.nulls(1, to) if one.as_py() is None else pa.repeat(one, 1) for one in parts])
 
 
@@ -73,7 +73,7 @@ def _check_text(value: Any, to: pa.DataType) -> None:
     """Refuse text that is none of the forms which are known here, and that Spark might read all the same."""
     if not isinstance(value, str):
         return
-    has_digits = any(one.isdigit() for one in value)
+    has_digits = any(item.isdigit() for item in value)
     is_odd = "\x7f" in value or (pa.types.is_decimal(to) and not value.isascii())
     if is_odd or (has_digits and (t.is_floating(to) or (t.is_moment(to) and not _is_moment_text(value)))):
         raise t.left_to_spark(f"casting {value!r} to {t.shown_name(to)} is not supported")
@@ -151,7 +151,7 @@ def _to_decimal(values: Any, to: pa.DataType) -> Any:
     have = values.type
     if t.is_floating(have):
         # NaN and the infinities are no decimals: Spark makes them null.
-        found = [_decimal_of(_shortest(one, have), to) if _is_finite(one) else None for one in values.to_pylist()]
+        found = [_decimal_of(_shortest(value, have), to) if _is_finite(value) else None for value in values.to_pylist()]
         return pa.array(found, to)
     if t.is_integer(have):
         values = values.cast(pa.decimal128(t.digits_of_type(have)[0], 0))
@@ -169,8 +169,8 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _shortest(value: float, kind: pa.DataType) -> Decimal:
-    return Decimal(str(np.float32(value)) if kind == t.FLOAT else repr(value))
+def _shortest(value: float, data_type: pa.DataType) -> Decimal:
+    return Decimal(str(np.float32(value)) if data_type == t.FLOAT else repr(value))
 
 
 def _decimal_of(value: Decimal, to: pa.DataType) -> Decimal:
@@ -187,13 +187,13 @@ def _decimal_of(value: Decimal, to: pa.DataType) -> Decimal:
 
 def _doubles_of(values: Any) -> Any:
     """Return the doubles nearest to decimals."""
-    kind = values.type
-    if kind.precision <= _EXACT_DIGITS and kind.scale <= _FEW_SCALES:
+    data_type = values.type
+    if data_type.precision <= _EXACT_DIGITS and data_type.scale <= _FEW_SCALES:
         unscaled = np.frombuffer(values.buffers()[1], "<i8")
         low = unscaled[2 * values.offset : 2 * (values.offset + len(values)) : 2]
-        made = low.astype(np.float64) / 10.0**kind.scale
+        made = low.astype(np.float64) / 10.0**data_type.scale
         return pa.array(made, t.DOUBLE, mask=values.is_null().to_numpy(zero_copy_only=False))
-    return pa.array([None if one is None else float(one) for one in values.to_pylist()], t.DOUBLE)
+    return pa.array([None if value is None else float(value) for value in values.to_pylist()], t.DOUBLE)
 
 
 def _number_of_text(values: Any, to: pa.DataType) -> Any:
@@ -226,7 +226,7 @@ def _number_of_text(values: Any, to: pa.DataType) -> Any:
 
 
 def _decimal_text(values: Any, to: pa.DataType) -> Any:
-    return pa.array([None if one is None else format(one, "f") for one in values.to_pylist()], t.STRING)
+    return pa.array([None if value is None else format(value, "f") for value in values.to_pylist()], t.STRING)
 
 
 def _moment_text(values: Any, to: pa.DataType) -> Any:
@@ -244,22 +244,22 @@ def _plain(values: Any, to: pa.DataType) -> Any:
 
 def _boolean_of_text(values: Any, to: pa.DataType) -> Any:
     found = []
-    for one in values.to_pylist():
-        word = None if one is None else one.strip(_SPACE).lower()
+    for value in values.to_pylist():
+        word = None if value is None else value.strip(_SPACE).lower()
         if word is not None and word not in _TRUE and word not in _FALSE:
-            raise _Unfit(repr(one))
+            raise _Unfit(repr(value))
         found.append(None if word is None else word in _TRUE)
     return pa.array(found, t.BOOLEAN)
 
 
 def _moment_of_text(values: Any, to: pa.DataType) -> Any:
     found = []
-    for one in values.to_pylist():
-        text = None if one is None else one.strip(_SPACE)
+    for value in values.to_pylist():
+        text = None if value is None else value.strip(_SPACE)
         if text is not None:
             match = _MOMENT.fullmatch(text)
             if match is None or (to == t.DATE and not _DAY.fullmatch(text)) or (to != t.TIMESTAMP and match[5]):
-                raise _Unfit(repr(one))
+                raise _Unfit(repr(value))
             if to != t.DATE:
                 day, minute, second, fraction, zone = match.groups()
                 fraction = (fraction or ".").ljust(7, "0")

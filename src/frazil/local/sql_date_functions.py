@@ -26,8 +26,8 @@ _UNITS = {
 _DATE_UNITS = frozenset({"year", "quarter", "month", "week"})
 
 
-def _unit_of(one: Compiled, name: str) -> str:
-    value = None if one.literal is None else one.literal.value
+def _unit_of(compiled: Compiled, name: str) -> str:
+    value = None if compiled.literal is None else compiled.literal.value
     unit = _UNITS.get(value.lower()) if isinstance(value, str) else None
     if unit is None:
         raise t.left_to_spark(f"the unit of {name} is one of {', '.join(sorted(set(_UNITS.values())))} here")
@@ -39,7 +39,7 @@ def _floor(values: Any, unit: str) -> Any:
 
 
 def _date_trunc(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if len(arguments) != 2 or not t.is_moment(arguments[1].kind):
+    if len(arguments) != 2 or not t.is_moment(arguments[1].data_type):
         raise t.left_to_spark("date_trunc is known for a unit and a time here")
     unit, child = _unit_of(arguments[0], "date_trunc"), compiler.cast(arguments[1], t.TIMESTAMP)
     compiler.is_zoned = True
@@ -47,7 +47,7 @@ def _date_trunc(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 
 def _trunc(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if len(arguments) != 2 or arguments[0].kind != t.DATE:
+    if len(arguments) != 2 or arguments[0].data_type != t.DATE:
         raise t.left_to_spark("trunc is known for a date and a unit here")
     unit, child = _unit_of(arguments[1], "trunc"), arguments[0]
     if unit not in _DATE_UNITS:
@@ -80,7 +80,7 @@ def _last_day(days: Any) -> Any:
 
 def _since_epoch(unit: int) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        if len(arguments) != 1 or arguments[0].kind != t.TIMESTAMP:
+        if len(arguments) != 1 or arguments[0].data_type != t.TIMESTAMP:
             raise t.left_to_spark("the function is known for a time with a zone here")
         child = arguments[0]
 
@@ -99,11 +99,11 @@ def _divided(values: Any, unit: int) -> Any:
     return pa.array(numbers // unit, t.LONG, mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
-def _cast_to(kind: pa.DataType) -> Callable[[Compiler, list[Compiled]], Compiled]:
+def _cast_to(data_type: pa.DataType) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        if len(arguments) != 1 or not (t.is_moment(arguments[0].kind) or arguments[0].kind == t.STRING):
-            raise t.left_to_spark(f"a {t.shown_name(kind)} is made of one text or time here")
-        return compiler.cast(arguments[0], kind, is_explicit=True)
+        if len(arguments) != 1 or not (t.is_moment(arguments[0].data_type) or arguments[0].data_type == t.STRING):
+            raise t.left_to_spark(f"a {t.shown_name(data_type)} is made of one text or time here")
+        return compiler.cast(arguments[0], data_type, is_explicit=True)
 
     return build
 

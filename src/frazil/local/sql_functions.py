@@ -31,13 +31,17 @@ def of_kinds(
         if len(arguments) != len(kinds):
             raise t.left_to_spark(f"the function with {len(arguments)} arguments is not supported")
         parts = []
-        for one, kind in zip(arguments, kinds, strict=True):
-            is_fit = one.kind in (kind, t.NULL) or (kind == t.INT and t.is_integer(one.kind) and one.kind != t.LONG)
+        for argument, kind in zip(arguments, kinds, strict=True):
+            is_fit = argument.data_type in (kind, t.NULL) or (
+                kind == t.INT and t.is_integer(argument.data_type) and argument.data_type != t.LONG
+            )
             if not is_fit:
-                raise t.left_to_spark(f"the function of {t.shown_name(one.kind)} values is not supported")
-            parts.append(compiler.cast(one, kind))
+                raise t.left_to_spark(f"the function of {t.shown_name(argument.data_type)} values is not supported")
+            parts.append(compiler.cast(argument, kind))
         return Compiled(
-            result, lambda rows: operation(*(one.run(rows) for one in parts)), any(one.may_fail for one in parts)
+            result,
+            lambda rows: operation(*(compiled.run(rows) for compiled in parts)),
+            any(compiled.may_fail for compiled in parts),
         )
 
     return build
@@ -47,11 +51,14 @@ def each(operation: Callable[..., Any], result: pa.DataType) -> Callable[..., An
     """Return a function that computes value by value; null where an argument is null."""
 
     def run(*arguments: Any) -> Any:
-        lengths = [len(one) for one in arguments if not isinstance(one, pa.Scalar)]
+        lengths = [len(argument) for argument in arguments if not isinstance(argument, pa.Scalar)]
         if not lengths:
-            values = [one.as_py() for one in arguments]
+            values = [argument.as_py() for argument in arguments]
             return pa.scalar(None if None in values else operation(*values), result)
-        columns = [[one.as_py()] * lengths[0] if isinstance(one, pa.Scalar) else one.to_pylist() for one in arguments]
+        columns = [
+            [argument.as_py()] * lengths[0] if isinstance(argument, pa.Scalar) else argument.to_pylist()
+            for argument in arguments
+        ]
         found = [None if None in row else operation(*row) for row in zip(*columns, strict=True)]
         return pa.array(found, result)
 
@@ -70,18 +77,18 @@ def _case_changed(fast: Callable[[Any], Any], slow: Callable[[str], str]) -> Cal
 
 
 def _concat(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    for one in arguments:
-        if one.kind not in (t.STRING, t.NULL):
-            raise t.left_to_spark(f"concat of {t.shown_name(one.kind)} values is not supported")
+    for argument in arguments:
+        if argument.data_type not in (t.STRING, t.NULL):
+            raise t.left_to_spark(f"concat of {t.shown_name(argument.data_type)} values is not supported")
     if not arguments:
         raise t.left_to_spark("concat of nothing is not supported")
     parts = [compiler.cast(one, t.STRING) for one in arguments]
 
     def run(rows: Rows) -> Values:
-        found = [one.run(rows) for one in parts]
+        found = [compiled.run(rows) for compiled in parts]
         return pc.binary_join_element_wise(*found, pa.scalar(""), null_handling="emit_null")
 
-    return Compiled(t.STRING, run, any(one.may_fail for one in parts))
+    return Compiled(t.STRING, run, any(compiled.may_fail for compiled in parts))
 
 
 def _substring(text: str, start: int, length: int = _MAX_INT) -> str:
@@ -112,10 +119,10 @@ def _padded(*, is_left: bool) -> Build:
 
 
 def _like(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if any(one.kind not in (t.STRING, t.NULL) for one in arguments):
+    if any(argument.data_type not in (t.STRING, t.NULL) for argument in arguments):
         raise t.left_to_spark("like is known for text here")
-    texts = [None if one.literal is None else one.literal.value for one in arguments[1:]]
-    if any(not isinstance(one, str) for one in texts):
+    texts = [None if argument.literal is None else argument.literal.value for argument in arguments[1:]]
+    if any(not isinstance(text, str) for text in texts):
         raise t.left_to_spark("the pattern of like is a literal here")
     pattern, escape = str(texts[0]), str(texts[1]) if len(texts) > 1 else "\\"
     child = compiler.cast(arguments[0], t.STRING)
@@ -127,20 +134,20 @@ def like_regex(pattern: str, escape: str) -> str:
     """Return the regular expression of a pattern of LIKE."""
     if len(escape) != 1:
         raise InvalidRequestError(f"Cannot use the escape {escape!r}: it is one character")
-    made, at = [], 0
-    while at < len(pattern):
-        char = pattern[at]
+    made, offset = [], 0
+    while offset < len(pattern):
+        char = pattern[offset]
         if char == escape:
-            at += 1
-            if at == len(pattern) or pattern[at] not in ("%", "_", escape):
+            offset += 1
+            if offset == len(pattern) or pattern[offset] not in ("%", "_", escape):
                 raise InvalidRequestError(
                     f"Cannot use the pattern {pattern!r}: {escape!r} stands before a character that is none of %, _ "
                     f"and {escape}"
                 )
-            made.append(_quoted(pattern[at]))
+            made.append(_quoted(pattern[offset]))
         else:
             made.append({"%": ".*", "_": "."}.get(char) or _quoted(char))
-        at += 1
+        offset += 1
     return f"(?s)\\A{''.join(made)}\\z"
 
 
@@ -159,14 +166,14 @@ def _absolute(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
             return pc.abs_checked(child.run(rows))
         except pa.ArrowInvalid as problem:
             raise InvalidRequestError(
-                f"Cannot compute abs: the result does not fit {t.shown_name(child.kind)}"
+                f"Cannot compute abs: the result does not fit {t.shown_name(child.data_type)}"
             ) from problem
 
-    return Compiled(child.kind, run, may_fail=True)
+    return Compiled(child.data_type, run, may_fail=True)
 
 
 def _number(name: str, arguments: list[Compiled], count: int) -> Compiled:
-    if len(arguments) != count or not t.is_number(arguments[0].kind):
+    if len(arguments) != count or not t.is_number(arguments[0].data_type):
         raise t.left_to_spark(f"{name} is known for numbers here")
     return arguments[0]
 
@@ -179,7 +186,7 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if literal is None or literal.kind != "int":
             raise t.left_to_spark("the digits of round are a whole number here")
         places = int(literal.value)
-    kind = child.kind
+    kind = child.data_type
     if len(arguments) > 2 or places < 0:
         raise t.left_to_spark("round to digits before the point is not supported")
     if t.is_integer(kind):
@@ -205,12 +212,12 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 def _to_whole(name: str, mode: str) -> Build:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         child = _number(name, arguments, 1)
-        if t.is_integer(child.kind):
+        if t.is_integer(child.data_type):
             return compiler.cast(child, t.LONG)
-        if pa.types.is_decimal(child.kind):
-            if child.kind.scale == 0:
+        if pa.types.is_decimal(child.data_type):
+            if child.data_type.scale == 0:
                 return child
-            made = pa.decimal128(min(child.kind.precision - child.kind.scale + 1, t.MAX_PRECISION), 0)
+            made = pa.decimal128(min(child.data_type.precision - child.data_type.scale + 1, t.MAX_PRECISION), 0)
             return Compiled(made, lambda rows: round_decimals(child.run(rows), 0, mode).cast(made), may_fail=True)
         whole = pc.floor if mode == "down" else pc.ceil
 
@@ -233,15 +240,15 @@ def _extreme(*, is_greatest: bool) -> Build:
 
         def run(rows: Rows) -> Values:
             made = parts[0].array(rows)
-            for one in parts[1:] if made.type != t.NULL else ():
-                other = one.array(rows)
+            for compiled in parts[1:] if made.type != t.NULL else ():
+                other = compiled.array(rows)
                 takes = less_values(made, other) if is_greatest else less_values(other, made)
                 # Nulls are skipped: the other is taken where there is none yet.
                 takes = pc.if_else(made.is_null(), True, pc.fill_null(takes, False))
                 made = pc.if_else(takes, other, made)
             return made
 
-        return Compiled(parts[0].kind, run, any(one.may_fail for one in parts))
+        return Compiled(parts[0].data_type, run, any(compiled.may_fail for compiled in parts))
 
     return build
 
@@ -253,10 +260,14 @@ def field_of(operation: Callable[[Any], Any], *, of_day: bool) -> Build:
     """Return a function that tells a part of a date or a time, as an int; parts of a day are those of times alone."""
 
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        if len(arguments) != 1 or not t.is_moment(arguments[0].kind) or (of_day and arguments[0].kind == t.DATE):
+        if (
+            len(arguments) != 1
+            or not t.is_moment(arguments[0].data_type)
+            or (of_day and arguments[0].data_type == t.DATE)
+        ):
             raise t.left_to_spark("only dates and timestamps have such parts without Spark")
         child = arguments[0]
-        compiler.is_zoned = compiler.is_zoned or child.kind == t.TIMESTAMP
+        compiler.is_zoned = compiler.is_zoned or child.data_type == t.TIMESTAMP
         return Compiled(t.INT, lambda rows: operation(in_calendar(child.run(rows))).cast(t.INT), child.may_fail)
 
     return build
@@ -266,7 +277,7 @@ def in_calendar(values: Any) -> Any:
     """Return dates or times as they are; refuse those of years that Arrow's calendar does not know."""
     if isinstance(values, pa.Scalar):
         return in_calendar(spread(values, 1))[0]
-    low, high = _DAYS if values.type == t.DATE else tuple(one * 86_400_000_000 for one in _DAYS)
+    low, high = _DAYS if values.type == t.DATE else tuple(day * 86_400_000_000 for day in _DAYS)
     numbers = values.cast(t.INT if values.type == t.DATE else t.LONG)
     found = pc.min_max(numbers).as_py()
     if found["min"] is not None and (found["min"] < low or found["max"] > high):
@@ -276,7 +287,11 @@ def in_calendar(values: Any) -> Any:
 
 def _days(sign: int) -> Build:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        if len(arguments) != 2 or arguments[0].kind != t.DATE or arguments[1].kind not in (t.BYTE, t.SHORT, t.INT):
+        if (
+            len(arguments) != 2
+            or arguments[0].data_type != t.DATE
+            or arguments[1].data_type not in (t.BYTE, t.SHORT, t.INT)
+        ):
             raise t.left_to_spark("date_add and date_sub are known for a date and a whole number here")
         day, count = arguments[0], compiler.cast(arguments[1], t.INT)
         # Beyond the last date Spark begins with the first one again.
@@ -290,8 +305,8 @@ def _days(sign: int) -> Build:
     return build
 
 
-def _day_difference(one: Any, two: Any) -> Any:
-    return pc.subtract(one.cast(t.INT), two.cast(t.INT))
+def _day_difference(left: Any, right: Any) -> Any:
+    return pc.subtract(left.cast(t.INT), right.cast(t.INT))
 
 
 def _square_root(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
@@ -312,7 +327,7 @@ def _sign(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 def _is_nan(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     child = _number("isnan", arguments, 1)
-    if not t.is_floating(child.kind):
+    if not t.is_floating(child.data_type):
         return Compiled(t.BOOLEAN, lambda rows: pa.scalar(False), child.may_fail)
     return Compiled(t.BOOLEAN, lambda rows: pc.fill_null(pc.is_nan(child.run(rows)), False), child.may_fail)
 

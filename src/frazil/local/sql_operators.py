@@ -29,7 +29,7 @@ def _compared(test: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compi
 
         def run(rows: Rows) -> Values:
             one, two = left.run(rows), right.run(rows)
-            if left.kind == t.NULL:
+            if left.data_type == t.NULL:
                 return pa.scalar(None, t.BOOLEAN)
             return test(one, two)
 
@@ -44,7 +44,9 @@ def _ordered(name: str, test: Callable[[Any, Any], Any]) -> Callable[[Compiler, 
 
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         left, right = _two(arguments)
-        is_above = _beyond(right) if t.is_integer(left.kind) else -_beyond(left) if t.is_integer(right.kind) else 0
+        is_above = (
+            _beyond(right) if t.is_integer(left.data_type) else -_beyond(left) if t.is_integer(right.data_type) else 0
+        )
         if not is_above:
             return compared(compiler, arguments)
         holds = pa.scalar((is_above > 0) is (name[0] == "<"))
@@ -53,11 +55,11 @@ def _ordered(name: str, test: Callable[[Any, Any], Any]) -> Callable[[Compiler, 
     return build
 
 
-def _beyond(one: Compiled) -> int:
+def _beyond(compiled: Compiled) -> int:
     """Return 1 for a decimal literal above all whole numbers of 64 bits, -1 for one below them, else 0."""
-    if one.literal is None or not pa.types.is_decimal(one.kind):
+    if compiled.literal is None or not pa.types.is_decimal(compiled.data_type):
         return 0
-    value = one.literal.value
+    value = compiled.literal.value
     return 1 if value > 2**63 - 1 else -1 if value < -(2**63) else 0
 
 
@@ -67,30 +69,30 @@ def _two(arguments: list[Compiled]) -> list[Compiled]:
     return arguments
 
 
-def equal_values(one: Any, two: Any) -> Any:
+def equal_values(left: Any, right: Any) -> Any:
     """Return where two values are equal: NaN equals itself, and null is equal to nothing."""
-    found = pc.equal(one, two)
-    if t.is_floating(one.type):
-        return pc.or_(found, pc.and_(pc.is_nan(one), pc.is_nan(two)))
+    found = pc.equal(left, right)
+    if t.is_floating(left.type):
+        return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     return found
 
 
-def less_values(one: Any, two: Any) -> Any:
+def less_values(left: Any, right: Any) -> Any:
     """Return where a value comes before another; NaN comes last."""
-    if one.type == t.BOOLEAN:
-        return pc.and_(pc.invert(one), two)
-    found = pc.less(one, two)
-    if t.is_floating(one.type):
-        return pc.or_(found, pc.and_(pc.invert(pc.is_nan(one)), pc.is_nan(two)))
+    if left.type == t.BOOLEAN:
+        return pc.and_(pc.invert(left), right)
+    found = pc.less(left, right)
+    if t.is_floating(left.type):
+        return pc.or_(found, pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
     return found
 
 
-def same_values(one: Any, two: Any) -> Any:
+def same_values(left: Any, right: Any) -> Any:
     """Return where two values are equal or both null."""
-    both = pc.and_(pc.is_null(one), pc.is_null(two))
-    if one.type == t.NULL:
+    both = pc.and_(pc.is_null(left), pc.is_null(right))
+    if left.type == t.NULL:
         return both
-    return pc.or_(pc.fill_null(equal_values(one, two), False), both)
+    return pc.or_(pc.fill_null(equal_values(left, right), False), both)
 
 
 def _same(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
@@ -101,18 +103,18 @@ def _same(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 
 def _not(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if len(arguments) != 1 or arguments[0].kind not in (t.BOOLEAN, t.NULL):
+    if len(arguments) != 1 or arguments[0].data_type not in (t.BOOLEAN, t.NULL):
         raise InvalidRequestError("Cannot negate what is neither true nor false")
     child = compiler.cast(arguments[0], t.BOOLEAN)
     return Compiled(t.BOOLEAN, lambda rows: pc.invert(child.run(rows)), child.may_fail)
 
 
 def _swapped(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda one, two: test(two, one)
+    return lambda left, right: test(right, left)
 
 
 def _inverted(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    return lambda one, two: pc.invert(test(one, two))
+    return lambda left, right: pc.invert(test(left, right))
 
 
 # Arithmetic
@@ -121,23 +123,25 @@ def _inverted(test: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 def _arithmetic(name: str) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         left, right = _numbers(compiler, name, _two(arguments))
-        if pa.types.is_decimal(left.kind):
+        if pa.types.is_decimal(left.data_type):
             return _decimal_operation(name, left, right)
         if name == "/":
-            left, right = (compiler.cast(one, t.DOUBLE) for one in (left, right))
+            left, right = (compiler.cast(compiled, t.DOUBLE) for compiled in (left, right))
             return _computed(t.DOUBLE, _checked_division, left, right, name)
-        operation = _WHOLE[name] if t.is_integer(left.kind) else _FLOATING[name]
-        kind = t.LONG if name == "div" else left.kind
+        operation = _WHOLE[name] if t.is_integer(left.data_type) else _FLOATING[name]
+        kind = t.LONG if name == "div" else left.data_type
         return _computed(kind, operation, left, right, name)
 
     return build
 
 
 def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[Compiled]:
-    for one in arguments:
-        if not t.is_number(one.kind) and one.kind != t.NULL:
-            raise t.left_to_spark(f"{name} is known for numbers here, not for {t.shown_name(one.kind)} values")
-    kinds = [one.kind for one in arguments]
+    for argument in arguments:
+        if not t.is_number(argument.data_type) and argument.data_type != t.NULL:
+            raise t.left_to_spark(
+                f"{name} is known for numbers here, not for {t.shown_name(argument.data_type)} values"
+            )
+    kinds = [one.data_type for one in arguments]
     if kinds == [t.NULL, t.NULL]:
         raise t.left_to_spark(f"{name} of two nulls has no type here")
     if name == "/" and kinds[0] == t.NULL:
@@ -145,49 +149,49 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
     if any(pa.types.is_decimal(one) for one in kinds) and not any(t.is_floating(one) for one in kinds):
         # Null is of the other's type.
         other = next(one for one in kinds if one != t.NULL)
-        return [compiler.cast(one, other) if one.kind == t.NULL else _exact(compiler, one) for one in arguments]
+        return [compiler.cast(one, other) if one.data_type == t.NULL else _exact(compiler, one) for one in arguments]
     if name == "div" and not all(t.is_integer(one) or one == t.NULL for one in kinds):
         raise t.left_to_spark("div is known for whole numbers here")
     return compiler.unify(arguments)
 
 
-def _exact(compiler: Compiler, one: Compiled) -> Compiled:
+def _exact(compiler: Compiler, compiled: Compiled) -> Compiled:
     """Return an exact number as a decimal; a literal has as many digits as it is written with."""
-    if t.is_integer(one.kind):
-        if one.literal is not None:
-            return compiler.cast(one, pa.decimal128(max(1, len(str(abs(one.literal.value)))), 0))
-        return compiler.cast(one, t.as_decimal(one.kind))
-    return one
+    if t.is_integer(compiled.data_type):
+        if compiled.literal is not None:
+            return compiler.cast(compiled, pa.decimal128(max(1, len(str(abs(compiled.literal.value)))), 0))
+        return compiler.cast(compiled, t.as_decimal(compiled.data_type))
+    return compiled
 
 
 def _computed(
-    kind: pa.DataType, operation: Callable[[Any, Any], Any], left: Compiled, right: Compiled, name: str
+    data_type: pa.DataType, operation: Callable[[Any, Any], Any], left: Compiled, right: Compiled, name: str
 ) -> Compiled:
     def run(rows: Rows) -> Values:
         one, two = left.run(rows), right.run(rows)
         try:
             made = operation(one, two)
         except pa.ArrowInvalid as problem:
-            raise _overflow(name, left.kind) from problem
-        return cast(made, kind)
+            raise _overflow(name, left.data_type) from problem
+        return cast(made, data_type)
 
-    return Compiled(kind, run, may_fail=True)
-
-
-def _overflow(name: str, kind: pa.DataType) -> InvalidRequestError:
-    return InvalidRequestError(f"Cannot compute {name}: the result does not fit {t.shown_name(kind)}")
+    return Compiled(data_type, run, may_fail=True)
 
 
-def _check_zero(one: Any, two: Any) -> None:
-    zero = pc.fill_null(pc.equal(two, t.zero_of(two.type)), False)
-    found = pc.and_(zero, pc.is_valid(one))
+def _overflow(name: str, data_type: pa.DataType) -> InvalidRequestError:
+    return InvalidRequestError(f"Cannot compute {name}: the result does not fit {t.shown_name(data_type)}")
+
+
+def _check_zero(left: Any, right: Any) -> None:
+    zero = pc.fill_null(pc.equal(right, t.zero_of(right.type)), False)
+    found = pc.and_(zero, pc.is_valid(left))
     if found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py():
         raise InvalidRequestError("Cannot divide by zero", hint="Use nullif(divisor, 0) to get null instead.")
 
 
-def _checked_division(one: Any, two: Any) -> Any:
-    _check_zero(one, two)
-    return pc.divide(one, two)
+def _checked_division(left: Any, right: Any) -> Any:
+    _check_zero(left, right)
+    return pc.divide(left, right)
 
 
 def _remainder(one: Any, two: Any) -> Any:
@@ -207,11 +211,13 @@ def _remainder(one: Any, two: Any) -> Any:
     return made[0] if is_scalar else made
 
 
-def _whole_division(one: Any, two: Any) -> Any:
-    _check_zero(one, two)
+def _whole_division(left: Any, right: Any) -> Any:
+    _check_zero(left, right)
     # Zeros that are left stand beside null.
-    safe = pc.if_else(pc.equal(two, pa.scalar(0, two.type)), pa.scalar(1, two.type), two)
-    return pc.if_else(pc.is_valid(two), pc.divide_checked(one.cast(t.LONG), safe.cast(t.LONG)), pa.scalar(None, t.LONG))
+    safe = pc.if_else(pc.equal(right, pa.scalar(0, right.type)), pa.scalar(1, right.type), right)
+    return pc.if_else(
+        pc.is_valid(right), pc.divide_checked(left.cast(t.LONG), safe.cast(t.LONG)), pa.scalar(None, t.LONG)
+    )
 
 
 _WHOLE = {
@@ -226,7 +232,7 @@ _FLOATING = {"+": pc.add, "-": pc.subtract, "*": pc.multiply, "%": _remainder}
 
 def _decimal_operation(name: str, left: Compiled, right: Compiled) -> Compiled:
     """Return the operation on decimals, with as many digits as Spark gives its result, rounded half up."""
-    one, two = left.kind, right.kind
+    one, two = left.data_type, right.data_type
     whole, other = one.precision - one.scale, two.precision - two.scale
     if name in ("+", "-"):
         scale = max(one.scale, two.scale)
@@ -255,22 +261,22 @@ def _decimal_operation(name: str, left: Compiled, right: Compiled) -> Compiled:
     return Compiled(kind, run, may_fail=True)
 
 
-def _each(name: str, first: Any, second: Any, kind: pa.DataType) -> Any:
+def _each(name: str, first: Any, second: Any, data_type: pa.DataType) -> Any:
     if isinstance(first, pa.Scalar) and isinstance(second, pa.Scalar):
-        return _each(name, spread(first, 1), spread(second, 1), kind)[0]
+        return _each(name, spread(first, 1), spread(second, 1), data_type)[0]
     length = len(second) if isinstance(first, pa.Scalar) else len(first)
     pairs = zip(spread(first, length).to_pylist(), spread(second, length).to_pylist(), strict=True)
-    unit = Decimal(1).scaleb(-kind.scale)
+    unit = Decimal(1).scaleb(-data_type.scale)
     made: list[Decimal | None] = []
-    for one, two in pairs:
-        if one is None or two is None:
+    for left, right in pairs:
+        if left is None or right is None:
             made.append(None)
             continue
-        found = _DECIMALS[name](one, two).quantize(unit, ROUND_HALF_UP, _WIDE)
-        if len(found.as_tuple().digits) > kind.precision and found != 0:
-            raise _overflow(name, kind)
+        found = _DECIMALS[name](left, right).quantize(unit, ROUND_HALF_UP, _WIDE)
+        if len(found.as_tuple().digits) > data_type.precision and found != 0:
+            raise _overflow(name, data_type)
         made.append(found)
-    return pa.array(made, kind)
+    return pa.array(made, data_type)
 
 
 _DECIMALS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
@@ -284,26 +290,26 @@ _DECIMALS: dict[str, Callable[[Decimal, Decimal], Decimal]] = {
 
 def _negative(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     child = arguments[0]
-    if len(arguments) != 1 or not t.is_number(child.kind):
+    if len(arguments) != 1 or not t.is_number(child.data_type):
         raise t.left_to_spark("only numbers are negated here")
 
     def run(rows: Rows) -> Values:
         try:
             return pc.negate_checked(child.run(rows))
         except pa.ArrowInvalid as problem:
-            raise _overflow("-", child.kind) from problem
+            raise _overflow("-", child.data_type) from problem
 
-    return Compiled(child.kind, run, may_fail=True)
+    return Compiled(child.data_type, run, may_fail=True)
 
 
 def _bits(name: str, operation: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        kinds = [one.kind for one in _two(arguments)]
+        kinds = [compiled.data_type for compiled in _two(arguments)]
         if not all(t.is_integer(one) or one == t.NULL for one in kinds) or set(kinds) == {t.NULL}:
             raise t.left_to_spark(f"{name} is known for whole numbers here")
         left, right = compiler.unify(arguments)
         return Compiled(
-            left.kind, lambda rows: operation(left.run(rows), right.run(rows)), left.may_fail or right.may_fail
+            left.data_type, lambda rows: operation(left.run(rows), right.run(rows)), left.may_fail or right.may_fail
         )
 
     return build
@@ -311,9 +317,9 @@ def _bits(name: str, operation: Callable[[Any, Any], Any]) -> Callable[[Compiler
 
 def _other_bits(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     child = arguments[0]
-    if len(arguments) != 1 or not t.is_integer(child.kind):
+    if len(arguments) != 1 or not t.is_integer(child.data_type):
         raise t.left_to_spark("~ is known for whole numbers here")
-    return Compiled(child.kind, lambda rows: pc.bit_wise_not(child.run(rows)), child.may_fail)
+    return Compiled(child.data_type, lambda rows: pc.bit_wise_not(child.run(rows)), child.may_fail)
 
 
 def _mod(compiler: Compiler, arguments: list[Compiled]) -> Compiled:

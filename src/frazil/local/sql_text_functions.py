@@ -20,18 +20,18 @@ _SHA2 = {0: hashlib.sha256, 224: hashlib.sha224, 256: hashlib.sha256, 384: hashl
 
 
 def _concat_ws(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if not arguments or any(one.kind not in (t.STRING, t.NULL) for one in arguments):
+    if not arguments or any(argument.data_type not in (t.STRING, t.NULL) for argument in arguments):
         raise t.left_to_spark("concat_ws is known for text here")
-    separator, *parts = (compiler.cast(one, t.STRING) for one in arguments)
+    separator, *parts = (compiler.cast(argument, t.STRING) for argument in arguments)
 
     def run(rows: Rows) -> Values:
         if not parts:
             found = separator.run(rows)
             return pc.if_else(pc.is_valid(found), "", found)
-        found = [one.run(rows) for one in (*parts, separator)]
+        found = [compiled.run(rows) for compiled in (*parts, separator)]
         return pc.binary_join_element_wise(*found, null_handling="skip")
 
-    return Compiled(t.STRING, run, any(one.may_fail for one in (separator, *parts)))
+    return Compiled(t.STRING, run, any(compiled.may_fail for compiled in (separator, *parts)))
 
 
 def _repeat(text: str, count: int) -> str:
@@ -44,8 +44,8 @@ def _translate(text: str, old: str, new: str) -> str:
     if "\0" in new:
         raise t.left_to_spark("translate to the character 0 is not supported")
     found: dict[int, str] = {}
-    for at, char in enumerate(old):
-        found.setdefault(ord(char), new[at] if at < len(new) else "")
+    for offset, char in enumerate(old):
+        found.setdefault(ord(char), new[offset] if offset < len(new) else "")
     return text.translate(found)
 
 
@@ -53,18 +53,18 @@ def _substring_index(text: str, mark: str, count: int) -> str:
     if not mark or count == 0:
         return ""
     if count > 0:
-        at = -1
+        offset = -1
         for _ in range(min(count, len(text) + 1)):
-            at = text.find(mark, at + 1)
-            if at < 0:
+            offset = text.find(mark, offset + 1)
+            if offset < 0:
                 return text
-        return text[:at]
-    at = len(text) - len(mark) + 1
+        return text[:offset]
+    offset = len(text) - len(mark) + 1
     for _ in range(min(-count, len(text) + 1)):
-        at = text.rfind(mark, 0, at - 1 + len(mark)) if at > 0 else -1
-        if at < 0:
+        offset = text.rfind(mark, 0, offset - 1 + len(mark)) if offset > 0 else -1
+        if offset < 0:
             return text
-    return text[at + len(mark) :]
+    return text[offset + len(mark) :]
 
 
 # Hashes
@@ -74,7 +74,7 @@ def _of_bytes(operation: Callable[..., Any], result: pa.DataType = t.STRING) -> 
     """Return a function of bytes, or of text in UTF-8."""
 
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-        if len(arguments) != 1 or arguments[0].kind not in (t.STRING, t.BINARY):
+        if len(arguments) != 1 or arguments[0].data_type not in (t.STRING, t.BINARY):
             raise t.left_to_spark("hashes are known for text and bytes here")
         child = arguments[0]
         run = each(lambda value: operation(value.encode() if isinstance(value, str) else value), result)
@@ -92,7 +92,7 @@ def _sha2(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 
 def _hex(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    if len(arguments) == 1 and t.is_integer(arguments[0].kind):
+    if len(arguments) == 1 and t.is_integer(arguments[0].data_type):
         child = compiler.cast(arguments[0], t.LONG)
         run = each(lambda value: f"{value & 0xFFFFFFFFFFFFFFFF:X}", t.STRING)
         return Compiled(t.STRING, lambda rows: run(child.run(rows)), child.may_fail)
@@ -103,8 +103,8 @@ def _hex(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 
 def _ilike(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
-    texts = [None if one.literal is None else one.literal.value for one in arguments[1:]]
-    if any(not isinstance(one, str) or not one.isascii() for one in texts):
+    texts = [None if argument.literal is None else argument.literal.value for argument in arguments[1:]]
+    if any(not isinstance(text, str) or not text.isascii() for text in texts):
         raise t.left_to_spark("the pattern of ilike is a literal of ASCII characters here")
     regex = like_regex(str(texts[0]).lower(), str(texts[1]) if len(texts) > 1 else "\\")
     child = FUNCTIONS["lower"](compiler, arguments[:1])
@@ -113,7 +113,7 @@ def _ilike(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 
 def _rlike(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
     literal = arguments[1].literal if len(arguments) == 2 else None
-    if literal is None or not isinstance(literal.value, str) or arguments[0].kind not in (t.STRING, t.NULL):
+    if literal is None or not isinstance(literal.value, str) or arguments[0].data_type not in (t.STRING, t.NULL):
         raise t.left_to_spark("rlike is known for text and a literal pattern here")
     child = compiler.cast(arguments[0], t.STRING)
     regex = _shared_regex(literal.value)
@@ -139,17 +139,17 @@ def _shared_regex(pattern: str) -> str:
     """Return a pattern of Java's for Arrow, which means the same there; refuse what may mean something else."""
     made: list[str] = []
     kinds: list[str] = ["begin"]
-    at = 0
-    while (match := _PIECE.match(pattern, at)) is not None and at < len(pattern):
+    offset = 0
+    while (match := _PIECE.match(pattern, offset)) is not None and offset < len(pattern):
         kinds.append("begin" if match.group() in ("(", "(?:", "|") else str(match.lastgroup))
         made.append(_OTHERS.get(kinds[-1], match.group()))
-        at = match.end()
+        offset = match.end()
     # Java knows more about what follows a repetition; and an end of line that is two characters, before `$`, is one.
     is_repeated = any(
         kinds[place - 1] in ("repeat", "begin", "first") for place, one in enumerate(kinds) if one == "repeat"
     )
     has_others = kinds[-1] == "last" and any(one in pattern for one in ("[^", "\\D", "\\W"))
-    if at < len(pattern) or is_repeated or has_others:
+    if offset < len(pattern) or is_repeated or has_others:
         raise t.left_to_spark(f"the pattern {pattern!r} has something that is not supported")
     regex = "".join(made)
     try:

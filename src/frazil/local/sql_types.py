@@ -69,58 +69,62 @@ def parse_type_name(name: str) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def shown_name(kind: pa.DataType) -> str:
+def shown_name(data_type: pa.DataType) -> str:
     """Return a type as Spark calls it."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return next((name for name, one in _NAMES.items() if one == kind), str(kind))
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    return next((name for name, value in _NAMES.items() if value == data_type), str(data_type))
 
 
-def is_computed(kind: pa.DataType) -> bool:
+def is_computed(data_type: pa.DataType) -> bool:
     """Return whether values of a type are computed with here."""
-    return kind in _NAMES.values() or bool(pa.types.is_decimal128(kind))
+    return data_type in _NAMES.values() or bool(pa.types.is_decimal128(data_type))
 
 
-def is_integer(kind: pa.DataType) -> bool:
+def is_integer(data_type: pa.DataType) -> bool:
     """Return whether a type is a whole number."""
-    return kind in _INTEGERS
+    return data_type in _INTEGERS
 
 
-def is_floating(kind: pa.DataType) -> bool:
+def is_floating(data_type: pa.DataType) -> bool:
     """Return whether a type is float or double."""
-    return kind in (FLOAT, DOUBLE)
+    return data_type in (FLOAT, DOUBLE)
 
 
-def is_number(kind: pa.DataType) -> bool:
+def is_number(data_type: pa.DataType) -> bool:
     """Return whether a type is a number."""
-    return is_integer(kind) or is_floating(kind) or bool(pa.types.is_decimal(kind))
+    return is_integer(data_type) or is_floating(data_type) or bool(pa.types.is_decimal(data_type))
 
 
-def zero_of(kind: pa.DataType) -> pa.Scalar:
+def zero_of(data_type: pa.DataType) -> pa.Scalar:
     """Return zero as a number of a type."""
-    return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
+    return pa.scalar(Decimal(0) if pa.types.is_decimal(data_type) else 0, data_type)
 
 
-def is_moment(kind: pa.DataType) -> bool:
+def is_moment(data_type: pa.DataType) -> bool:
     """Return whether a type is a date or a timestamp."""
-    return kind in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return data_type in (DATE, TIMESTAMP, TIMESTAMP_NTZ)
 
 
-def is_zoned(kind: pa.DataType, other: pa.DataType) -> bool:
+def is_zoned(data_type: pa.DataType, other: pa.DataType) -> bool:
     """Return whether a conversion between two types asks for the time zone of the session."""
-    return TIMESTAMP in (kind, other) and kind != other and (STRING in (kind, other) or is_moment(kind))
+    return (
+        TIMESTAMP in (data_type, other)
+        and data_type != other
+        and (STRING in (data_type, other) or is_moment(data_type))
+    )
 
 
-def digits_of_type(kind: pa.DataType) -> tuple[int, int]:
+def digits_of_type(data_type: pa.DataType) -> tuple[int, int]:
     """Return how many digits an exact number has before and after its point."""
-    if pa.types.is_decimal(kind):
-        return kind.precision - kind.scale, kind.scale
-    return _DIGITS[kind], 0
+    if pa.types.is_decimal(data_type):
+        return data_type.precision - data_type.scale, data_type.scale
+    return _DIGITS[data_type], 0
 
 
-def as_decimal(kind: pa.DataType) -> pa.DataType:
+def as_decimal(data_type: pa.DataType) -> pa.DataType:
     """Return the decimal that holds all values of an exact type."""
-    whole, scale = digits_of_type(kind)
+    whole, scale = digits_of_type(data_type)
     return pa.decimal128(whole + scale, scale)
 
 
@@ -140,33 +144,35 @@ def common_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
     return found
 
 
-def _common(one: pa.DataType, two: pa.DataType) -> pa.DataType:
-    if two in (one, NULL):
-        return one
-    if one == NULL:
-        return two
-    if is_number(one) and is_number(two):
-        return _common_number(one, two)
-    if is_moment(one) and is_moment(two):
-        return TIMESTAMP if TIMESTAMP in (one, two) else TIMESTAMP_NTZ
-    if STRING in (one, two):
-        other = two if one == STRING else one
+def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if right in (left, NULL):
+        return left
+    if left == NULL:
+        return right
+    if is_number(left) and is_number(right):
+        return _common_number(left, right)
+    if is_moment(left) and is_moment(right):
+        return TIMESTAMP if TIMESTAMP in (left, right) else TIMESTAMP_NTZ
+    if STRING in (left, right):
+        other = right if left == STRING else left
         if is_integer(other):
             return LONG
         if is_number(other):
             return DOUBLE
         if is_moment(other) or other in (BOOLEAN, BINARY):
             return other
-    raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values have no common type without Spark")
+    raise left_to_spark(f"{shown_name(left)} and {shown_name(right)} values have no common type without Spark")
 
 
-def _common_number(one: pa.DataType, two: pa.DataType) -> pa.DataType:
-    if is_floating(one) or is_floating(two):
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if is_floating(left) or is_floating(right):
         return DOUBLE
-    if is_integer(one) and is_integer(two):
-        return one if _INTEGERS.index(one) > _INTEGERS.index(two) else two
-    (whole, scale), (other_whole, other_scale) = digits_of_type(one), digits_of_type(two)
+    if is_integer(left) and is_integer(right):
+        return left if _INTEGERS.index(left) > _INTEGERS.index(right) else right
+    (whole, scale), (other_whole, other_scale) = digits_of_type(left), digits_of_type(right)
     whole, scale = max(whole, other_whole), max(scale, other_scale)
     if whole + scale > MAX_PRECISION:
-        raise left_to_spark(f"{shown_name(one)} and {shown_name(two)} values need a common type of more than 38 digits")
+        raise left_to_spark(
+            f"{shown_name(left)} and {shown_name(right)} values need a common type of more than 38 digits"
+        )
     return pa.decimal128(whole + scale, scale)

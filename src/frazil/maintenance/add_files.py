@@ -31,7 +31,7 @@ from frazil.errors import InvalidDataFileError, InvalidRequestError, MissingFile
 from frazil.expr.literals import place_literal
 from frazil.loaded import LoadedTable
 from frazil.maintenance.describe_files import DATA_FORMATS, FileDescriber, find_format
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest, read_manifest_list
@@ -75,7 +75,7 @@ class AddFiles:
         return Append(self.files, self.target).prepare(loaded, context)
 
 
-@shown("add files to")
+@with_progress("add files to")
 def add_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -157,7 +157,7 @@ def find_files(
 
 def list_data_files(storage: Storage, folder: str, file_format: FileFormat | None = None) -> Iterator[FoundFile]:
     """Yield the files below a folder that hold rows: none that is hidden or empty."""
-    for file in sorted(storage.list(folder), key=lambda one: one.path):
+    for file in sorted(storage.list(folder), key=lambda stored_file: stored_file.path):
         below = file.path[len(folder) :]
         if any(step.startswith(("_", ".")) and "=" not in step for step in below.split("/")) or file.size == 0:
             continue
@@ -236,7 +236,7 @@ def describe_found(
 
     workers = default_threads() if threads is None else threads
     described = map_in_order(describe, found, threads=workers)
-    return tuple(one for one in counted("files described", described, len(found)) if one is not None)
+    return tuple(file for file in counted("files described", described, len(found)) if file is not None)
 
 
 class _Describer:
@@ -256,8 +256,8 @@ class _Describer:
 
     def describe(self, found: FoundFile) -> DataFile:
         """Return the description of a file; refuse one that the table could not read."""
-        kind = found.file_format or find_format(self._storage, found.path, found.size)
-        described = self._files.describe(found.path, found.size, kind)
+        file_format = found.file_format or find_format(self._storage, found.path, found.size)
+        described = self._files.describe(found.path, found.size, file_format)
         partition = tuple(self._partition_value(field, described, found.folders) for field in self._spec.fields)
         file = replace(described, partition=partition)
         values = {
@@ -303,13 +303,13 @@ def _parse(text: str, kind: Any, name: str, path: str) -> Any:
     try:
         if kind == BOOLEAN and text.lower() in ("true", "false"):
             return text.lower() == "true"
-        place = place_literal(text, kind)
+        bounds = place_literal(text, kind)
     except (SchemaMismatchError, InvalidRequestError) as error:
         raise InvalidDataFileError(
             f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}: {error.message}", path=path
         ) from error
-    if not place.is_value:
+    if not bounds.is_value:
         raise InvalidDataFileError(
             f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}", path=path
         )
-    return place.below
+    return bounds.below

@@ -94,18 +94,18 @@ def source_of_folder(
     first = found[0]
     kind = file_format if file_format is not None else find_format(storage, first.path, first.size)
     fields = infer_schema(storage, first.path, first.size, kind, format_version=format_version)
-    schema, partitions = with_partitions(fields, (one.folders for one in found))
+    schema, partitions = with_partitions(fields, (found_file.folders for found_file in found))
     return SourceTable(location, location, schema, partitions, (SourcePart(location),), file_format)
 
 
 def find_source_files(storage: Storage, source: SourceTable) -> Iterator[FoundFile]:
     """Yield the files of a source, each with the values of its partition."""
-    for part in source.parts:
-        for data_file in list_data_files(storage, strip_slashes(part.location), source.file_format):
-            if part.values is None:
+    for source_part in source.parts:
+        for data_file in list_data_files(storage, strip_slashes(source_part.location), source.file_format):
+            if source_part.values is None:
                 yield data_file
             else:
-                yield FoundFile(data_file.path, data_file.size, part.values, data_file.file_format)
+                yield FoundFile(data_file.path, data_file.size, source_part.values, data_file.file_format)
 
 
 def snapshot_table(
@@ -207,7 +207,7 @@ def _version_of(properties: dict[str, str]) -> int:
 def _check_apart(staged: LoadedTable, source: SourceTable) -> None:
     """Refuse folders for new files that hold files of the source, or lie among them."""
     storage = staged.storage
-    theirs = {source.location, *(part.location for part in source.parts)}
+    theirs = {source.location, *(source_part.location for source_part in source.parts)}
     for folder in table_folders(staged.metadata.location, staged.metadata.properties):
         own = f"{location_key(storage.resolve_folder(folder)).rstrip('/')}/"
         for root in theirs:

@@ -95,8 +95,15 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
             problems.append(unreadable(error, what, first.file_path, group.snapshot_id))
         else:
             problems += [
-                Problem(one.kind, one.what, one.to_do, first.file_path, group.snapshot_id, is_warning=one.is_warning)
-                for one in wrong
+                Problem(
+                    finding.code,
+                    finding.what,
+                    finding.to_do,
+                    first.file_path,
+                    group.snapshot_id,
+                    is_warning=finding.is_warning,
+                )
+                for finding in wrong
             ]
     return CheckedGroup(group, tuple(problems))
 

@@ -96,10 +96,10 @@ def check_manifest(
             manifest, None, None, (Problem("wrong-partition-spec", what, FOREIGN, path, snapshot_id),)
         )
     try:
-        kind = spec.partition_type(loaded.metadata.current_schema, other_schemas=loaded.metadata.schemas)
+        partition_type = spec.partition_type(loaded.metadata.current_schema, other_schemas=loaded.metadata.schemas)
         data = loaded.storage.read(path)
         fields = (*FIELDS, *METRIC_FIELDS) if with_metrics else FIELDS
-        files = decode_manifest(data, manifest=manifest, partition_type=kind, fields=fields)
+        files = decode_manifest(data, manifest=manifest, partition_type=partition_type, fields=fields)
     except FrazilError as error:
         return CheckedManifest(manifest, None, None, (unreadable(error, "manifest", path, snapshot_id),))
     found = [
@@ -112,7 +112,7 @@ def check_manifest(
             *_vectors(manifest, files, loaded.metadata.format_version),
             *_equality_ids(manifest, files, loaded.metadata.schemas),
             *_row_ids(manifest, files, loaded.metadata.next_row_id),
-            *_summaries(manifest, files, kind),
+            *_summaries(manifest, files, partition_type),
         )
     ]
     mask = live_mask(files)
@@ -165,9 +165,9 @@ def _shape(spec: PartitionSpec) -> list[tuple[Any, ...]]:
 def _counts(manifest: ManifestFile, files: ManifestColumns) -> Iterator[_Finding]:
     status = files.column("status").to_numpy()
     rows = np.maximum(files.column("record_count").to_numpy(), 0)
-    for kind in EntryStatus:
-        chosen = status == kind.value
-        name = kind.name.lower()
+    for entry_status in EntryStatus:
+        chosen = status == entry_status.value
+        name = entry_status.name.lower()
         for what, recorded, actual in (
             ("files", getattr(manifest, f"{name}_files_count"), int(chosen.sum())),
             ("rows", getattr(manifest, f"{name}_rows_count"), int(rows[chosen].sum())),
@@ -225,7 +225,7 @@ def _equality_ids(manifest: ManifestFile, files: ManifestColumns, schemas: Itera
         return
     is_equality = pc.equal(files.column("content"), FileContent.EQUALITY_DELETES.value)
     ids = files.column("equality_ids").filter(pc.and_(is_equality, pa.chunked_array([live_mask(files)])))
-    empty = sum(1 for one in ids.to_pylist() if not one)
+    empty = sum(1 for value in ids.to_pylist() if not value)
     if empty:
         yield "wrong-equality-ids", f"{empty:,} equality delete files compare no columns", FOREIGN
     known = {field_id for schema in schemas for field_id in schema.fields_by_id}
@@ -266,12 +266,12 @@ def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: Struct
     struct = files.column("partition").filter(pa.array(live_mask(files))).combine_chunks()
     if len(struct) == 0:
         return
-    for index, (part, summary) in enumerate(zip(data_type.fields, manifest.partitions, strict=True)):
+    for index, (field, summary) in enumerate(zip(data_type.fields, manifest.partitions, strict=True)):
         column = struct.field(index)
         if column.null_count and not summary.contains_null:
-            what = f"{column.null_count:,} files have null in {part.name!r}, and the list says that none has"
+            what = f"{column.null_count:,} files have null in {field.name!r}, and the list says that none has"
             yield "wrong-partition-summary", what, REWRITE
-        yield from _outside(part, summary_stats(summary, part.field_type), column)
+        yield from _outside(field, summary_stats(summary, field.field_type), column)
 
 
 def _outside(field: NestedField, stats: Any, column: pa.Array) -> Iterator[_Finding]:

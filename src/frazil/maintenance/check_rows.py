@@ -54,7 +54,7 @@ COUNTED_OTHERWISE: Final = (
 class Finding(NamedTuple):
     """One thing that is recorded wrongly; as a warning where what is read is right all the same."""
 
-    kind: str
+    code: str
     what: str
     to_do: str
     is_warning: bool = False
@@ -107,17 +107,17 @@ def _columns_of(file: DataFile, schemas: tuple[Schema, ...], stored: set[int], m
             found.setdefault(field.field_id, field)
     names: set[str] = set()
     kept = []
-    for part in found.values():
-        if part.name not in names:  # a dropped column may have left its name to another
-            names.add(part.name)
-            kept.append(part)
+    for nested_field in found.values():
+        if nested_field.name not in names:  # a dropped column may have left its name to another
+            names.add(nested_field.name)
+            kept.append(nested_field)
     return Schema(tuple(kept))
 
 
 def _is_measured(schema: Schema, field_id: int) -> bool:
     """Return whether a field is a value outside of lists and maps."""
-    part = schema.find_field(field_id)
-    if part is None or isinstance(part.field_type, StructType | ListType | MapType | UnknownType):
+    nested_field = schema.find_field(field_id)
+    if nested_field is None or isinstance(nested_field.field_type, StructType | ListType | MapType | UnknownType):
         return False
     return all(isinstance(field.field_type, StructType) for field in schema.ancestors_of(field_id))
 
@@ -150,7 +150,7 @@ def _differences(file: DataFile, wanted: Schema, actual: Metrics) -> Iterator[Fi
 def _may_lack_null_structs(schema: Schema, field_id: int) -> bool:
     """Return whether a count may be low because structs around the field are null."""
     is_floating = isinstance(schema.field(field_id).field_type, FloatType | DoubleType)
-    return is_floating and any(one.optional for one in schema.ancestors_of(field_id))
+    return is_floating and any(field.optional for field in schema.ancestors_of(field_id))
 
 
 def _shown(name: str) -> str:

@@ -51,7 +51,7 @@ def check_snapshot(
     def problem(kind: str, what: str, to_do: str = FOREIGN) -> Problem:
         return Problem(kind, what, to_do, snapshot.manifest_list, snapshot.snapshot_id)
 
-    paths = _joined([one.paths for one in facts.data])
+    paths = _joined([manifest_facts.paths for manifest_facts in facts.data])
     twice = _repeated(paths)
     if twice:
         yield problem("duplicate-file", f"{twice:,} data files are live twice: their rows are read twice")
@@ -59,7 +59,7 @@ def check_snapshot(
     twice = _repeated(references)
     if twice:
         yield problem("duplicate-deletion-vector", f"{twice:,} data files have more than one deletion vector")
-    rows = _joined([one.record_counts for one in facts.data])
+    rows = _joined([manifest_facts.record_counts for manifest_facts in facts.data])
     yield from (problem("wrong-row-ids", what) for what in _row_ids(facts.data, rows))
     yield from (problem("wrong-deletion-vector", what) for what in _positions(paths, rows, references, last_positions))
     if facts.is_whole:
@@ -84,10 +84,10 @@ def _row_ids(manifests: Sequence[ManifestFacts], rows: Longs) -> Iterator[str]:
     starts, ends = first[order], first[order] + count[order]
     overlapping = np.flatnonzero(starts[1:] < ends[:-1])
     if len(overlapping):
-        at = int(overlapping[0])
+        index = int(overlapping[0])
         yield (
             f"the row ids of {len(overlapping):,} data files overlap those of others, first those from "
-            f"{int(starts[at + 1]):,} on"
+            f"{int(starts[index + 1]):,} on"
         )
 
 
@@ -113,8 +113,8 @@ def _totals(snapshot: Snapshot, facts: SnapshotFacts) -> Iterator[str]:
     if any(bool((one < 0).any()) for one in known):
         return
     actual = {
-        Summary.TOTAL_DATA_FILES: sum(len(one.paths) for one in facts.data),
-        Summary.TOTAL_RECORDS: sum(int(one.record_counts.sum()) for one in facts.data),
+        Summary.TOTAL_DATA_FILES: sum(len(manifest_facts.paths) for manifest_facts in facts.data),
+        Summary.TOTAL_RECORDS: sum(int(manifest_facts.record_counts.sum()) for manifest_facts in facts.data),
         Summary.TOTAL_DELETE_FILES: sum(len(delete.paths) for delete in deletes),
         Summary.TOTAL_FILES_SIZE: sum(int(manifest.sizes.sum()) for manifest in facts.manifests),
         Summary.TOTAL_POSITION_DELETES: sum(

@@ -126,8 +126,8 @@ class _Check:
         for snapshot, found in self._read_lists():
             keys = [_key(one) for one in found]
             lists.append((snapshot, keys))
-            for key, one in zip(keys, found, strict=True):
-                manifests.setdefault(key, (one, snapshot.snapshot_id))
+            for key, manifest in zip(keys, found, strict=True):
+                manifests.setdefault(key, (manifest, snapshot.snapshot_id))
         self._check_files(self._read_manifests(manifests))
         for snapshot, keys in lists:
             facts = [self._facts[key] for key in keys if key in self._facts]
@@ -150,7 +150,7 @@ class _Check:
             for snapshot in metadata.snapshots
             if current is None or snapshot.snapshot_id != current.snapshot_id
         ]
-        others.sort(key=lambda one: (one.sequence_number, one.timestamp_ms), reverse=True)
+        others.sort(key=lambda snapshot: (snapshot.sequence_number, snapshot.timestamp_ms), reverse=True)
         return ([] if current is None else [current]) + others
 
     def _check_metadata(self) -> None:

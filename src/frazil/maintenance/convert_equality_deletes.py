@@ -31,7 +31,7 @@ from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.maintenance.rewrite_position_deletes import is_position_file, plan_tasks
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
@@ -55,7 +55,7 @@ class ConvertEqualityDeletesResult:
     deleted_rows_count: int = 0
 
 
-@shown("convert equality deletes of")
+@with_progress("convert equality deletes of")
 def convert_equality_deletes(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -73,7 +73,7 @@ def convert_equality_deletes(
     parent = find_parent(loaded.metadata, target.branch)
     if parent is None:
         return loaded, ConvertEqualityDeletesResult()
-    tasks = [one for one in plan_tasks(loaded, TRUE, target, cache)[0] if one.has_equality_deletes]
+    tasks = [task for task in plan_tasks(loaded, TRUE, target, cache)[0] if task.has_equality_deletes]
     equality = {
         delete_file.data_file.file_path: delete_file.data_file
         for task in tasks

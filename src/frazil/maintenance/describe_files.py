@@ -118,4 +118,4 @@ class FileDescriber:
 
 
 def _has_constant(column: ResolvedColumn) -> bool:
-    return column.is_constant or any(_has_constant(one) for one in column.parts)
+    return column.is_constant or any(_has_constant(inner) for inner in column.parts)

@@ -20,7 +20,7 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files, find_expired_files
 from frazil.commit.transaction import commit_actions
 from frazil.loaded import LoadedTable
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import FileContent
 from frazil.threads import default_threads
@@ -44,7 +44,7 @@ class ExpireSnapshotsResult:
     """How many files stay though nothing leads to them; `kept` names the first of them."""
 
 
-@shown("expire snapshots of")
+@with_progress("expire snapshots of")
 def expire_snapshots(
     catalog: Catalog,
     loaded: LoadedTable,

@@ -56,7 +56,7 @@ def infer_schema(
 
 
 def _fields(arrow: pa.Schema, instants: Collection[str], format_version: int) -> tuple[NestedField, ...]:
-    plain = [_plain(one, is_instant=one.name in instants, keeps_nanos=format_version >= 3) for one in arrow]
+    plain = [_plain(field, is_instant=field.name in instants, keeps_nanos=format_version >= 3) for field in arrow]
     return from_arrow_schema(pa.schema(plain), format_version=format_version, has_fresh_ids=True).fields
 
 
@@ -116,9 +116,11 @@ def _int96_columns(parquet: Any) -> frozenset[str]:
 
 def _plain(field: pa.Field, *, is_instant: bool, keeps_nanos: bool) -> pa.Field:
     """Return a field as the format can have it: nullable, without ids, times in microseconds where it must be."""
-    kind = field.type
+    data_type = field.type
     if is_instant:
-        kind = pa.timestamp("us", "UTC")
-    elif pa.types.is_timestamp(kind) and (kind.unit in ("s", "ms") or (kind.unit == "ns" and not keeps_nanos)):
-        kind = pa.timestamp("us", kind.tz)
-    return pa.field(field.name, kind, nullable=True)
+        data_type = pa.timestamp("us", "UTC")
+    elif pa.types.is_timestamp(data_type) and (
+        data_type.unit in ("s", "ms") or (data_type.unit == "ns" and not keeps_nanos)
+    ):
+        data_type = pa.timestamp("us", data_type.tz)
+    return pa.field(field.name, data_type, nullable=True)

@@ -243,19 +243,19 @@ def _move_delete_columns(
     return table
 
 
-def _move_bounds(bounds: dict[str, list[Any]], at: int, prefixes: Prefixes) -> None:
+def _move_bounds(bounds: dict[str, list[Any]], index: int, prefixes: Prefixes) -> None:
     """Move the bounds of the paths in a position delete file; leave them out where they do not tell the prefix."""
     key = DELETE_FILE_PATH.field_id
     moved: dict[str, bytes] = {}
     for name, column in bounds.items():
-        found = next((one["value"] for one in column[at] or () if one["key"] == key), None)
+        found = next((one["value"] for one in column[index] or () if one["key"] == key), None)
         text = None if found is None else found.decode(errors="replace")
         if text is not None and prefixes.covers(text) and len(text) > len(prefixes.source.rstrip("/")):
             moved[name] = prefixes.move(text, "the bound").encode()
     for name, column in bounds.items():
-        if column[at] is not None:
-            kept = [one for one in column[at] if one["key"] != key or len(moved) == len(bounds)]
-            column[at] = [{**one, "value": moved[name]} if one["key"] == key else one for one in kept]
+        if column[index] is not None:
+            kept = [one for one in column[index] if one["key"] != key or len(moved) == len(bounds)]
+            column[index] = [{**one, "value": moved[name]} if one["key"] == key else one for one in kept]
 
 
 def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:

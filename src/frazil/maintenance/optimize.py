@@ -30,7 +30,7 @@ from frazil.maintenance.rewrite_data_files import Rewriter, rewrite_data_files
 from frazil.maintenance.rewrite_manifests import rewrite_manifests
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.maintenance.rewrite_position_deletes import rewrite_position_delete_files
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec import properties
@@ -62,10 +62,10 @@ class OptimizeResult:
 
     def __str__(self) -> str:
         lines = [str(step) for step in self.steps] or ["Nothing is worth doing."]
-        return "\n".join([*lines, *(f"left to you: {one}" for one in self.left)])
+        return "\n".join([*lines, *(f"left to you: {problem}" for problem in self.left)])
 
 
-@shown("optimize")
+@with_progress("optimize")
 def optimize(
     catalog: Catalog,
     loaded: LoadedTable,

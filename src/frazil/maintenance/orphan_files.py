@@ -33,7 +33,7 @@ from frazil.commit.reachable_files import ReachableFiles, SameLocations
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.rewrite_table_path import STAGING_PREFIX
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.storage.base import Storage, StoredFile
 from frazil.storage.locations import find_metadata_version, is_under, location_key, parse_location, strip_slashes
@@ -83,7 +83,7 @@ class OrphanFilesResult:
     kept: tuple[tuple[str, str], ...] = ()
 
 
-@shown("remove orphan files of")
+@with_progress("remove orphan files of")
 def remove_orphan_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -111,9 +111,9 @@ def remove_orphan_files(
     sizes: dict[str, int] = {}
     doubtful: list[str] = []
     listed = _listed(loaded, wanted, searched, owned.folders, reachable)
-    old = (one for one in counted("files listed", listed) if one.modified_ms < limit_ms)
+    old = (stored_file for stored_file in counted("files listed", listed) if stored_file.modified_ms < limit_ms)
     for part in in_parts(old, _LISTED_AT_ONCE):
-        known = {one.path: one.size for one in part}
+        known = {stored_file.path: stored_file.size for stored_file in part}
         missing, differing = reachable.find_unreachable(list(known))
         doubtful += differing
         if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE:
@@ -153,7 +153,7 @@ def _limit(request: OrphanRequest, now_ms: int) -> int:
 
 def _flat(equal: Mapping[str, str]) -> dict[str, str]:
     """Return what each single name stands for, from names with commas between."""
-    return {name.strip(): one.strip() for names, one in equal.items() for name in names.split(",")}
+    return {name.strip(): value.strip() for names, value in equal.items() for name in names.split(",")}
 
 
 def _mismatch(doubtful: list[str]) -> InvalidRequestError:
@@ -236,7 +236,9 @@ def _listed(
             if any(is_under(path, folder) for folder in searched) and find_version(path) is None:
                 yield StoredFile(path, 0, modified_ms)
         return
-    partition_names = {f"{one.name}=" for spec in loaded.metadata.partition_specs for one in spec.fields}
+    partition_names = {
+        f"{partition_field.name}=" for spec in loaded.metadata.partition_specs for partition_field in spec.fields
+    }
     own: dict[str, bool] = {}
     for root in searched:
         base = next(folder for folder in folders if root == folder or is_under(root, folder))

@@ -29,7 +29,7 @@ from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema
 from frazil.datafile.value_arrays import array_of, values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.manifest_cache import ManifestCache
@@ -98,7 +98,7 @@ class _Counted:
         )
 
 
-@shown("compute partition statistics of")
+@with_progress("compute partition statistics of")
 def compute_partition_stats(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -209,13 +209,17 @@ def _restore(metadata: TableMetadata, table: pa.Table) -> _Counted:
     assert isinstance(data_type, StructType)
     stored = table.column("partition").combine_chunks()
     by_id = {
-        part.field_id: values_of(stored.field(index), part.field_type) for index, part in enumerate(data_type.fields)
+        nested_field.field_id: values_of(stored.field(index), nested_field.field_type)
+        for index, nested_field in enumerate(data_type.fields)
     }
     counts = {name: table.column(name).to_pylist() for name in table.column_names if name in _Stats.__slots__}
     counted = _Counted()
     for index, spec_id in enumerate(counts.pop("spec_id")):
         spec = metadata.spec(spec_id)
-        values = tuple(by_id[one.field_id][index] if one.field_id in by_id else None for one in spec.fields)
+        values = tuple(
+            by_id[partition_field.field_id][index] if partition_field.field_id in by_id else None
+            for partition_field in spec.fields
+        )
         numbers = {name: column[index] for name, column in counts.items()}
         counted.partitions[partition_key(spec_id, values)] = _Stats(spec_id, values, **numbers)
     return counted
@@ -270,20 +274,20 @@ def _to_table(metadata: TableMetadata, counted: _Counted) -> pa.Table:
     rows = sorted(_rows(metadata, counted, partition), key=lambda row: _order(row["partition"], partition))
     arrow = to_arrow_schema(schema)
     arrays = [
-        array_of([row[part.name] for row in rows], part.field_type, target.type)
-        for part, target in zip(schema.fields, arrow, strict=True)
+        array_of([row[nested_field.name] for row in rows], nested_field.field_type, target.type)
+        for nested_field, target in zip(schema.fields, arrow, strict=True)
     ]
     return pa.Table.from_arrays(arrays, schema=arrow)
 
 
 def _rows(metadata: TableMetadata, counted: _Counted, partition: StructType) -> Iterator[dict[str, Any]]:
-    names = [one.name for one in partition_stats_schema(metadata).fields]
+    names = [nested_field.name for nested_field in partition_stats_schema(metadata).fields]
     has_global_deletes = counted.has_global_deletes(metadata)
     for stats in counted.partitions.values():
         spec = metadata.spec(stats.spec_id)
-        values = dict(zip((one.field_id for one in spec.fields), stats.values, strict=True))
+        values = dict(zip((partition_field.field_id for partition_field in spec.fields), stats.values, strict=True))
         row = {name: getattr(stats, name, None) for name in names}
-        row["partition"] = {one.name: values.get(one.field_id) for one in partition.fields}
+        row["partition"] = {nested_field.name: values.get(nested_field.field_id) for nested_field in partition.fields}
         is_known = not (stats.position_delete_file_count or stats.equality_delete_file_count or has_global_deletes)
         row["total_record_count"] = stats.data_record_count - stats.position_delete_record_count if is_known else None
         yield row
@@ -292,7 +296,7 @@ def _rows(metadata: TableMetadata, counted: _Counted, partition: StructType) -> 
 def _order(values: dict[str, Any], partition: StructType) -> tuple[Any, ...]:
     """Return a key by which partitions sort: nulls first, NaN last."""
     keys: list[tuple[Any, ...]] = []
-    for part in partition.fields:
-        value = values[part.name]
+    for nested_field in partition.fields:
+        value = values[nested_field.name]
         keys.append((0,) if value is None else (2,) if value != value else (1, value))
     return tuple(keys)

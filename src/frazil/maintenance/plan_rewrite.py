@@ -134,10 +134,10 @@ def plan_again(
     }
     sizes = plan.request.options.sizes
     made = []
-    for one in wanted:
-        tasks = [found[path] for task in one.tasks if (path := task.data_file.file_path) in found]
+    for rewrite_group in wanted:
+        tasks = [found[path] for task in rewrite_group.tasks if (path := task.data_file.file_path) in found]
         if tasks:
-            made.append(_group(one.number, tasks, sizes))
+            made.append(_group(rewrite_group.number, tasks, sizes))
     snapshot = find_parent(loaded.metadata, plan.request.target.branch)
     return RewritePlan(loaded, plan.request, snapshot, plan.spec, tuple(made))
 
@@ -148,7 +148,11 @@ def within_budget(plan: RewritePlan, budget_bytes: int) -> RewritePlan:
     left = budget_bytes
     kept: list[RewriteGroup] = []
     worth = sorted(
-        plan.groups, key=lambda one: (len(one.tasks) - one.expected_files) / (one.input_bytes + 1), reverse=True
+        plan.groups,
+        key=lambda rewrite_group: (
+            (len(rewrite_group.tasks) - rewrite_group.expected_files) / (rewrite_group.input_bytes + 1)
+        ),
+        reverse=True,
     )
     for group in worth:
         tasks = []
@@ -269,7 +273,11 @@ def _ordered(groups: list[RewriteGroup], order: JobOrder) -> list[RewriteGroup]:
         return groups
     by_bytes = order in (JobOrder.BYTES_ASC, JobOrder.BYTES_DESC)
     is_descending = order in (JobOrder.BYTES_DESC, JobOrder.FILES_DESC)
-    return sorted(groups, key=lambda one: one.input_bytes if by_bytes else len(one.tasks), reverse=is_descending)
+    return sorted(
+        groups,
+        key=lambda rewrite_group: rewrite_group.input_bytes if by_bytes else len(rewrite_group.tasks),
+        reverse=is_descending,
+    )
 
 
 def own_position_deletes(tasks: Iterable[FileScanTask]) -> list[DataFile]:

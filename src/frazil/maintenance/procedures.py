@@ -401,4 +401,4 @@ _ALL = (
     ),
 )
 
-PROCEDURES: Final[Mapping[str, Procedure]] = {one.name: one for one in _ALL}
+PROCEDURES: Final[Mapping[str, Procedure]] = {procedure.name: procedure for procedure in _ALL}

@@ -41,7 +41,7 @@ from frazil.maintenance.plan_rewrite import (
     within_budget,
 )
 from frazil.maintenance.rewrite_group import rewrite_group
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import count
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
@@ -94,7 +94,7 @@ class _Tally:
 Written: TypeAlias = tuple[RewriteGroup, Sequence[DataFile]]
 
 
-@shown("rewrite data files of")
+@with_progress("rewrite data files of")
 def rewrite_data_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -305,7 +305,7 @@ class _Run:
         groups = [group for group, _ in written]
         is_last = not is_known or self.tally.failed_commits > self._sizes.max_failed_commits
         if isinstance(error, ConcurrentChangeError) and not is_last and not self._is_second_try:
-            self._lost += [(one, error) for one in groups]
+            self._lost += [(group, error) for group in groups]
             return
         self._fail(groups, error)
         if is_last:
@@ -330,7 +330,7 @@ class _Run:
         self.tally.removed_deletes += summary_count(made, Summary.REMOVED_DELETE_FILES)
 
     def _fail(self, groups: Sequence[RewriteGroup], error: FrazilError) -> None:
-        self.tally.failed += sum(len(one.tasks) for one in groups)
+        self.tally.failed += sum(len(group.tasks) for group in groups)
         self.tally.failures.append(error.message)
 
     def _discard(self, written: Sequence[Written], error: BaseException | None) -> None:

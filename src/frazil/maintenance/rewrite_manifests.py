@@ -14,7 +14,7 @@ from frazil.commit.new_snapshot import find_parent
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec import properties
@@ -30,7 +30,7 @@ class RewriteManifestsResult:
     added_manifests_count: int = 0
 
 
-@shown("rewrite manifests of")
+@with_progress("rewrite manifests of")
 def rewrite_manifests(
     catalog: Catalog,
     loaded: LoadedTable,

@@ -30,7 +30,7 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.commit_snapshot import commit_snapshot
 from frazil.maintenance.plan_rewrite import is_worth, pack
 from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, SizeOptions, read_sizes
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -75,7 +75,7 @@ class _Group:
         return max(delete.data_sequence_number for delete in self.deletes)
 
 
-@shown("rewrite position deletes of")
+@with_progress("rewrite position deletes of")
 def rewrite_position_delete_files(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -101,7 +101,7 @@ def rewrite_position_delete_files(
     replaced = {delete.data_file.file_path: delete.data_file for group in groups for delete in group.deletes}
     before = sum(file.file_size_in_bytes for file in replaced.values())
     if dry_run or not groups:
-        added = sum(len(one.tasks) for one in groups) if makes_vectors else len(groups)
+        added = sum(len(group.tasks) for group in groups) if makes_vectors else len(groups)
         return loaded, RewritePositionDeletesResult(len(replaced), added, before, before)
     made = _write(loaded, groups, makes_vectors=makes_vectors)
     action = RewriteFiles((), (), parent.snapshot_id, tuple(replaced.values()), tuple(made), target=target)
@@ -109,9 +109,9 @@ def rewrite_position_delete_files(
         state, _ = commit_snapshot(catalog, loaded, action, cache=cache)
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many({one.file.file_path for one in made})
+            loaded.storage.delete_many({added_file.file.file_path for added_file in made})
         raise
-    after = sum(one.file.content_size_in_bytes or one.file.file_size_in_bytes for one in made)
+    after = sum(added_file.file.content_size_in_bytes or added_file.file.file_size_in_bytes for added_file in made)
     return state, RewritePositionDeletesResult(len(replaced), len(made), before, after)
 
 
@@ -147,7 +147,7 @@ def _partitions(
         if files:
             found[key].tasks.append(task)
             found[key].deletes.update((file.data_file.file_path, file) for file in files)
-    return [one for key, one in found.items() if key in wanted]
+    return [partition for key, partition in found.items() if key in wanted]
 
 
 def _groups(partitions: Iterable[_Partition], sizes: SizeOptions, *, makes_vectors: bool) -> Iterator[_Group]:
@@ -187,7 +187,7 @@ def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool
             made += [AddedFile(file, group.sequence_number) for file in files]
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many({one.file.file_path for one in made})
+            loaded.storage.delete_many({added_file.file.file_path for added_file in made})
         raise
     return made
 
@@ -197,5 +197,5 @@ def _deleted(loaded: LoadedTable, group: _Group, cache: DeleteCache) -> Iterator
     paths = {delete.data_file.file_path for delete in group.deletes}
     for task in group.tasks:
         own = [delete_file for delete_file in task.delete_files if delete_file.data_file.file_path in paths]
-        found = [read_file_positions(loaded.storage, one, task.data_file, cache) for one in own]
+        found = [read_file_positions(loaded.storage, delete, task.data_file, cache) for delete in own]
         yield DeletedRows.of(task.data_file, DeletionVector().union(*found))

@@ -42,7 +42,7 @@ from frazil.maintenance.move_paths import (
     move_metadata,
     write_once,
 )
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
@@ -91,7 +91,7 @@ class RewriteTablePathResult:
     listed_files_count: int = 0
 
 
-@shown("rewrite paths of")
+@with_progress("rewrite paths of")
 def rewrite_table_path(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -267,11 +267,11 @@ class _Run:
         files: dict[str, DataFile] = {}
         listed: set[str] = set()
         for manifest, found in entries.items():
-            for one in found:
-                if one.status is not EntryStatus.DELETED:
-                    files.setdefault(one.file.file_path, one.file)
+            for delete_entry in found:
+                if delete_entry.status is not EntryStatus.DELETED:
+                    files.setdefault(delete_entry.file.file_path, delete_entry.file)
                     if manifest in new:
-                        listed.add(one.file.file_path)
+                        listed.add(delete_entry.file.file_path)
         for path in sorted(listed):
             self._copy(self._prefixes.stage(path, self._staging, "the delete file"), path, "the delete file")
         if not self._writes:
@@ -289,19 +289,19 @@ class _Run:
         columns = self._decode(manifest, _DELETE_COLUMNS)
         return [
             _DeleteEntry(
-                EntryStatus(one["status"]),
-                manifest.added_snapshot_id if one["snapshot_id"] is None else one["snapshot_id"],
+                EntryStatus(value["status"]),
+                manifest.added_snapshot_id if value["snapshot_id"] is None else value["snapshot_id"],
                 DataFile(
-                    one["file_path"],
-                    FileFormat(one["file_format"].lower()),
-                    one["record_count"],
-                    one["file_size_in_bytes"],
+                    value["file_path"],
+                    FileFormat(value["file_format"].lower()),
+                    value["record_count"],
+                    value["file_size_in_bytes"],
                     content=FileContent.POSITION_DELETES,
-                    content_offset=one["content_offset"],
+                    content_offset=value["content_offset"],
                 ),
             )
-            for one in columns.table.to_pylist()
-            if one["content"] == FileContent.POSITION_DELETES.value
+            for value in columns.table.to_pylist()
+            if value["content"] == FileContent.POSITION_DELETES.value
         ]
 
     # Manifests
@@ -364,17 +364,17 @@ def _size_changes(
     found: dict[int, SizeChange] = {}
     for snapshot, manifests in zip(snapshots, lists, strict=True):
         change = found.setdefault(snapshot.snapshot_id, SizeChange())
-        for one in (one for manifest in manifests for one in entries.get(manifest.manifest_path, ())):
-            moved = deletes.get(one.file.file_path)
+        for delete_entry in (one for manifest in manifests for one in entries.get(manifest.manifest_path, ())):
+            moved = deletes.get(delete_entry.file.file_path)
             # Summaries count a vector by its own bytes, which stay the same.
             size = 0
-            if moved is not None and not one.file.is_deletion_vector:
-                size = moved.size - one.file.file_size_in_bytes
-            if one.status is not EntryStatus.DELETED:
+            if moved is not None and not delete_entry.file.is_deletion_vector:
+                size = moved.size - delete_entry.file.file_size_in_bytes
+            if delete_entry.status is not EntryStatus.DELETED:
                 change.total += size
-            if one.snapshot_id == snapshot.snapshot_id and one.status is EntryStatus.ADDED:
+            if delete_entry.snapshot_id == snapshot.snapshot_id and delete_entry.status is EntryStatus.ADDED:
                 change.added += size
-            if one.snapshot_id == snapshot.snapshot_id and one.status is EntryStatus.DELETED:
+            if delete_entry.snapshot_id == snapshot.snapshot_id and delete_entry.status is EntryStatus.DELETED:
                 change.removed += size
     return found
 

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 Job = Callable[Concatenate[Catalog, LoadedTable, Given], Result]
 
 
-def shown(what: str) -> Callable[[Job[Given, Result]], Job[Given, Result]]:
+def with_progress(what: str) -> Callable[[Job[Given, Result]], Job[Given, Result]]:
     """Make a function over a table show how far it is; `what` goes before the table's name."""
 
     def decorate(run: Job[Given, Result]) -> Job[Given, Result]:

@@ -153,8 +153,8 @@ def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestC
         return files if mask.all() else replace(files, table=files.table.filter(pa.array(mask)))
 
     live = [manifest for manifest in manifests if manifest.has_live_files]
-    deletes = [one for one in live if one.content is ManifestContent.DELETES]
-    data = [one for one in live if one.content is ManifestContent.DATA]
+    deletes = [manifest for manifest in live if manifest.content is ManifestContent.DELETES]
+    data = [manifest for manifest in live if manifest.content is ManifestContent.DATA]
     # Deletes first: data files are held against them as they come.
     count("manifests read", 0, len(live))
     for files in counted("manifests read", map_in_order(read, deletes, threads=threads)):

@@ -41,7 +41,7 @@ from frazil.datafile.read_tasks import read_in_order
 from frazil.datafile.value_arrays import values_of
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.maintenance.shown_work import shown
+from frazil.maintenance.shown_work import with_progress
 from frazil.progress import count
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -84,7 +84,7 @@ Sketcher: TypeAlias = Callable[[SketchWork, Iterable[FileScanTask]], dict[int, T
 """Sketches columns of files."""
 
 
-@shown("compute statistics of")
+@with_progress("compute statistics of")
 def compute_table_stats(
     catalog: Catalog,
     loaded: LoadedTable,
@@ -145,12 +145,14 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
         raise InvalidRequestError(f"Cannot compute statistics of the columns {columns!r}: give a list of names")
     found = []
     for name in columns:
-        one = schema.field(name)
-        if not _is_simple(one.field_type):
-            raise InvalidRequestError(f"Cannot compute statistics of column {name!r}: it is a {one.field_type}")
-        if not all(isinstance(above.field_type, StructType) for above in schema.ancestors_of(one.field_id)):
+        nested_field = schema.field(name)
+        if not _is_simple(nested_field.field_type):
+            raise InvalidRequestError(
+                f"Cannot compute statistics of column {name!r}: it is a {nested_field.field_type}"
+            )
+        if not all(isinstance(above.field_type, StructType) for above in schema.ancestors_of(nested_field.field_id)):
             raise InvalidRequestError(f"Cannot compute statistics of column {name!r}: it is in a list or map")
-        found.append(one.field_id)
+        found.append(nested_field.field_id)
     return list(dict.fromkeys(found))
 
 

@@ -51,11 +51,11 @@ class ZOrder:
         if not 0 < len(field_ids) <= MAX_BITS:
             raise InvalidRequestError(f"Cannot sort in z-order of {len(field_ids)} columns: give one to {MAX_BITS}")
         self._bits = MAX_BITS // len(field_ids)
-        self._columns = [_sorter(schema, one) for one in field_ids]
+        self._columns = [_sorter(schema, field_id) for field_id in field_ids]
         self._sampled: list[_SampledRanks] | None = None
         if sample is not None:
             within = schema if sample_schema is None else sample_schema
-            sorters = [_sorter(within, one) for one in field_ids]
+            sorters = [_sorter(within, field_id) for field_id in field_ids]
             self._sampled = [_SampledRanks(sorter, sorter.keys(sample), self._bits) for sorter in sorters]
 
     def keys(self, rows: pa.Table) -> pa.Table:

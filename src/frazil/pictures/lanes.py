@@ -48,8 +48,8 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
             mine = [free]
         lane, *others = mine
         row = Row(key, lane, joining=others, comes=comes)
-        for at in mine:
-            lanes[at] = None
+        for position in mine:
+            lanes[position] = None
         row.passing = [index for index, next_key in enumerate(lanes) if next_key is not None]
         if parent is not None and parent in shown:
             lanes[lane] = parent
@@ -66,14 +66,14 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
 def draw_row(row: Row, kind: str = "append", *, is_current: bool = False) -> Html:
     """Draw one row of the graph."""
     middle, x = ROW / 2, _across(row.lane)
-    parts = [element("path", d=f"M{_across(at):g} 0V{ROW:g}", class_=_colour(at)) for at in row.passing]
+    parts = [element("path", d=f"M{_across(index):g} 0V{ROW:g}", class_=_colour(index)) for index in row.passing]
     parts += [
         element(
             "path",
-            d=f"M{_across(at):g} 0C{_across(at):g} {middle:g} {x:g} {middle / 2:g} {x:g} {middle:g}",
-            class_=_colour(at),
+            d=f"M{_across(index):g} 0C{_across(index):g} {middle:g} {x:g} {middle / 2:g} {x:g} {middle:g}",
+            class_=_colour(index),
         )
-        for at in row.joining
+        for index in row.joining
     ]
     if row.comes:
         parts.append(element("path", d=f"M{x:g} 0V{middle:g}", class_=_colour(row.lane)))

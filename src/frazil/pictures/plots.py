@@ -51,7 +51,7 @@ def draw_growth(
         return _empty(label, "nothing was written yet")
     shown = thin_out(sorted(points, key=lambda point: point.at_ms), MAX_POINTS)
     first, last = shown[0].at_ms, shown[-1].at_ms
-    ticks = nice_ticks(max(one.value for one in shown), base=base)
+    ticks = nice_ticks(max(point.value for point in shown), base=base)
     across = _scale(first, last, LEFT, WIDTH - RIGHT) if last > first else lambda _: (LEFT + WIDTH - RIGHT) / 2
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
     floor = down(0)
@@ -61,13 +61,15 @@ def draw_growth(
     dots = [
         element(
             "circle",
-            element("title", f"{show_time(one.at_ms)}\n{show(one.value)}{f' · {one.note}' if one.note else ''}"),
-            cx=across(one.at_ms),
-            cy=down(one.value),
+            element(
+                "title", f"{show_time(point.at_ms)}\n{show(point.value)}{f' · {point.note}' if point.note else ''}"
+            ),
+            cx=across(point.at_ms),
+            cy=down(point.value),
             r=3.5 if len(shown) <= 60 else 2.2,
-            class_=f"fz-dot fz-{one.kind}",
+            class_=f"fz-dot fz-{point.kind}",
         )
-        for one in shown
+        for point in shown
     ]
     area = f"{line}V{floor:.1f}H{across(first):.1f}Z"
     return svg(
@@ -120,11 +122,11 @@ def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[B
     """Return how many things happened, of each kind, in equal parts of the time they took."""
     if not points:
         return []
-    first, last = min(at for at, _ in points), max(at for at, _ in points)
+    first, last = min(index for index, _ in points), max(index for index, _ in points)
     size = max((last - first) / count, 1.0)
     bars: list[dict[str, float]] = [{} for _ in range(count)]
-    for at, kind in points:
-        into = bars[min(int((at - first) / size), count - 1)]
+    for position, kind in points:
+        into = bars[min(int((position - first) / size), count - 1)]
         into[kind] = into.get(kind, 0) + 1
     span = last - first
     return [

@@ -65,20 +65,24 @@ def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
     widest = max(one.files for one in shown) or 1
     row, left = 20.0, 330.0
     parts = []
-    for index, one in enumerate(shown):
+    for index, pruned_manifest in enumerate(shown):
         top = index * row
-        name = one.name if len(one.name) <= 50 else "…" + one.name[-49:]
-        share = (WIDTH - left - 110) * one.files / widest
-        told = ", ".join(f"{show_count(getattr(one, kind))} {what}" for kind, what in KINDS if getattr(one, kind))
+        name = pruned_manifest.name if len(pruned_manifest.name) <= 50 else "…" + pruned_manifest.name[-49:]
+        share = (WIDTH - left - 110) * pruned_manifest.files / widest
+        told = ", ".join(
+            f"{show_count(getattr(pruned_manifest, kind))} {what}"
+            for kind, what in KINDS
+            if getattr(pruned_manifest, kind)
+        )
         parts.append(
             element(
                 "g",
-                element("title", f"{one.name}\n{show_count(one.files)} files: {told}"),
+                element("title", f"{pruned_manifest.name}\n{show_count(pruned_manifest.files)} files: {told}"),
                 element("text", name, x=left - 10, y=top + 14, text_anchor="end", class_="fz-tick"),
-                *_bar(one, left, max(share, 2.0), top + 3, row - 6),
+                *_bar(pruned_manifest, left, max(share, 2.0), top + 3, row - 6),
                 element(
                     "text",
-                    f"{show_count(one.kept)} / {show_count(one.files)}",
+                    f"{show_count(pruned_manifest.kept)} / {show_count(pruned_manifest.files)}",
                     x=left + max(share, 2.0) + 8,
                     y=top + 14,
                     class_="fz-tick",

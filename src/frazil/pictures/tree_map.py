@@ -76,12 +76,12 @@ def place_squares(
     scaled = [size * width * height / total for size in sizes]
     placed: list[tuple[float, float, float, float]] = []
     x = y = 0.0
-    at = 0
-    while at < len(scaled):
+    index = 0
+    while index < len(scaled):
         side = min(width, height)
-        row = [scaled[at]]
-        while at + len(row) < len(scaled):
-            longer = [*row, scaled[at + len(row)]]
+        row = [scaled[index]]
+        while index + len(row) < len(scaled):
+            longer = [*row, scaled[index + len(row)]]
             if _worst(longer, side) > _worst(row, side):
                 break
             row = longer
@@ -95,7 +95,7 @@ def place_squares(
             x, width = x + depth, max(width - depth, 1e-9)
         else:
             y, height = y + depth, max(height - depth, 1e-9)
-        at += len(row)
+        index += len(row)
     return placed
 
 

@@ -12,21 +12,21 @@ _STEPS: Final = ((60, "second"), (60, "minute"), (24, "hour"), (30, "day"), (12,
 
 def show_bytes(size: float) -> str:
     """Return a size: 512 B, 3.4 MiB, 120 GiB."""
-    at = 0
-    while abs(size) >= 1024 and at < len(_UNITS) - 1:
+    index = 0
+    while abs(size) >= 1024 and index < len(_UNITS) - 1:
         size /= 1024
-        at += 1
-    return f"{size:.0f} {_UNITS[at]}" if at == 0 or abs(size) >= 100 else f"{size:.1f} {_UNITS[at]}"
+        index += 1
+    return f"{size:.0f} {_UNITS[index]}" if index == 0 or abs(size) >= 100 else f"{size:.1f} {_UNITS[index]}"
 
 
 def show_short(count: float) -> str:
     """Return a number for an axis: 950, 12k, 3.4M."""
-    at = 0
-    while abs(count) >= 1000 and at < len(_THOUSANDS) - 1:
+    index = 0
+    while abs(count) >= 1000 and index < len(_THOUSANDS) - 1:
         count /= 1000
-        at += 1
-    text = f"{count:.1f}".removesuffix(".0") if abs(count) < 10 and at else f"{count:.0f}"
-    return f"{text}{_THOUSANDS[at]}"
+        index += 1
+    text = f"{count:.1f}".removesuffix(".0") if abs(count) < 10 and index else f"{count:.0f}"
+    return f"{text}{_THOUSANDS[index]}"
 
 
 def show_count(count: int) -> str:

@@ -22,7 +22,7 @@ _NULL: Final = b"null"
 
 
 @dataclass(frozen=True, slots=True)
-class VendedKeys:
+class VendedCredentials:
     """Credentials for what is below a location; they are not shown."""
 
     prefix: str
@@ -36,7 +36,7 @@ class LoadResult:
     metadata: TableMetadata
     metadata_location: str | None
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
-    keys: tuple[VendedKeys, ...] = field(default=(), repr=False)
+    credentials: tuple[VendedCredentials, ...] = field(default=(), repr=False)
 
 
 def read_table(reply: Reply, name: str) -> LoadResult:
@@ -44,7 +44,9 @@ def read_table(reply: Reply, name: str) -> LoadResult:
     parts = _parts(reply, f"the answer for table {name}")
     location = _text(parts, "metadata-location")
     metadata = decode_table_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}")
-    return LoadResult(metadata, location, _texts(parts, "config"), read_keys(_value(parts, "storage-credentials")))
+    return LoadResult(
+        metadata, location, _texts(parts, "config"), read_credentials(_value(parts, "storage-credentials"))
+    )
 
 
 def read_view(reply: Reply, name: str) -> tuple[ViewMetadata, str]:
@@ -54,14 +56,14 @@ def read_view(reply: Reply, name: str) -> tuple[ViewMetadata, str]:
     return decode_view_metadata(bytes(parts["metadata"]), path=location or f"metadata of {name}"), location or ""
 
 
-def read_keys(found: Any) -> tuple[VendedKeys, ...]:
+def read_credentials(found: Any) -> tuple[VendedCredentials, ...]:
     """Return the credentials of a list of storage credentials."""
     if found is None:
         return ()
-    made: list[VendedKeys] = []
-    for at, one in enumerate(found if isinstance(found, list) else [found]):
-        obj = JsonObject(one, where=f"storage-credentials[{at}]", heading=HEADING)
-        made.append(VendedKeys(obj.string("prefix"), obj.string_map("config")))
+    made: list[VendedCredentials] = []
+    for index, one in enumerate(found if isinstance(found, list) else [found]):
+        obj = JsonObject(one, where=f"storage-credentials[{index}]", heading=HEADING)
+        made.append(VendedCredentials(obj.string("prefix"), obj.string_map("config")))
     return tuple(made)
 
 

@@ -137,9 +137,9 @@ class OAuth2Auth(Auth):
         if authorization is not None:
             headers["authorization"] = authorization
         reason = ""
-        for at in range(_TRIES):
-            if at:
-                self._sleep(0.5 * 2**at)
+        for index in range(_TRIES):
+            if index:
+                self._sleep(0.5 * 2**index)
             try:
                 # A token that is fetched twice does no harm.
                 reply = self._transport.send(

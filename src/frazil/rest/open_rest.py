@@ -111,7 +111,7 @@ def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthF
     if kind != "sigv4":
         return _auth_of(kind, settings, base, transport)
     inner = settings.get(names.SIGV4_DELEGATE, "oauth2").lower()
-    _check_kind(names.SIGV4_DELEGATE, inner, tuple(one for one in _TYPES if one != "sigv4"))
+    _check_kind(names.SIGV4_DELEGATE, inner, tuple(data_type for data_type in _TYPES if data_type != "sigv4"))
     is_none = inner == "none" or (inner == "oauth2" and not has_token)
     return sigv4_auth(settings, None if is_none else _auth_of(inner, settings, base, transport))
 

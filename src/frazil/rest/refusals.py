@@ -9,9 +9,9 @@ from __future__ import annotations
 from frazil.catalog.names import (
     Identifier,
     Namespace,
+    format_name,
     namespace_exists,
     namespace_not_found,
-    shown,
     table_exists,
     table_not_found,
     view_exists,
@@ -95,6 +95,8 @@ def _conflict(
         return view_exists(table) if "iew" in said and "able" not in said else table_exists(table)
     if view is not None:
         return (
-            table_exists(view) if "able" in said and "iew" not in said.replace(shown(view), "") else view_exists(view)
+            table_exists(view)
+            if "able" in said and "iew" not in said.replace(format_name(view), "")
+            else view_exists(view)
         )
     return namespace_exists(namespace)

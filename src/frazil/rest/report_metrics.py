@@ -85,8 +85,8 @@ def scan_report(plan: Plan) -> dict[str, Any]:
         "snapshot-id": -1 if plan.snapshot is None else plan.snapshot.snapshot_id,
         "filter": _without_values(encode_predicate(plan.predicate)),
         "schema-id": plan.schema.schema_id,
-        "projected-field-ids": [one.field_id for one in plan.schema.fields],
-        "projected-field-names": [one.name for one in plan.schema.fields],
+        "projected-field-ids": [field.field_id for field in plan.schema.fields],
+        "projected-field-names": [field.name for field in plan.schema.fields],
         "metrics": metrics,
     }
 

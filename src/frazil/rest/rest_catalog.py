@@ -25,7 +25,7 @@ from typing import Any
 
 from frazil.catalog.base import check_distinct
 from frazil.catalog.change import TableChange, ViewChange
-from frazil.catalog.names import Identifier, shown, split_identifier, table_exists, view_exists
+from frazil.catalog.names import Identifier, format_name, split_identifier, table_exists, view_exists
 from frazil.catalog.outcomes import Attempt, Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
@@ -110,7 +110,7 @@ class RestCatalog(RestNames):
         if len(changes) == 1:
             return self.commit(changes[0].base, changes[0].updates, changes[0].requirements)
         self.service.check(has.COMMIT_MANY, f"commit to {len(changes)} tables at once")
-        return self._send_many(tuple(_complete(one) for one in changes), self.session.new_key())
+        return self._send_many(tuple(_complete(change) for change in changes), self.session.new_key())
 
     def commit_view(
         self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
@@ -162,7 +162,7 @@ class RestCatalog(RestNames):
 
     def _send(self, change: TableChange, key: str | None) -> Outcome[LoadedTable]:
         base = change.base
-        what = f"commit to {shown(base.identifier)}"
+        what = f"commit to {format_name(base.identifier)}"
         try:
             session = self.access.session_of(base.identifier)
             answer = session.send("POST", self.service.table(base.identifier), body=change_json(change), key=key)
@@ -171,20 +171,20 @@ class RestCatalog(RestNames):
         self.forget_table(base.identifier)
         if answer.reply.is_success:
             try:
-                result = read_table(answer.reply, shown(base.identifier))
+                result = read_table(answer.reply, format_name(base.identifier))
             except FrazilError as error:
                 # It happened; what the table is now is found by loading it.
                 return SentTables(_lost(what, error.message), (Attempt(base, base),), (change,), key)
             loaded = replace(base, metadata=result.metadata, metadata_location=result.metadata_location)
             self.keep_table(loaded, answer)
             self.report_commit(
-                loaded, [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]
+                loaded, [update.snapshot.snapshot_id for update in change.updates if isinstance(update, AddSnapshot)]
             )
             return Committed((loaded,))
         return self._seen_anyway(answer, what, (change,)) or self._refused(answer, what, [change])
 
     def _send_many(self, changes: tuple[TableChange, ...], key: str | None) -> Outcome[LoadedTable]:
-        what = f"commit to {', '.join(shown(one.base.identifier) for one in changes)}"
+        what = f"commit to {', '.join(format_name(one.base.identifier) for one in changes)}"
         body = {"table-changes": [change_json(one) for one in changes]}
         try:
             answer = self.session.send("POST", f"{self.service.root}/transactions/commit", body=body, key=key)
@@ -192,8 +192,8 @@ class RestCatalog(RestNames):
             return SentTables(
                 _lost(what, str(lost)), tuple(Attempt(one.base, one.base) for one in changes), changes, key
             )
-        for one in changes:
-            self.forget_table(one.base.identifier)
+        for change in changes:
+            self.forget_table(change.base.identifier)
         if answer.reply.is_success:
             try:
                 return Committed(tuple(self.load_table(one.base.identifier) for one in changes))
@@ -204,7 +204,7 @@ class RestCatalog(RestNames):
 
     def _send_view(self, change: ViewChange, key: str | None) -> Outcome[LoadedView]:
         base = change.base
-        what = f"change view {shown(base.identifier)}"
+        what = f"change view {format_name(base.identifier)}"
         if base.metadata_location is None:
             made = change.carry_out(self.storage, now_ms=self.now_ms())
             try:
@@ -216,8 +216,8 @@ class RestCatalog(RestNames):
         self.service.check(has.REPLACE_VIEW, what)
         body = {
             "identifier": identifier_json(base.identifier),
-            "requirements": [encode_requirement(one) for one in change.requirements],
-            "updates": [encode_update(one) for one in explicit_view_updates(base.metadata, change.updates)],
+            "requirements": [encode_requirement(requirement) for requirement in change.requirements],
+            "updates": [encode_update(update) for update in explicit_view_updates(base.metadata, change.updates)],
         }
         try:
             answer = self.session.send("POST", self.service.view(base.identifier), body=body, key=key)
@@ -252,17 +252,17 @@ class RestCatalog(RestNames):
         if not answer.is_after_doubt or answer.status not in (404, 409):
             return None
         lost = SentTables(_lost(what, self.session.explain(answer.reply)), (), changes)
-        verdict = self._judge(lost, [self._find(one) for one in changes])
+        verdict = self._judge(lost, [self._find(change) for change in changes])
         return verdict if isinstance(verdict, Committed) else None
 
     def _refused(self, answer: Answered, what: str, changes: Sequence[TableChange]) -> Rejected:
         first = changes[0].base
         error = refusal(self.session, answer.reply, what, table=first.identifier)
         if answer.status == 409:
-            if any(self._holds(one) for one in changes if _snapshots_in(one) > 1):
+            if any(self._holds(change) for change in changes if _snapshots_in(change) > 1):
                 # Nobody came first: some services take one snapshot at a time (Unity), and call it a conflict.
                 raise UnsupportedError(error.message, hint="Commit each change on its own.")
-            is_new = any(one.base.metadata_location is None for one in changes)
+            is_new = any(change.base.metadata_location is None for change in changes)
             if error.retryable and is_new and len(changes) == 1:
                 taken = self.find_existing(first.identifier)
                 return Rejected(error if taken is None else taken)
@@ -271,7 +271,7 @@ class RestCatalog(RestNames):
             return Rejected(error)
         if answer.status == 404 and isinstance(error, NotFoundError) and first.metadata_location is not None:
             return Rejected(error if isinstance(error, TableNotFoundError) or len(changes) > 1 else _gone(first))
-        if isinstance(error, InvalidRequestError) and any(self._is_stale(one.base) for one in changes):
+        if isinstance(error, InvalidRequestError) and any(self._is_stale(change.base) for change in changes):
             # Updates that do not fit the present state were made for an earlier one.
             return Rejected(CommitConflictError(error.message))
         raise error
@@ -305,7 +305,7 @@ class RestCatalog(RestNames):
 
     def _resolve_tables(self, unknown: SentTables) -> Outcome[LoadedTable]:
         if unknown.key is None:
-            found = [self._find(one) for one in unknown.changes]
+            found = [self._find(change) for change in unknown.changes]
             verdict = self._judge(unknown, found)
             if verdict is not None:
                 return verdict
@@ -313,7 +313,7 @@ class RestCatalog(RestNames):
         outcome = self._send(changes[0], key) if len(changes) == 1 else self._send_many(changes, key)
         if isinstance(outcome, Rejected):
             # The refusal may be the answer to its own repetition; a service may have forgotten the key.
-            verdict = self._judge(unknown, [self._find(one) for one in changes])
+            verdict = self._judge(unknown, [self._find(change) for change in changes])
             return outcome if verdict is None else verdict
         return outcome
 
@@ -330,20 +330,20 @@ class RestCatalog(RestNames):
         if any(one is not None and _is_in(change, one.metadata) for change, one in pairs):
             # They change together, so one answer is the answer for all.
             return Committed(tuple(one for one in found if one is not None))
-        for change, one in pairs:
+        for change, loaded in pairs:
             is_new = change.base.metadata_location is None
-            if one is None:
+            if loaded is None:
                 if not is_new:
                     return unknown
                 continue
             if is_new:
                 return Rejected(table_exists(change.base.identifier))
-            if not _is_same(change.base.metadata, one.metadata):
+            if not _is_same(change.base.metadata, loaded.metadata):
                 return unknown
             try:
-                check_requirements(one.metadata, change.requirements)
+                check_requirements(loaded.metadata, change.requirements)
             except CommitConflictError as error:
-                return Rejected(error, one.metadata_location)
+                return Rejected(error, loaded.metadata_location)
         return None
 
     def _resolve_view(self, unknown: SentView, change: ViewChange) -> Outcome[LoadedView]:
@@ -382,18 +382,20 @@ def change_json(change: TableChange) -> dict[str, Any]:
     """Return a change as requests have it."""
     return {
         "identifier": identifier_json(change.base.identifier),
-        "requirements": [encode_requirement(one) for one in change.requirements],
+        "requirements": [encode_requirement(requirement) for requirement in change.requirements],
         "updates": [encode_update(one) for one in _with_one_set(change.updates)],
     }
 
 
 def _with_one_set(updates: tuple[TableUpdate, ...]) -> tuple[TableUpdate, ...]:
     """Return updates that set properties once: some services take no more (Nessie)."""
-    sets = [one for one in updates if isinstance(one, SetProperties)]
-    if len(sets) < 2 or any(isinstance(one, RemoveProperties) for one in updates):
+    sets = [update for update in updates if isinstance(update, SetProperties)]
+    if len(sets) < 2 or any(isinstance(update, RemoveProperties) for update in updates):
         return updates
-    joined = SetProperties(FrozenMap({name: value for one in sets for name, value in one.updates.items()}))
-    return (*(one for one in updates if not isinstance(one, SetProperties)), joined)
+    joined = SetProperties(
+        FrozenMap({name: value for set_properties in sets for name, value in set_properties.updates.items()})
+    )
+    return (*(update for update in updates if not isinstance(update, SetProperties)), joined)
 
 
 def _complete(change: TableChange) -> TableChange:
@@ -408,7 +410,7 @@ def _complete(change: TableChange) -> TableChange:
 
 
 def _snapshots_in(change: TableChange) -> int:
-    return sum(isinstance(one, AddSnapshot) for one in change.updates)
+    return sum(isinstance(update, AddSnapshot) for update in change.updates)
 
 
 def _is_same(base: TableMetadata, found: TableMetadata) -> bool:
@@ -421,11 +423,11 @@ def _is_in(change: TableChange, found: TableMetadata) -> bool:
         return False
     if change.base.metadata_location is None:
         return True
-    added = [one.snapshot for one in change.updates if isinstance(one, AddSnapshot)]
+    added = [update.snapshot for update in change.updates if isinstance(update, AddSnapshot)]
     if added:
         heads = found.snapshots.heads
-        ids, parents = {one.snapshot_id for one in heads}, {one.parent_snapshot_id for one in heads}
-        return all(one.snapshot_id in ids or one.snapshot_id in parents for one in added)
+        ids, parents = {head.snapshot_id for head in heads}, {head.parent_snapshot_id for head in heads}
+        return all(snapshot.snapshot_id in ids or snapshot.snapshot_id in parents for snapshot in added)
     try:
         return apply_updates(found, change.updates, now_ms=found.last_updated_ms) is found
     except FrazilError:
@@ -433,7 +435,7 @@ def _is_in(change: TableChange, found: TableMetadata) -> bool:
 
 
 def _gone(base: LoadedTable) -> TableNotFoundError:
-    return TableNotFoundError(f"Cannot find table {shown(base.identifier)}: the catalog has no such table")
+    return TableNotFoundError(f"Cannot find table {format_name(base.identifier)}: the catalog has no such table")
 
 
 def _lost(what: str, reason: str) -> CommitStateUnknownError:

@@ -14,8 +14,8 @@ from frazil.catalog.names import (
     Identifier,
     Namespace,
     check_namespace,
+    format_name,
     namespace_not_found,
-    shown,
     split_identifier,
     table_exists,
     table_not_found,
@@ -130,17 +130,17 @@ class RestNames(Catalog):
         """Create a namespace, and those above it that are missing; of all who try, one succeeds at most."""
         parts = check_namespace(namespace)
         body = {"namespace": list(parts), "properties": dict(properties or {})}
-        answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
+        answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {format_name(parts)}")
         # Some services want those above first, and say so by either.
         if answer.status in (404, 409) and len(parts) > 1 and not self.namespace_exists(parts[:-1]):
             self.create_namespace(parts[:-1])
-            answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {shown(parts)}")
-        self.check(answer, f"create namespace {shown(parts)}", namespace=parts)
+            answer = self.ask("POST", self.service.namespaces, body=body, what=f"create namespace {format_name(parts)}")
+        self.check(answer, f"create namespace {format_name(parts)}", namespace=parts)
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Drop a namespace that holds nothing."""
         parts = check_namespace(namespace)
-        what = f"drop namespace {shown(parts)}"
+        what = f"drop namespace {format_name(parts)}"
         answer = self.ask("DELETE", self.service.namespace(parts), what=what)
         if answer.status == 404 and answer.is_after_doubt:
             return
@@ -155,7 +155,9 @@ class RestNames(Catalog):
         """Return whether there is a namespace."""
         parts = check_namespace(namespace)
         try:
-            return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {shown(parts)}")
+            return self._exists(
+                has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {format_name(parts)}"
+            )
         except InvalidRequestError:
             # To a service whose namespaces have one level, others are no names (Glue).
             if len(parts) > 1:
@@ -167,7 +169,11 @@ class RestNames(Catalog):
         parts = check_namespace(parent, may_be_root=True)
         query = {"parent": self.service.parent_text(parts)} if parts else {}
         found = self._pages(
-            self.service.namespaces, "namespaces", query, f"list namespaces of {shown(parts) or 'the catalog'}", parts
+            self.service.namespaces,
+            "namespaces",
+            query,
+            f"list namespaces of {format_name(parts) or 'the catalog'}",
+            parts,
         )
         named = {_parts(one) for one in found}
         return tuple(sorted(one for one in named if len(one) == len(parts) + 1))
@@ -175,7 +181,7 @@ class RestNames(Catalog):
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties."""
         parts = check_namespace(namespace)
-        what = f"load namespace {shown(parts)}"
+        what = f"load namespace {format_name(parts)}"
         answer = self.ask("GET", self.service.namespace(parts), what=what)
         self.check(answer, what, namespace=parts)
         found = read_object(answer.reply, what).raw("properties", None)
@@ -190,9 +196,9 @@ class RestNames(Catalog):
         both = set(gone) & set(updates or {})
         if both:
             raise InvalidRequestError(
-                f"Cannot change the properties of {shown(parts)}: {min(both)!r} is both set and removed"
+                f"Cannot change the properties of {format_name(parts)}: {min(both)!r} is both set and removed"
             )
-        what = f"change namespace {shown(parts)}"
+        what = f"change namespace {format_name(parts)}"
         self.service.check(has.UPDATE_NAMESPACE, what)
         body = {"removals": gone, "updates": dict(updates or {})}
         try:
@@ -210,20 +216,20 @@ class RestNames(Catalog):
         """Return the tables of a namespace, in order."""
         parts = check_namespace(namespace)
         url = f"{self.service.namespace(parts)}/tables"
-        return self._identifiers(url, parts, f"list tables of {shown(parts)}")
+        return self._identifiers(url, parts, f"list tables of {format_name(parts)}")
 
     def load_table(self, identifier: Identifier) -> LoadedTable:
         """Return the current state of a table."""
         split_identifier(identifier)
         parts = tuple(identifier)
-        what = f"load table {shown(parts)}"
+        what = f"load table {format_name(parts)}"
         cached = self._cache.find(parts)
         headers = self.access.header | ({} if cached is None else {"if-none-match": cached.tag})
         answer = self.ask("GET", self.service.table(parts), query={"snapshots": "all"}, headers=headers, what=what)
         if answer.status == 304 and cached is not None:
             return cached.loaded
         self.check(answer, what, table=parts)
-        loaded = self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        loaded = self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
         self._cache.keep(loaded, answer.reply.headers.get("etag"))
         return loaded
 
@@ -231,7 +237,7 @@ class RestNames(Catalog):
         """Return whether there is a table of that name."""
         split_identifier(identifier)
         url = self.service.table(tuple(identifier))
-        return self._exists(has.TABLE_EXISTS, url, f"find table {shown(identifier)}")
+        return self._exists(has.TABLE_EXISTS, url, f"find table {format_name(identifier)}")
 
     def drop_table(
         self, identifier: Identifier, *, purge: Purge | None = None, delete_roots: Sequence[str] = ()
@@ -253,7 +259,7 @@ class RestNames(Catalog):
             return NOTHING_PURGED
         if isinstance(loaded.storage, VendedStorage) and loaded.storage.is_signed:
             raise UnsupportedError(
-                f"Cannot purge table {shown(parts)}: the service signs for its files, and not once it is dropped",
+                f"Cannot purge table {format_name(parts)}: the service signs for its files, and not once it is dropped",
                 hint=f"Drop it without purge; or set {names.SERVICE_PURGES}, if the service may be trusted with it.",
             )
         owned = owned_folders(self, loaded, delete_roots)
@@ -262,7 +268,7 @@ class RestNames(Catalog):
         return purge(loaded, owned)
 
     def _drop(self, parts: Identifier, *, is_purge: bool) -> None:
-        what = f"drop table {shown(parts)}"
+        what = f"drop table {format_name(parts)}"
         query = {"purgeRequested": "true" if is_purge else "false"}
         answer = self.ask("DELETE", self.service.table(parts), query=query, what=what)
         self._cache.forget(parts)
@@ -279,7 +285,7 @@ class RestNames(Catalog):
         """Give a table another name; its files stay where they are."""
         for one in (source, target):
             split_identifier(one)
-        self.service.check(has.RENAME_TABLE, f"rename table {shown(source)}")
+        self.service.check(has.RENAME_TABLE, f"rename table {format_name(source)}")
         self._rename("tables", tuple(source), tuple(target))
         self._cache.forget(tuple(source))
 
@@ -289,7 +295,7 @@ class RestNames(Catalog):
         """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
-        what = f"register table {shown(parts)}"
+        what = f"register table {format_name(parts)}"
         self.service.check(has.REGISTER, what)
         body: dict[str, Any] = {"name": name, "metadata-location": metadata_location}
         if may_replace:
@@ -307,13 +313,13 @@ class RestNames(Catalog):
         if answer.status == 404:
             self._check_namespace(namespace)
         self.check(answer, what, table=parts)
-        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
     def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state."""
         split_identifier(identifier)
         parts = tuple(identifier)
-        what = f"unregister table {shown(parts)}"
+        what = f"unregister table {format_name(parts)}"
         knows = self.service.has(has.UNREGISTER)
         if at is not None or not knows:
             loaded = self.load_table(parts)
@@ -324,7 +330,7 @@ class RestNames(Catalog):
         answer = self.ask("POST", f"{self.service.table(parts)}/unregister", what=what)
         self.check(answer, what, table=parts)
         self._cache.forget(parts)
-        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
     # Views
 
@@ -334,7 +340,7 @@ class RestNames(Catalog):
         if not self.service.has(has.LIST_VIEWS):
             self._check_namespace(parts)
             return ()
-        return self._identifiers(f"{self.service.namespace(parts)}/views", parts, f"list views of {shown(parts)}")
+        return self._identifiers(f"{self.service.namespace(parts)}/views", parts, f"list views of {format_name(parts)}")
 
     def load_view(self, identifier: Identifier) -> LoadedView:
         """Return the current state of a view."""
@@ -342,7 +348,7 @@ class RestNames(Catalog):
         parts = tuple(identifier)
         if not self.service.has(has.LOAD_VIEW):
             raise view_not_found(parts)
-        what = f"load view {shown(parts)}"
+        what = f"load view {format_name(parts)}"
         answer = self.ask("GET", self.service.view(parts), what=what)
         self.check(answer, what, view=parts)
         return self.loaded_view(parts, answer)
@@ -352,7 +358,9 @@ class RestNames(Catalog):
         split_identifier(identifier)
         if not self.service.has(has.LOAD_VIEW):
             return False
-        return self._exists(has.VIEW_EXISTS, self.service.view(tuple(identifier)), f"find view {shown(identifier)}")
+        return self._exists(
+            has.VIEW_EXISTS, self.service.view(tuple(identifier)), f"find view {format_name(identifier)}"
+        )
 
     def drop_view(self, identifier: Identifier) -> None:
         """Take a view's name away; its metadata files stay."""
@@ -360,7 +368,7 @@ class RestNames(Catalog):
         parts = tuple(identifier)
         if not self.service.has(has.DROP_VIEW):
             raise view_not_found(parts)
-        what = f"drop view {shown(parts)}"
+        what = f"drop view {format_name(parts)}"
         answer = self.ask("DELETE", self.service.view(parts), what=what)
         if not (answer.status == 404 and answer.is_after_doubt):
             self.check(answer, what, view=parts)
@@ -369,14 +377,14 @@ class RestNames(Catalog):
         """Give a view another name."""
         for one in (source, target):
             split_identifier(one)
-        self.service.check(has.RENAME_VIEW, f"rename view {shown(source)}")
+        self.service.check(has.RENAME_VIEW, f"rename view {format_name(source)}")
         self._rename("views", tuple(source), tuple(target))
 
     def register_view(self, identifier: Identifier, metadata_location: str) -> LoadedView:
         """Give a name to a view whose metadata file exists."""
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
-        what = f"register view {shown(parts)}"
+        what = f"register view {format_name(parts)}"
         self.service.check(has.REGISTER_VIEW, what)
         body = {"name": name, "metadata-location": metadata_location}
         answer = self.ask("POST", f"{self.service.namespace(namespace)}/register-view", body=body, what=what)
@@ -413,13 +421,13 @@ class RestNames(Catalog):
                     raise
                 self.has_staging = False
             else:
-                return self.loaded_table(parts, read_table(answer.reply, shown(parts)), is_staged=True)
+                return self.loaded_table(parts, read_table(answer.reply, format_name(parts)), is_staged=True)
         self._check_free(parts)
         place = self.new_location(parts, location)
         if place == NO_PLACE:
             raise UnsupportedError(
-                f"Cannot create {shown(parts)} together with its rows: the service stages no tables, and does not say "
-                "where this one's files belong",
+                f"Cannot create {format_name(parts)} together with its rows: the service stages no tables, and does "
+                "not say where this one's files belong",
                 hint="Create the table first, then write to it; or give a location.",
             )
         made = self._draft(schema, spec, sort_order, place, properties, format_version)
@@ -441,13 +449,13 @@ class RestNames(Catalog):
         parts = (*namespace, name)
         drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
         answer = self._create(parts, drafted, location, is_staged=False)
-        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
     def create_drafted(self, parts: Identifier, metadata: TableMetadata) -> LoadedTable:
         """Create the empty table that a staged state describes."""
         location = None if metadata.location == NO_PLACE else metadata.location
         answer = self._create(parts, metadata, location, is_staged=False)
-        return self.loaded_table(parts, read_table(answer.reply, shown(parts)))
+        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
     def stage_view(
         self,
@@ -459,12 +467,12 @@ class RestNames(Catalog):
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
         """Return the first state of a new view, to be created by `commit_view`; writes nothing."""
-        self.service.check(has.CREATE_VIEW, f"create view {shown(identifier)}")
+        self.service.check(has.CREATE_VIEW, f"create view {format_name(identifier)}")
         return super().stage_view(identifier, schema, version, location=location, properties=properties)
 
     def create_staged_view(self, parts: Identifier, metadata: ViewMetadata) -> LoadedView:
         """Create the view that a staged state describes."""
-        what = f"create view {shown(parts)}"
+        what = f"create view {format_name(parts)}"
         version = metadata.current_version
         body: dict[str, Any] = {
             "name": parts[-1],
@@ -496,15 +504,15 @@ class RestNames(Catalog):
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
         """Return the metadata files of all other tables; each is loaded for it, since nothing less tells."""
-        for one in self.all_tables():
-            if one == tuple(identifier):
+        for table in self.all_tables():
+            if table == tuple(identifier):
                 continue
             try:
-                location = self.load_table(one).metadata_location
+                location = self.load_table(table).metadata_location
             except TableNotFoundError:
                 continue
             if location is not None:
-                yield one, location
+                yield table, location
 
     # What commits and plans share
 
@@ -548,21 +556,23 @@ class RestNames(Catalog):
             self._plain,
             self._own_storage,
             result.config,
-            result.keys,
-            lambda: self.access.new_keys(parts, result),
+            result.credentials,
+            lambda: self.access.new_credentials(parts, result),
             lambda request: self.access.sign(parts, result.config, request),
-            owner=f"{self._id} {shown(parts)}",
+            owner=f"{self._id} {format_name(parts)}",
             now_ms=self.now_ms,
         )
         self.access.keep_token(parts, result.config)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:
-            raise ServiceError(f"Cannot load table {shown(parts)}: the service does not say where its metadata is")
+            raise ServiceError(
+                f"Cannot load table {format_name(parts)}: the service does not say where its metadata is"
+            )
         return LoadedTable(parts, result.metadata, location, storage)
 
     def loaded_view(self, parts: Identifier, answer: Answered) -> LoadedView:
         """Return the view of an answer."""
-        metadata, location = read_view(answer.reply, shown(parts))
+        metadata, location = read_view(answer.reply, format_name(parts))
         return LoadedView(parts, metadata, location, self.storage)
 
     def keep_table(self, loaded: LoadedTable, answer: Answered) -> None:
@@ -596,7 +606,7 @@ class RestNames(Catalog):
         )
 
     def _create(self, parts: Identifier, drafted: TableMetadata, location: str | None, *, is_staged: bool) -> Answered:
-        what = f"create table {shown(parts)}"
+        what = f"create table {format_name(parts)}"
         body: dict[str, Any] = {
             "name": parts[-1],
             "schema": encode_schema(drafted.current_schema),
@@ -620,7 +630,7 @@ class RestNames(Catalog):
         return answer
 
     def _rename(self, kind: str, source: Identifier, target: Identifier) -> None:
-        what = f"rename {kind[:-1]} {shown(source)}"
+        what = f"rename {kind[:-1]} {format_name(source)}"
         body = {"source": identifier_json(source), "destination": identifier_json(target)}
         exists = self.table_exists if kind == "tables" else self.view_exists
         try:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.single_value_json import decode_json_value
 from frazil.errors import CorruptTableError, FrazilError, InvalidRequestError, ServiceError
@@ -81,7 +81,7 @@ class ScanPlanner:
         case_sensitive: bool = True,
     ) -> Iterator[FileScanTask]:
         """Yield the files of a scan as the service plans them; what is wrong with the request is said at once."""
-        what = f"plan a scan of {shown(loaded.identifier)}"
+        what = f"plan a scan of {format_name(loaded.identifier)}"
         self._catalog.service.check(has.PLAN, what)
         snapshot, schema = choose_snapshot(loaded.metadata, choice)
         bound = bind(schema, predicate, case_sensitive=case_sensitive)
@@ -112,9 +112,9 @@ class ScanPlanner:
                 fetched += 1
                 if fetched > _MAX_TASKS:
                     raise ServiceError(f"Cannot {what}: the service's tasks do not end")
-                part = self._ask("POST", f"{url}/tasks", what, scan, {"plan-task": waiting.pop(0)})
-                waiting += _texts(part, "plan-tasks")
-                yield from _read_tasks(part, scan, what)
+                obj = self._ask("POST", f"{url}/tasks", what, scan, {"plan-task": waiting.pop(0)})
+                waiting += _texts(obj, "plan-tasks")
+                yield from _read_tasks(obj, scan, what)
             is_over = True
         finally:
             if not is_over and plan_url is not None and self._catalog.service.has(has.CANCEL_PLAN):
@@ -203,10 +203,10 @@ def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScan
 
 def _task(task: JsonObject, scan: _Scan, deletes: Sequence[DeleteTask]) -> FileScanTask:
     chosen = []
-    for at in task.int32s("delete-file-references", ()):
-        if not 0 <= at < len(deletes):
-            raise task.fail(f"there is no delete file {at}", field="delete-file-references")
-        chosen.append(deletes[at])
+    for index in task.int32s("delete-file-references", ()):
+        if not 0 <= index < len(deletes):
+            raise task.fail(f"there is no delete file {index}", field="delete-file-references")
+        chosen.append(deletes[index])
     residual = scan.predicate
     if "residual-filter" in task:
         residual = bind(scan.schema, decode_predicate(task.raw("residual-filter"), scan.schema))
@@ -223,8 +223,8 @@ def _file(file: JsonObject, scan: _Scan) -> DataFile:
     if len(values) != len(fields):
         raise file.fail(f"its partition has {len(values)} values, and the spec {len(fields)} fields", field="partition")
     partition = tuple(
-        None if value is None else decode_json_value(value, part.field_type)
-        for part, value in zip(fields, values, strict=True)
+        None if value is None else decode_json_value(value, field.field_type)
+        for field, value in zip(fields, values, strict=True)
     )
     return DataFile(
         file.string("file-path"),

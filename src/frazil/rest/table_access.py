@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from frazil.catalog.names import Identifier, shown
+from frazil.catalog.names import Identifier, format_name
 from frazil.errors import UnsupportedError
 from frazil.rest import service as has
 from frazil.rest import settings as names
 from frazil.rest.auth import SigV4Auth, TableAuth
-from frazil.rest.load_result import LoadResult, VendedKeys, read_keys, read_table
+from frazil.rest.load_result import LoadResult, VendedCredentials, read_credentials, read_table
 from frazil.rest.refusals import refusal
 from frazil.rest.remote_sign import DEFAULT_SIGNER, SIGNER_ENDPOINTS, SIGNER_URIS
 from frazil.rest.service import Service, read_object
@@ -62,24 +62,27 @@ class TableAccess:
             self._session.hide(token)
             self._sessions[table] = self._session.with_auth(TableAuth(token, self._session.auth))
 
-    def new_keys(self, table: Identifier, result: LoadResult) -> tuple[VendedKeys, ...]:
+    def new_credentials(self, table: Identifier, result: LoadResult) -> tuple[VendedCredentials, ...]:
         """Ask for new credentials of a table's files."""
-        what = f"get credentials for table {shown(table)}"
+        what = f"get credentials for table {format_name(table)}"
         told = next(
-            (one[_REFRESH] for one in (result.config, *(key.config for key in result.keys)) if _REFRESH in one), None
+            (one[_REFRESH] for one in (result.config, *(key.config for key in result.credentials)) if _REFRESH in one),
+            None,
         )
         url = f"{self._service.table(table)}/credentials"
         if told is not None and not self._service.has(has.CREDENTIALS):
             url = self._own_address(told, what)
         if told is not None or self._service.has(has.CREDENTIALS):
             reply = self._ask("GET", url, what, table)
-            return read_keys(read_object(reply, what).raw("storage-credentials", None))
-        found = read_table(self._ask("GET", self._service.table(table), what, table, headers=self.header), shown(table))
-        return (*found.keys, VendedKeys("", found.config))
+            return read_credentials(read_object(reply, what).raw("storage-credentials", None))
+        found = read_table(
+            self._ask("GET", self._service.table(table), what, table, headers=self.header), format_name(table)
+        )
+        return (*found.credentials, VendedCredentials("", found.config))
 
     def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any]) -> Reply:
         """Have the service sign a request to a store."""
-        what = f"sign a request for files of table {shown(table)}"
+        what = f"sign a request for files of table {format_name(table)}"
         url = f"{self._service.table(table)}/sign"
         if not self._service.has(has.SIGN):
             endpoint = first_of(config, SIGNER_ENDPOINTS) or DEFAULT_SIGNER

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from frazil.errors import StorageError, UnsupportedError
-from frazil.rest.load_result import VendedKeys
+from frazil.rest.load_result import VendedCredentials
 from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage, choose_storage
@@ -47,7 +47,7 @@ _EXPIRES: Final = (S3_KEYS_END, "gcs.oauth2.token-expires-at", "adls.sas-token-e
 _SPELLINGS: Final = (
     ("s3a://", "s3://"), ("s3n://", "s3://"), ("gcs://", "gs://"), ("abfs://", "abfss://"), ("wasb://", "wasbs://"),
 )  # fmt: skip
-FetchKeys = Callable[[], "tuple[VendedKeys, ...]"]
+FetchCredentials = Callable[[], "tuple[VendedCredentials, ...]"]
 """Asks the service for new credentials of a table."""
 
 
@@ -55,9 +55,9 @@ class KeyRing:
     """The credentials that a service gave for one table, asked for anew before they end. Several threads may ask."""
 
     def __init__(
-        self, keys: tuple[VendedKeys, ...], fetch: FetchKeys, *, now_ms: Callable[[], int] | None = None
+        self, keys: tuple[VendedCredentials, ...], fetch: FetchCredentials, *, now_ms: Callable[[], int] | None = None
     ) -> None:
-        self._keys = {one.prefix: dict(one.config) for one in keys}
+        self._keys = {key.prefix: dict(key.config) for key in keys}
         self._fetch = fetch
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
         self._lock = threading.Lock()
@@ -68,7 +68,7 @@ class KeyRing:
             ends = _ends_ms(self._keys[prefix])
             if ends is not None and self._now_ms() >= ends - lasting_ms:
                 try:
-                    found = {one.prefix: dict(one.config) for one in self._fetch()}
+                    found = {credentials.prefix: dict(credentials.config) for credentials in self._fetch()}
                 except Exception:
                     # Credentials that are good for a little longer are better than none.
                     if self._now_ms() >= ends:
@@ -164,8 +164,8 @@ def table_storage(
     plain: SchemeStorage,
     own: Mapping[str, str],
     config: Mapping[str, str],
-    keys: tuple[VendedKeys, ...],
-    fetch: FetchKeys,
+    keys: tuple[VendedCredentials, ...],
+    fetch: FetchCredentials,
     sign: Sign,
     *,
     owner: str = "",
@@ -183,27 +183,29 @@ def table_storage(
         return VendedStorage(plain, {"s3://": signed_storage(given, sign)}, is_signed=True, reach=reach)
     vended = [*keys]
     if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
-        vended.append(VendedKeys("", config))
+        vended.append(VendedCredentials("", config))
     settings = {**own, **known_only(config)}
     if not vended:
         return plain if settings == dict(own) else choose_storage(settings)
     ring = KeyRing(tuple(vended), fetch, now_ms=now_ms)
     made = {
-        one.prefix: choose_storage(
-            {**settings, **known_only(one.config)},
-            s3_credentials=ring.s3(one.prefix),
-            gcs_token=ring.gcs(one.prefix),
-            azure_secrets=ring.azure(one.prefix),
+        credentials.prefix: choose_storage(
+            {**settings, **known_only(credentials.config)},
+            s3_credentials=ring.s3(credentials.prefix),
+            gcs_token=ring.gcs(credentials.prefix),
+            azure_secrets=ring.azure(credentials.prefix),
         )
-        for one in vended
+        for credentials in vended
     }
 
-    def reached(one: VendedKeys) -> Mapping[str, str]:
-        config = ring.config(one.prefix, _LASTING_MS)
+    def reached(credentials: VendedCredentials) -> Mapping[str, str]:
+        config = ring.config(credentials.prefix, _LASTING_MS)
         found = {name: value for name, value in config.items() if is_known(name) or name == S3_KEYS_END}
-        return {**settings, **found, KEYS_OF: f"{owner} {one.prefix}"}
+        return {**settings, **found, KEYS_OF: f"{owner} {credentials.prefix}"}
 
-    return VendedStorage(plain, made, reach={one.prefix: partial(reached, one) for one in vended})
+    return VendedStorage(
+        plain, made, reach={credentials.prefix: partial(reached, credentials) for credentials in vended}
+    )
 
 
 def known_only(config: Mapping[str, str]) -> dict[str, str]:
@@ -229,5 +231,5 @@ def _plain_scheme(location: str) -> str:
 
 def _ends_ms(config: Mapping[str, str]) -> int | None:
     texts = [value for name, value in config.items() if name.startswith(_EXPIRES)]
-    ends = [int(one) for one in texts if one.isascii() and one.isdigit() and len(one) <= _MAX_DIGITS]
+    ends = [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS]
     return min(ends, default=None)

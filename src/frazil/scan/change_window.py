@@ -92,7 +92,7 @@ def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRan
     chosen = heads[first:last]
     if not chosen:
         return nothing
-    ids = [one.snapshot_id for one in chosen]
+    ids = [snapshot_head.snapshot_id for snapshot_head in chosen]
     changed = tuple(one for one in ids if metadata.snapshot(one).operation != Operation.REPLACE)
     return ChangeWindow(Changelog(chosen[0].parent_snapshot_id, ids[-1]), changed)
 

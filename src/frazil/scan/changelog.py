@@ -185,8 +185,8 @@ class _Numbered:
 
     def task(self, number: int) -> DeleteTask:
         """Return a delete by its number."""
-        at = int(np.searchsorted(self._starts, number, side="right")) - 1
-        return self._indexes[at].task(number - self._starts[at])
+        index = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return self._indexes[index].task(number - self._starts[index])
 
     @property
     def tasks(self) -> Sequence[DeleteTask]:
@@ -264,8 +264,8 @@ class _SnapshotChanges:
         self._ordinal = ordinal
         self._manifests = read_manifest_list(plan.loaded.storage, snapshot)
         written = [manifest for manifest in self._manifests if manifest.added_snapshot_id in (None, self._id)]
-        self._written = [one for one in written if one.content is ManifestContent.DATA]
-        self._has_own_deletes = any(one.content is ManifestContent.DELETES for one in written)
+        self._written = [manifest for manifest in written if manifest.content is ManifestContent.DATA]
+        self._has_own_deletes = any(manifest.content is ManifestContent.DELETES for manifest in written)
 
     def batches(self) -> Iterator[FileBatch]:
         """Yield the files of the snapshot's changes."""
@@ -302,7 +302,10 @@ class _SnapshotChanges:
             if mask.any():
                 chosen = [index for index, is_more in enumerate(has_more) if is_more]
                 yield self._batch(
-                    rows_of(files, mask), [hiding[at] for at in chosen], [singling[at] for at in chosen], kind
+                    rows_of(files, mask),
+                    [hiding[index] for index in chosen],
+                    [singling[index] for index in chosen],
+                    kind,
                 )
 
     def _names(self, numbers: tuple[int, ...]) -> frozenset[tuple[str, int | None]]:
@@ -356,7 +359,7 @@ class _SnapshotChanges:
         manifests = [manifest for manifest in self._manifests if manifest.content is ManifestContent.DELETES]
         if not self._has_own_deletes and all(manifest.deleted_files_count == 0 for manifest in self._written):
             # Files that were only added have no use for deletes from before them.
-            oldest = min((one.min_sequence_number for one in self._written), default=0)
+            oldest = min((manifest.min_sequence_number for manifest in self._written), default=0)
             manifests = [manifest for manifest in manifests if self._written and manifest.sequence_number >= oldest]
         fields = {*DELETE_FIELDS, "snapshot_id"}
         found = list(self._read(manifests, fields))
@@ -389,8 +392,8 @@ class _SnapshotChanges:
         plan = self._plan
 
         def read(manifest: ManifestFile) -> ManifestColumns:
-            kind = plan._specs[manifest.partition_spec_id][1]
-            return read_manifest(plan.loaded.storage, manifest, kind, fields, cache=plan._cache)
+            partition_type = plan._specs[manifest.partition_spec_id][1]
+            return read_manifest(plan.loaded.storage, manifest, partition_type, fields, cache=plan._cache)
 
         return map_in_order(read, self._chosen(manifests), threads=plan._threads)
 

@@ -124,9 +124,9 @@ class DeleteIndex:
         """Return a delete by its number."""
         known = self._tasks.get(number)
         if known is None:
-            at = int(np.searchsorted(self._starts, number, side="right")) - 1
-            files = self._found[at]
-            row = replace(files, table=files.table.slice(number - int(self._starts[at]), 1).drop_columns(_METRICS))
+            index = int(np.searchsorted(self._starts, number, side="right")) - 1
+            files = self._found[index]
+            row = replace(files, table=files.table.slice(number - int(self._starts[index]), 1).drop_columns(_METRICS))
             known = DeleteTask(next(iter_entries(row)).data_file, self._sequences[number])
             self._tasks[number] = known
         return known
@@ -136,7 +136,7 @@ class DeleteIndex:
         by_partition: dict[PartitionKey, list[int]] = defaultdict(list)
         for files in self._found:
             start = len(self._sequences)
-            self._sequences += [one or 0 for one in files.column("sequence_number").to_pylist()]
+            self._sequences += [value or 0 for value in files.column("sequence_number").to_pylist()]
             contents = files.column("content").to_pylist()
             keys = partition_keys(files)
             vectors = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
@@ -169,12 +169,12 @@ class DeleteIndex:
             raise _corrupt(f"two deletion vectors are live for data file {path}", files)
         self._vectors[path] = number
 
-    def _add_equality(self, files: ManifestColumns, at: int, number: int, key: PartitionKey) -> None:
-        ids = files.column("equality_ids")[at].as_py()
+    def _add_equality(self, files: ManifestColumns, index: int, number: int, key: PartitionKey) -> None:
+        ids = files.column("equality_ids")[index].as_py()
         if not ids:
-            path = files.column("file_path")[at].as_py()
+            path = files.column("file_path")[index].as_py()
             raise _corrupt(f"equality delete file {path} has no equality ids", files)
-        row = replace(files, table=files.table.slice(at, 1))
+        row = replace(files, table=files.table.slice(index, 1))
         columns = []
         for field_id in ids:
             reference = self._reference(field_id, files)
@@ -198,13 +198,13 @@ class DeleteIndex:
 
     def deletes_for(self, files: ManifestColumns) -> list[tuple[int, ...]]:
         """Return for each data file the numbers of the deletes that apply to it, in the order of their age."""
-        sequences = [one or 0 for one in files.column("sequence_number").to_pylist()]
+        sequences = [value or 0 for value in files.column("sequence_number").to_pylist()]
         paths = files.column("file_path").to_pylist()
         keys = partition_keys(files) if self._by_partition or self._equality or self._keys else [()] * len(files)
         found = [self._positions(path, sequences[index], keys[index], files) for index, path in enumerate(paths)]
         if self.has_equality_deletes:
-            for at, numbers in self._equality_rows(files, np.array(sequences, dtype=np.int64), keys).items():
-                found[at] += numbers
+            for position, numbers in self._equality_rows(files, np.array(sequences, dtype=np.int64), keys).items():
+                found[position] += numbers
         order = self._sequences.__getitem__
         return [tuple(numbers) if len(numbers) < 2 else tuple(sorted(numbers, key=order)) for numbers in found]
 
@@ -235,8 +235,8 @@ class DeleteIndex:
         rows: dict[int, list[int]] = defaultdict(list)
         known: dict[int, StatsColumns] = {}
         for delete in self._global_equality:
-            for at in np.nonzero(self._may_delete(delete, files, sequences, known))[0].tolist():
-                rows[at].append(delete.number)
+            for position in np.nonzero(self._may_delete(delete, files, sequences, known))[0].tolist():
+                rows[position].append(delete.number)
         if self._equality:
             by_key: dict[PartitionKey, list[int]] = defaultdict(list)
             for index, key in enumerate(keys):

@@ -73,13 +73,15 @@ class UnifiedFiles:
         return pa.Table.from_batches([], schema=self.schema)
 
     def _partition(self, files: ManifestColumns) -> pa.Array:
-        kind = self.partition_type
+        partition_type = self.partition_type
         return pa.Array.from_buffers(
-            partition_arrow_type(kind), len(files), [None], children=partition_children(files, kind)
+            partition_arrow_type(partition_type), len(files), [None], children=partition_children(files, partition_type)
         )
 
 
 def unify_partitions(metadata: TableMetadata) -> UnifiedFiles:
     """Return the form in which files of all of a table's specs fit one table."""
-    kind = unified_partition_type(metadata.partition_specs, metadata.current_schema, other_schemas=metadata.schemas)
-    return UnifiedFiles(kind)
+    partition_type = unified_partition_type(
+        metadata.partition_specs, metadata.current_schema, other_schemas=metadata.schemas
+    )
+    return UnifiedFiles(partition_type)

@@ -85,11 +85,11 @@ class AppendsPlan(Plan):
     @cached_property
     def manifests(self) -> list[ManifestFile]:
         """The data manifests that the appends wrote, oldest first."""
-        snapshots = [self.loaded.metadata.snapshot(one) for one in self.append_ids]
+        snapshots = [self.loaded.metadata.snapshot(append_id) for append_id in self.append_ids]
         wanted = set(self.append_ids)
         found: dict[str, ManifestFile] = {}
         storage = self.loaded.storage
-        for manifests in map_in_order(lambda one: read_manifest_list(storage, one), snapshots, threads=4):
+        for manifests in map_in_order(lambda snapshot: read_manifest_list(storage, snapshot), snapshots, threads=4):
             for manifest in manifests:
                 is_data = manifest.content is ManifestContent.DATA
                 if is_data and (manifest.added_snapshot_id is None or manifest.added_snapshot_id in wanted):

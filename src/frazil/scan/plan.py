@@ -141,11 +141,11 @@ class Plan:
 
     def batches(self) -> Iterator[FileBatch]:
         """Yield the files left, manifest by manifest, as they are read; what was read is kept."""
-        at = 0
+        index = 0
         while True:
-            while at < len(self._done):
-                yield self._done[at]
-                at += 1
+            while index < len(self._done):
+                yield self._done[index]
+                index += 1
             batch = next(self._source, None)
             if batch is None:
                 if not self._is_complete:
@@ -263,8 +263,8 @@ class Plan:
         return f"<{name}, snapshot {snapshot}{told}; explain() tells what was pruned>"
 
     def _repr_html_(self) -> str:
-        told = element("pre", self.explain())
-        return in_notebook(draw_pruning(self.pruned_manifests()), told)
+        text = element("pre", self.explain())
+        return in_notebook(draw_pruning(self.pruned_manifests()), text)
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
@@ -385,8 +385,8 @@ class Plan:
         wanted: Callable[[ManifestColumns], Mask] | None = None,
     ) -> tuple[ManifestColumns, PlanCounts]:
         """Return a manifest's wanted files, the live ones, that can hold a match, and what that took."""
-        kind = self._specs[manifest.partition_spec_id][1]
-        files = read_manifest(self.loaded.storage, manifest, kind, fields, cache=self._cache, keeps=keeps)
+        partition_type = self._specs[manifest.partition_spec_id][1]
+        files = read_manifest(self.loaded.storage, manifest, partition_type, fields, cache=self._cache, keeps=keeps)
         live = self._wanted_entries(files) if wanted is None else wanted(files)
         pruned = self._pruner.prune_files(files, live)
         kept = rows_of(files, pruned.keep)
@@ -436,7 +436,7 @@ class Tasks(Sequence[FileScanTask]):
         return sum(len(batch.files) for batch in self._plan.batches())
 
     @overload
-    def __getitem__(self, at: int) -> FileScanTask: ...
+    def __getitem__(self, index: int) -> FileScanTask: ...
 
     @overload
     def __getitem__(self, at: slice) -> list[FileScanTask]: ...

@@ -70,9 +70,9 @@ class Pruner:
         with self._lock:
             known = self._filters.get(spec_id)
             if known is None:
-                spec, kind = self._specs[spec_id]
-                inclusive = project_inclusive(self.predicate, spec, kind)
-                known = SpecFilter(spec, kind, inclusive, Residuals(self.predicate, spec, kind))
+                spec, partition_type = self._specs[spec_id]
+                inclusive = project_inclusive(self.predicate, spec, partition_type)
+                known = SpecFilter(spec, partition_type, inclusive, Residuals(self.predicate, spec, partition_type))
                 self._filters[spec_id] = known
             return known
 
@@ -160,12 +160,12 @@ def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
 
 
 def _stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
-    field_id, kind = term.field_id, term.reference.result_type
+    field_id, result_type = term.field_id, term.reference.result_type
     count = len(files)
     nothing = np.zeros(count, dtype=bool)
     values, has_values = _counts(files, field_id, "value_counts")
     nulls, has_nulls = _counts(files, field_id, "null_value_counts")
-    if isinstance(kind, FloatType | DoubleType):
+    if isinstance(result_type, FloatType | DoubleType):
         nans, has_nans = _counts(files, field_id, "nan_value_counts")
     else:
         nans, has_nans = np.zeros(count, dtype=np.int64), ~nothing
@@ -191,19 +191,19 @@ def _counts(files: ManifestColumns, field_id: int, name: CountName) -> tuple[npt
 
 
 def _bounds(term: BoundTerm, files: ManifestColumns, name: BoundName) -> pa.Array:
-    kind = term.reference.result_type
+    result_type = term.reference.result_type
     wrapped = _wrapped_range(term)
-    usable = isinstance(kind, PrimitiveType) and not isinstance(kind, GeometryType | GeographyType)
+    usable = isinstance(result_type, PrimitiveType) and not isinstance(result_type, GeometryType | GeographyType)
     data = bounds_of(files, term.field_id, name) if usable else pa.nulls(len(files), pa.binary())
     if not isinstance(term, BoundTransform):
-        return decode_bounds(data, kind)
+        return decode_bounds(data, result_type)
     if not term.transform.preserves_order:
         return decode_bounds(pa.nulls(len(files), pa.binary()), term.result_type)
-    found = _transformed(term, decode_bounds(data, kind))
+    found = _transformed(term, decode_bounds(data, result_type))
     if wrapped is None:
         return found
     # Where values may have wrapped around, those of the transform are not between its bounds.
-    lower = from_comparable(decode_bounds(bounds_of(files, term.field_id, "lower_bounds"), kind), kind)
+    lower = from_comparable(decode_bounds(bounds_of(files, term.field_id, "lower_bounds"), result_type), result_type)
     return pc.if_else(pc.fill_null(pc.greater(lower, wrapped.last), False), found, pa.scalar(None, found.type))
 
 

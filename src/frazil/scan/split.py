@@ -92,13 +92,13 @@ class _Bin:
 
 def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list[FileScanTask]]:
     bins: list[_Bin] = []
-    for part in parts:
-        weight = weight_of(part, options.open_file_cost_bytes)
+    for task in parts:
+        weight = weight_of(task, options.open_file_cost_bytes)
         room = next((one for one in bins if one.weight + weight <= options.target_bytes), None)
         if room is None:
             room = _Bin()
             bins.append(room)
-        room.parts.append(part)
+        room.parts.append(task)
         room.weight += weight
         if len(bins) > options.lookback:
             fullest = max(range(len(bins)), key=lambda index: bins[index].weight)

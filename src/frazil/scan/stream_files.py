@@ -158,8 +158,8 @@ def number_files(
 def _read(
     loaded: LoadedTable, manifest: ManifestFile, fields: set[str], cache: ManifestCache | None
 ) -> ManifestColumns:
-    kind = partition_types(loaded.metadata)[manifest.partition_spec_id][1]
-    return read_manifest(loaded.storage, manifest, kind, fields, cache=cache)
+    partition_type = partition_types(loaded.metadata)[manifest.partition_spec_id][1]
+    return read_manifest(loaded.storage, manifest, partition_type, fields, cache=cache)
 
 
 def _is_added(snapshot_id: int, files: ManifestColumns) -> Mask:
@@ -215,15 +215,15 @@ class StreamPlan(Plan):
                 is_own = manifest.added_snapshot_id is None or manifest.added_snapshot_id in ids
                 if manifest.content is ManifestContent.DATA and is_own:
                     found[manifest.manifest_path] = (manifest, wanted)
-        for part in self.files.parts:
-            snapshot = metadata.snapshot(part.snapshot_id)
+        for files_part in self.files.parts:
+            snapshot = metadata.snapshot(files_part.snapshot_id)
             listed = self._whole_list if self.files.is_whole else None
             numbered = number_manifests(
                 self.loaded, snapshot, is_whole=self.files.is_whole, manifests=listed, cache=self._cache
             )
             for each in numbered:
-                if each.count and each.first < part.end and each.end > part.first:
-                    found[each.manifest.manifest_path] = (each.manifest, partial(self._of_part, part, each.first))
+                if each.count and each.first < files_part.end and each.end > files_part.first:
+                    found[each.manifest.manifest_path] = (each.manifest, partial(self._of_part, files_part, each.first))
         return found
 
     def _of_part(self, files_part: FilesPart, first: int, files: ManifestColumns) -> Mask:
@@ -237,10 +237,10 @@ class StreamPlan(Plan):
     @cached_property
     def manifests(self) -> list[ManifestFile]:
         """The manifests with data of the batch, and those with deletes where they count."""
-        data = [one for one, _ in self._chosen.values()]
+        data = [manifest for manifest, _ in self._chosen.values()]
         if not self.files.is_whole:
             return data
-        return [*data, *(one for one in self._whole_list if one.content is ManifestContent.DELETES)]
+        return [*data, *(manifest for manifest in self._whole_list if manifest.content is ManifestContent.DELETES)]
 
     def _files_of(
         self,

@@ -11,13 +11,13 @@ from frazil.errors import SchemaMismatchError
 from frazil.spec.schema import Schema
 
 
-def check_stream_schema(table: str, shown: Schema, current: Schema) -> None:
+def check_stream_schema(table: str, schema: Schema, current: Schema) -> None:
     """Refuse to go on with columns that the table does not have as they were."""
-    for field_id, was in shown.fields_by_id.items():
+    for field_id, was in schema.fields_by_id.items():
         now = current.find_field(field_id)
         if now is None:
             change = "was dropped"
-        elif current.name_of(field_id) != shown.name_of(field_id):
+        elif current.name_of(field_id) != schema.name_of(field_id):
             change = f"is called {current.name_of(field_id)!r} now"
         elif now.field_type != was.field_type and not was.field_type.is_nested:
             change = f"is {now.field_type} now, and was {was.field_type}"
@@ -26,6 +26,6 @@ def check_stream_schema(table: str, shown: Schema, current: Schema) -> None:
         else:
             continue
         raise SchemaMismatchError(
-            f"Cannot go on with the stream of {table}: column {shown.name_of(field_id)!r} {change}",
+            f"Cannot go on with the stream of {table}: column {schema.name_of(field_id)!r} {change}",
             hint="Start the query again, with the same checkpoint: it then has the table's columns as they are.",
         )

@@ -286,14 +286,14 @@ class TableStream:
         self,
         start: StreamOffset,
         after: Sequence[SnapshotHead],
-        at: Snapshot | None,
+        snapshot: Snapshot | None,
         passed: Snapshot | None,
         budget: _Budget,
     ) -> StreamOffset:
         if budget.is_used:
-            last = passed or at
+            last = passed or snapshot
         else:
-            last = (passed or at) if self._is_idle(start, after, passed or at) else None
+            last = (passed or snapshot) if self._is_idle(start, after, passed or snapshot) else None
         return start if last is None else self._done(last)
 
     def _is_idle(self, start: StreamOffset, after: Sequence[SnapshotHead], last: Snapshot | None) -> bool:
@@ -336,11 +336,11 @@ class TableStream:
         whole, runs, parts = None, list[tuple[int, ...]](), list[FilesPart]()
         if not ended._is_done(start, after):
             is_same = start.snapshot_id == end.snapshot_id and start.scan_all_files == end.scan_all_files
-            part = FilesPart(start.snapshot_id, start.position, *((end.position,) if is_same else ()))
+            files_part = FilesPart(start.snapshot_id, start.position, *((end.position,) if is_same else ()))
             if start.scan_all_files:
-                whole = StreamFiles(parts=(part,), is_whole=True)
+                whole = StreamFiles(parts=(files_part,), is_whole=True)
             elif self._step(self._snapshot(start.snapshot_id), None) is not _Step.SKIP:
-                parts.append(part)
+                parts.append(files_part)
         if end.scan_all_files and end.snapshot_id != start.snapshot_id:
             raise InvalidRequestError(
                 f"Cannot read a batch of {self.loaded.name}: its end {end.text} is not reached from {start.text}"
@@ -364,13 +364,13 @@ class TableStream:
                     hint="Let the query finish the snapshot with the options it was started with.",
                 )
             return self._changes(whole, parts, read)
-        for index, one in enumerate(read):
-            snapshot = self._snapshot(one.snapshot_id)
-            follows = index > 0 and one.parent_snapshot_id == read[index - 1].snapshot_id
+        for index, snapshot_head in enumerate(read):
+            snapshot = self._snapshot(snapshot_head.snapshot_id)
+            follows = index > 0 and snapshot_head.parent_snapshot_id == read[index - 1].snapshot_id
             if follows and snapshot.operation == Operation.APPEND:
-                runs[-1] = (*runs[-1], one.snapshot_id)
+                runs[-1] = (*runs[-1], snapshot_head.snapshot_id)
             else:
-                runs.append((one.snapshot_id,))
+                runs.append((snapshot_head.snapshot_id,))
         parts += [] if cut is None else [cut]
         added = StreamFiles(tuple(runs), tuple(parts)) if runs or parts else None
         return StreamBatch(whole, added)
@@ -381,7 +381,7 @@ class TableStream:
         if not read:
             return StreamBatch(whole, added)
         window = Changelog(read[0].parent_snapshot_id, read[-1].snapshot_id)
-        return StreamBatch(whole, added, window, tuple(one.snapshot_id for one in read))
+        return StreamBatch(whole, added, window, tuple(snapshot_head.snapshot_id for snapshot_head in read))
 
     # How far behind
 
@@ -396,7 +396,11 @@ class TableStream:
         Of the snapshot that the offset is in, the files that are left are counted.
         """
         after = self._after(offset)
-        unread = [snapshot for one in after if not self._is_skipped(snapshot := self._snapshot(one.snapshot_id))]
+        unread = [
+            snapshot
+            for snapshot_head in after
+            if not self._is_skipped(snapshot := self._snapshot(snapshot_head.snapshot_id))
+        ]
         counts = [_counts(snapshot) or (0, 0, 0) for snapshot in unread]
         if not self._is_done(offset, after):
             begun = self._snapshot(offset.snapshot_id)
@@ -482,9 +486,9 @@ class TableStream:
         """
         snapshot = self._snapshot(child.snapshot_id)
         listed = [
-            one
-            for one in read_manifest_list(self.loaded.storage, snapshot, self.cache)
-            if one.content is ManifestContent.DATA
+            manifest
+            for manifest in read_manifest_list(self.loaded.storage, snapshot, self.cache)
+            if manifest.content is ManifestContent.DATA
         ]
         own = [manifest for manifest in listed if manifest.added_snapshot_id == offset.snapshot_id]
         rewritten = [manifest for manifest in listed if manifest.added_snapshot_id in (None, child.snapshot_id)]

@@ -84,7 +84,7 @@ def make_app(
 ) -> ServeApp:
     """Return the application; `more_routes` are served beside the protocol's."""
     counts = Telemetry() if telemetry is None else telemetry
-    service.endpoints = tuple(one.endpoint for one in OPERATIONS if not one.is_public)
+    service.endpoints = tuple(operation.endpoint for operation in OPERATIONS if not operation.is_public)
     protocol = ProtocolApp(service, Limits() if limits is None else limits, counts)
     pages = Starlette(
         routes=[
@@ -140,7 +140,7 @@ class ProtocolApp:
         except TimeoutError:
             finally_code = 0
         seconds = time.perf_counter() - exchange.start
-        self.telemetry.ended(exchange.operation, finally_code, answer.kind, seconds)
+        self.telemetry.ended(exchange.operation, finally_code, answer.error_type, seconds)
         log_request({**exchange.log_fields(answer, seconds), "code": finally_code})
 
     async def _answer(self, exchange: Exchange) -> Answer:
@@ -346,10 +346,10 @@ class Exchange:
             "path": self.raw_path,
             "operation": self.operation,
             "code": answer.code,
-            "type": answer.kind,
+            "type": answer.error_type,
             "ms": round(seconds * 1000, 3),
             "bytes": len(answer.body),
-            **({} if views is None else {"views": [one.replace(UNIT_SEPARATOR, ".") for one in views.split(",")]}),
+            **({} if views is None else {"views": [piece.replace(UNIT_SEPARATOR, ".") for piece in views.split(",")]}),
         }
 
 

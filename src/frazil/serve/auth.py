@@ -88,17 +88,19 @@ class Auth:
     """The secrets of a server. With none, everyone may do everything: that is for the loopback alone."""
 
     def __init__(self, tokens: Sequence[Secret] = (), clients: Sequence[Secret] = ()) -> None:
-        for one in (*tokens, *clients):
-            if len(one.value) < MIN_SECRET_CHARS or not one.value.isascii() or not one.value.isprintable():
+        for secret in (*tokens, *clients):
+            if len(secret.value) < MIN_SECRET_CHARS or not secret.value.isascii() or not secret.value.isprintable():
                 raise InvalidRequestError(
-                    f"Cannot use the secret of {one.name!r}: it needs {MIN_SECRET_CHARS} or more ASCII characters"
+                    f"Cannot use the secret of {secret.name!r}: it needs {MIN_SECRET_CHARS} or more ASCII characters"
                 )
-        names = [one.name for one in clients]
+        names = [client.name for client in clients]
         if len(set(names)) < len(names):
             raise InvalidRequestError("Cannot use the clients: two have the same name")
         self._tokens = tuple(tokens)
-        self._clients = {one.name: one for one in clients}
-        seed = "\0".join(f"{one.name}\0{one.value}\0{one.right.value}" for one in sorted(clients, key=lambda c: c.name))
+        self._clients = {client.name: client for client in clients}
+        seed = "\0".join(
+            f"{client.name}\0{client.value}\0{client.right.value}" for client in sorted(clients, key=lambda c: c.name)
+        )
         self._key = hashlib.sha256(f"{_MARK}\0{seed}".encode()).digest()
 
     @property
@@ -119,9 +121,9 @@ class Auth:
 
     def _caller(self, given: str, now_seconds: int) -> Caller:
         found: Caller | None = None
-        for one in self._tokens:
-            if _is_same(one.value, given):
-                found = Caller(one.name, one.right)
+        for token in self._tokens:
+            if _is_same(token.value, given):
+                found = Caller(token.name, token.right)
         if found is not None:
             return found
         return self._issued_to(given, now_seconds)

@@ -14,7 +14,7 @@ from typing import Any, Generic
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange, ViewChange
-from frazil.catalog.names import Identifier, namespace_not_found, shown, table_not_found, view_not_found
+from frazil.catalog.names import Identifier, format_name, namespace_not_found, table_not_found, view_not_found
 from frazil.catalog.outcomes import LoadedT, Outcome
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
@@ -39,7 +39,7 @@ class Asked:
     @property
     def creates(self) -> bool:
         """Whether the table or view must not be there yet."""
-        return any(isinstance(one, AssertCreate) for one in self.requirements)
+        return any(isinstance(requirement, AssertCreate) for requirement in self.requirements)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Committer:
 
         names = [one.identifier for one in asked]
         with self._locks.held(names):
-            attempts = _Attempts(", ".join(map(shown, names)), send)
+            attempts = _Attempts(", ".join(map(format_name, names)), send)
             return CommitLoop[LoadedTable](self._catalog).run(attempts, Limits(()))
 
     def commit_view(self, asked: Asked) -> LoadedView:
@@ -85,7 +85,7 @@ class Committer:
             return self._catalog.commit_view(change.base, change.updates, change.requirements)
 
         with self._locks.held([asked.identifier]):
-            attempts = _Attempts(shown(asked.identifier), send)
+            attempts = _Attempts(format_name(asked.identifier), send)
             return CommitLoop[LoadedView](self._catalog).run(attempts, Limits(()))[0]
 
     def _table_change(self, asked: Asked) -> TableChange:
@@ -98,9 +98,9 @@ class Committer:
             metadata = apply_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
             made = LoadedTable(asked.identifier, metadata, None, self._catalog.storage)
             return TableChange(made, (), asked.requirements)
-        for one in asked.requirements:
-            with _named(one):
-                check_requirements(base.metadata, [one])
+        for requirement in asked.requirements:
+            with _named(requirement):
+                check_requirements(base.metadata, [requirement])
         return TableChange(base, asked.updates, asked.requirements)
 
     def _view_change(self, asked: Asked) -> ViewChange:
@@ -113,9 +113,9 @@ class Committer:
             metadata = apply_view_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
             made = LoadedView(asked.identifier, metadata, None, self._catalog.storage)
             return ViewChange(made, (), asked.requirements)
-        for one in asked.requirements:
-            with _named(one):
-                check_view_requirements(base.metadata, [one])
+        for requirement in asked.requirements:
+            with _named(requirement):
+                check_view_requirements(base.metadata, [requirement])
         return ViewChange(base, asked.updates, asked.requirements)
 
     def _placed(self, asked: Asked) -> tuple[Any, ...]:
@@ -124,10 +124,10 @@ class Committer:
         taken = self._catalog.find_existing(asked.identifier)
         if taken is not None:
             raise taken
-        given = next((one.location for one in reversed(asked.updates) if isinstance(one, SetLocation)), None)
+        given = next((update.location for update in reversed(asked.updates) if isinstance(update, SetLocation)), None)
         location = self._catalog.new_location(asked.identifier, given)
         added: list[Any] = [] if given is not None else [SetLocation(location)]
-        if not any(isinstance(one, AssignUuid) for one in asked.updates):
+        if not any(isinstance(update, AssignUuid) for update in asked.updates):
             added.append(AssignUuid(self._catalog.new_id()))
         return (*added, *asked.updates)
 

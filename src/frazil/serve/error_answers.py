@@ -63,8 +63,8 @@ def error_answer(error: BaseException) -> Answer:
     if isinstance(error, Refusal):
         return made_error(error.code, error.kind, error.message, error.headers)
     if isinstance(error, FrazilError):
-        for kind, code, name in _CODES:
-            if isinstance(error, kind):
+        for cls, code, name in _CODES:
+            if isinstance(error, cls):
                 headers = {"retry-after": RETRY_SECONDS} if code == 503 else None
                 return made_error(code, name, _message(error), headers)
     return made_error(500, INTERNAL, "Cannot carry out the request: the server met an error of its own")

@@ -77,7 +77,7 @@ class Answer:
     code: int = 200
     body: bytes = field(default=b"", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict)
-    kind: str | None = None
+    error_type: str | None = None
     """Of an error, its type."""
 
 

@@ -65,7 +65,7 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
                 raise
         # It has happened: an answer that cannot be kept is given all the same.
         try:
-            can_remake = answer.kind is None and operation.reload is not None
+            can_remake = answer.error_type is None and operation.reload is not None
             service.state.keep_answer(key, seen, answer, service.catalog.now_ms(), can_remake=can_remake)
         except StorageError:
             return answer
@@ -87,8 +87,8 @@ def _key_of(request: Request) -> str | None:
 
 def is_repeated(change: Asked, metadata: TableMetadata) -> bool:
     """Return whether a change is in a table already: its snapshots, or the new table, are there."""
-    added = [one.snapshot.snapshot_id for one in change.updates if isinstance(one, AddSnapshot)]
+    added = [update.snapshot.snapshot_id for update in change.updates if isinstance(update, AddSnapshot)]
     if added:
         return all(metadata.snapshots.find_head(one) is not None for one in added)
-    given = [one.uuid.lower() for one in change.updates if isinstance(one, AssignUuid)]
+    given = [update.uuid.lower() for update in change.updates if isinstance(update, AssignUuid)]
     return change.creates and given == [(metadata.table_uuid or "").lower()]

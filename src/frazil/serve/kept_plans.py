@@ -32,7 +32,7 @@ class KeptPlan:
     @property
     def task_names(self) -> list[str]:
         """What clients call the tasks."""
-        return [f"{self.plan_id}.{at}" for at in range(len(self.tasks))]
+        return [f"{self.plan_id}.{index}" for index in range(len(self.tasks))]
 
 
 class KeptPlans:

@@ -98,7 +98,7 @@ class KeptState:
             key,
             seen,
             answer.code,
-            answer.kind,
+            answer.error_type,
             json.dumps(dict(answer.headers)),
             body,
             now_ms + KEY_MS,

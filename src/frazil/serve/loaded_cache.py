@@ -105,5 +105,5 @@ class LoadedCache:
 def with_referenced_snapshots(metadata: TableMetadata) -> TableMetadata:
     """Return metadata with only the snapshots that branches and tags are at."""
     wanted = {ref.snapshot_id for ref in metadata.refs.values()} | {metadata.current_snapshot_id}
-    cells = [one for one in metadata.snapshots.cells if one.snapshot_id in wanted]
+    cells = [cell for cell in metadata.snapshots.cells if cell.snapshot_id in wanted]
     return metadata if len(cells) == len(metadata.snapshots) else replace(metadata, snapshots=SnapshotList(cells))

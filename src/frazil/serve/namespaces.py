@@ -90,8 +90,8 @@ def update_properties(service: Service, request: Request) -> Answer:
     return json_answer(
         {
             "updated": list(updates),
-            "removed": [one for one in removals if one in before],
-            "missing": [one for one in removals if one not in before],
+            "removed": [removal for removal in removals if removal in before],
+            "missing": [removal for removal in removals if removal not in before],
         }
     )
 

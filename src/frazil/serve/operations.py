@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.errors import AlreadyExistsError, FrazilError, InvalidRequestError
 from frazil.serve import access_operations, namespaces, planning, tables, tokens, views
 from frazil.serve.auth import Right
@@ -64,7 +64,7 @@ class Operation:
         if not self.name.startswith("rename"):
             return None
         body = request.json()
-        return shown(decode_identifier(body, "source")), shown(decode_identifier(body, "destination"))
+        return format_name(decode_identifier(body, "source")), format_name(decode_identifier(body, "destination"))
 
     @property
     def endpoint(self) -> str:
@@ -131,9 +131,11 @@ class Router:
     def __init__(self, operations: Sequence[Operation], prefix: str) -> None:
         self._prefix = prefix
         self._by_shape: dict[tuple[int, str], list[tuple[tuple[str, ...], Operation]]] = {}
-        for one in operations:
-            parts = tuple(one.template.split("/"))
-            self._by_shape.setdefault((len(parts), parts[-1] if parts[-1][0] != "{" else ""), []).append((parts, one))
+        for operation in operations:
+            parts = tuple(operation.template.split("/"))
+            self._by_shape.setdefault((len(parts), parts[-1] if parts[-1][0] != "{" else ""), []).append(
+                (parts, operation)
+            )
 
     def find(self, method: str, raw_path: str) -> Found:
         """Return the operation of a method and a path below `/v1/`, still escaped; refuse one that is none."""

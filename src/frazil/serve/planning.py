@@ -140,7 +140,7 @@ def _plan(service: Service, loaded: LoadedTable, body: JsonObject) -> tuple[Plan
 
 
 def _ids_of(schema: Schema, names: tuple[str, ...], is_case_sensitive: bool) -> frozenset[int]:
-    return frozenset(schema.field(one, case_sensitive=is_case_sensitive).field_id for one in names)
+    return frozenset(schema.field(name, case_sensitive=is_case_sensitive).field_id for name in names)
 
 
 def _find_at_once(plan: Plan, stats_ids: frozenset[int], manifests: list[ManifestFile]) -> tuple[ScanTasks, int]:
@@ -195,11 +195,11 @@ def _files_in(manifest: ManifestFile) -> int:
 def _cut(manifests: list[ManifestFile]) -> list[list[ManifestFile]]:
     tasks: list[list[ManifestFile]] = []
     size = FILES_IN_TASK
-    for one in manifests:
-        count = _files_in(one)
+    for manifest in manifests:
+        count = _files_in(manifest)
         if size + count > FILES_IN_TASK:
             tasks.append([])
             size = 0
-        tasks[-1].append(one)
+        tasks[-1].append(manifest)
         size += count
     return tasks

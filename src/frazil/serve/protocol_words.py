@@ -46,8 +46,8 @@ def in_protocol_words(error: FrazilError, asked_for: str, rename: tuple[str, str
 
     `asked_for` is what the operation is about, `Table` or `View` say; `rename` the two names of a rename.
     """
-    for kind, type_name, noun in _MISSING:
-        found = _NOT_FOUND.fullmatch(error.message) if isinstance(error, kind) else None
+    for cls, type_name, noun in _MISSING:
+        found = _NOT_FOUND.fullmatch(error.message) if isinstance(error, cls) else None
         if found is not None:
             return Refusal(404, type_name, f"{noun} does not exist: {found['name']}")
     if isinstance(error, AlreadyExistsError):
@@ -60,7 +60,7 @@ def in_protocol_words(error: FrazilError, asked_for: str, rename: tuple[str, str
 
 def _taken(error: AlreadyExistsError, asked_for: str, rename: tuple[str, str] | None) -> Refusal | None:
     found = _EXISTS.fullmatch(error.message)
-    noun = next((noun for kind, noun in _TAKEN if isinstance(error, kind)), None)
+    noun = next((noun for cls, noun in _TAKEN if isinstance(error, cls)), None)
     if found is None or noun is None:
         return None
     if rename is not None:

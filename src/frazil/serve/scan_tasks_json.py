@@ -70,10 +70,10 @@ class ScanTasks:
         residuals = self._plan.residuals_of(batch)
         has_filter = self._plan.predicate != TRUE
         files = self._files_with_metrics(batch) if self._stats_ids else _files_of(batch.files)
-        for at, (partition, file) in enumerate(files):
+        for index, (partition, file) in enumerate(files):
             task: dict[str, Any] = {"data-file": file}
-            if batch.deletes is not None and batch.deletes[at]:
-                task["delete-file-references"] = [self._reference(one) for one in batch.deletes[at]]
+            if batch.deletes is not None and batch.deletes[index]:
+                task["delete-file-references"] = [self._reference(one) for one in batch.deletes[index]]
             if has_filter:
                 task["residual-filter"] = self._residual(residuals.of(partition))
             yield task
@@ -85,12 +85,12 @@ class ScanTasks:
 
     def _reference(self, number: int) -> int:
         """Return where a delete is among those of this answer."""
-        at = self._deletes.get(number)
-        if at is None:
-            at = self._deletes[number] = len(self.delete_files)
+        index = self._deletes.get(number)
+        if index is None:
+            index = self._deletes[number] = len(self.delete_files)
             file = self._plan.delete_task(number).data_file
             self.delete_files.append(encode_file(file, self._plan.partition_type(file.spec_id), frozenset()))
-        return at
+        return index
 
     def _residual(self, predicate: Predicate) -> Any:
         # Files of one partition share the value itself, which is kept here so that its id stays its own.
@@ -106,7 +106,7 @@ def _files_of(files: ManifestColumns) -> Iterator[tuple[tuple[Any, ...], dict[st
     partitions: list[tuple[Any, ...]] = [()] * len(files)
     if parts:
         struct = files.column("partition").combine_chunks()
-        by_field = [values_of(struct.field(at), part.field_type) for at, part in enumerate(parts)]
+        by_field = [values_of(struct.field(index), field.field_type) for index, field in enumerate(parts)]
         partitions = list(zip(*by_field, strict=True))
     formats = {text: parse_file_format(text).value for text in set(files.column("file_format").to_pylist())}
     shown: dict[tuple[Any, ...], list[Any]] = {}
@@ -133,10 +133,10 @@ def _files_of(files: ManifestColumns) -> Iterator[tuple[tuple[Any, ...], dict[st
         yield partition, file
 
 
-def _partition_values(partition: tuple[Any, ...], kind: StructType) -> list[Any]:
+def _partition_values(partition: tuple[Any, ...], partition_type: StructType) -> list[Any]:
     return [
-        None if value is None else encode_json_value(value, part.field_type)
-        for part, value in zip(kind.fields, partition, strict=True)
+        None if value is None else encode_json_value(value, field.field_type)
+        for field, value in zip(partition_type.fields, partition, strict=True)
     ]
 
 

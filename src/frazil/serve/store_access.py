@@ -75,7 +75,7 @@ class StoreAccess:
         self._vend = vend
         self._role = role
         self._signs = signs
-        self._roots = tuple(_as_s3(one) for one in roots)
+        self._roots = tuple(_as_s3(root) for root in roots)
         if vend not in ("none", "keys", "session"):
             raise InvalidPropertyError(f"Cannot vend {vend!r}: it is none, keys or session")
         if (vend == "session") != bool(role):
@@ -97,7 +97,7 @@ class StoreAccess:
 
     def delegated(self, loaded: LoadedTable, asked: str, *, can_write: bool) -> dict[str, Any]:
         """Return the fields of an answer by which a client reaches files, of the ways it can use."""
-        ways = {one.strip() for one in asked.split(",")}
+        ways = {piece.strip() for piece in asked.split(",")}
         if not _is_s3(loaded):
             return {}
         if VENDED in ways:
@@ -129,10 +129,10 @@ class StoreAccess:
                 return []
             found = _key_fields(source(), None)
         else:
-            session = self._session([_as_s3(one) for one in folders], can_write=can_write)
+            session = self._session([_as_s3(folder) for folder in folders], can_write=can_write)
             found = _key_fields(session.keys, session.ends_ms)
         config = {**self.config(loaded), **found, **self._refresh(loaded)}
-        return [{"prefix": f"{one}/", "config": config} for one in folders]
+        return [{"prefix": f"{folder}/", "config": config} for folder in folders]
 
     def _refresh(self, loaded: LoadedTable) -> dict[str, str]:
         """Return where Iceberg Java's clients ask for new credentials, if these end."""
@@ -155,7 +155,7 @@ class StoreAccess:
     def _folders(self, loaded: LoadedTable) -> list[str]:
         """Return the folders of a table that are the server's to give access to."""
         folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
-        return [one for one in folders if any(is_under(_as_s3(one), root) for root in self._roots)]
+        return [folder for folder in folders if any(is_under(_as_s3(folder), root) for root in self._roots)]
 
     def _service(self) -> S3Service:
         return s3_service(self._store)
@@ -171,7 +171,7 @@ class StoreAccess:
             raise UnsupportedError("Cannot sign the request: the server has no credentials for the store")
         target = urlsplit(request.uri)
         for location in request.locations(service):
-            if not any(is_under(location, _as_s3(one)) for one in self._folders(loaded)):
+            if not any(is_under(location, _as_s3(folder)) for folder in self._folders(loaded)):
                 raise Refusal(403, FORBIDDEN, f"Cannot sign the request: {location} is not in the table's folders")
         if not can_write and request.method not in _READING:
             raise Refusal(403, FORBIDDEN, f"Cannot sign {request.method}: the token is for reading")
@@ -213,7 +213,7 @@ class SignRequest:
         if self.method not in ("PUT", "GET", "HEAD", "POST", "DELETE", "PATCH", "OPTIONS"):
             raise InvalidRequestError(f"Cannot sign the request: {self.method[:20]!r} is no method")
         for name, values in self.headers.items():
-            if any(not one.isprintable() for one in (name, *values)):
+            if any(not value.isprintable() for value in (name, *values)):
                 raise InvalidRequestError("Cannot sign the request: a header has characters that cannot be sent")
 
     def locations(self, service: S3Service) -> list[str]:

@@ -59,7 +59,7 @@ _OF_KEYS: Final = uuid.UUID("5f6c1c4e-5a0c-4d5b-9a58-0c8f6a1f7b11")
 def list_tables(service: Service, request: Request) -> Answer:
     """Answer with the tables of a namespace."""
     names, token = page_of(request, service.catalog.list_tables(request.namespace))
-    return json_answer({"identifiers": [encode_identifier(one) for one in names], "next-page-token": token})
+    return json_answer({"identifiers": [encode_identifier(name) for name in names], "next-page-token": token})
 
 
 def create_table(service: Service, request: Request) -> Answer:
@@ -198,10 +198,10 @@ def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> 
     if KEY_HEADER not in request.headers:
         return None
     try:
-        found = [service.cache.load_table(one.identifier) for one in changes]
+        found = [service.cache.load_table(change.identifier) for change in changes]
     except TableNotFoundError:
         return None
-    is_done = all(is_repeated(one, it.loaded.metadata) for one, it in zip(changes, found, strict=True))
+    is_done = all(is_repeated(change, it.loaded.metadata) for change, it in zip(changes, found, strict=True))
     return found if is_done else None
 
 
@@ -231,8 +231,10 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
         if "identifier" in body and decode_identifier(body, "identifier") != identifier:
             raise InvalidRequestError("Cannot commit: the identifier in the body is not that of the path")
         required = body.list("requirements", []) if is_view else body.list("requirements")
-        requirements = tuple(decode_requirement(one, where=f"requirements[{at}]") for at, one in enumerate(required))
-        updates = tuple(decode_update(one, where=f"updates[{at}]") for at, one in enumerate(body.list("updates")))
+        requirements = tuple(
+            decode_requirement(one, where=f"requirements[{index}]") for index, one in enumerate(required)
+        )
+        updates = tuple(decode_update(one, where=f"updates[{index}]") for index, one in enumerate(body.list("updates")))
     if not is_view:
         for one in (*requirements, *updates):
             if isinstance(one, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
@@ -312,7 +314,7 @@ def is_known(request: Request, tag: str) -> bool:
     if given is None:
         return False
     strong = tag.removeprefix("W/")
-    return any(one.strip().removeprefix("W/") == strong or one.strip() == "*" for one in given.split(","))
+    return any(piece.strip().removeprefix("W/") == strong or piece.strip() == "*" for piece in given.split(","))
 
 
 def check_namespace(service: Service, request: Request) -> None:
@@ -326,7 +328,7 @@ def check_referenced_by(request: Request) -> tuple[Identifier, ...]:
     text = request.query.get("referenced-by")
     if text is None:
         return ()
-    names = tuple(tuple(one.split(UNIT_SEPARATOR)) for one in text.split(","))
-    for one in names:
-        split_identifier(one)
+    names = tuple(tuple(piece.split(UNIT_SEPARATOR)) for piece in text.split(","))
+    for name in names:
+        split_identifier(name)
     return names

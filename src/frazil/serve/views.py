@@ -26,7 +26,7 @@ from frazil.serve.tables import about_the_file, check_namespace, check_reference
 def list_views(service: Service, request: Request) -> Answer:
     """Answer with the views of a namespace."""
     names, token = page_of(request, service.catalog.list_views(request.namespace))
-    return json_answer({"identifiers": [encode_identifier(one) for one in names], "next-page-token": token})
+    return json_answer({"identifiers": [encode_identifier(name) for name in names], "next-page-token": token})
 
 
 def create_view(service: Service, request: Request) -> Answer:

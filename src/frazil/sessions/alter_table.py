@@ -22,19 +22,21 @@ def alter_table(context: SqlContext, name: s.Name, changes: Sequence[Change]) ->
 
 
 def _statement(name: s.Name, changes: Sequence[Change]) -> s.Statement:
-    kinds = {one["kind"] for one in changes}
+    kinds = {change["kind"] for change in changes}
     if kinds == {"SetProperty"}:
-        return _set(name, {one["property"]: one["value"] for one in changes})
+        return _set(name, {change["property"]: change["value"] for change in changes})
     if kinds == {"RemoveProperty"}:
-        return s.UnsetProperties(name, tuple(one["property"] for one in changes), if_exists=True)
+        return s.UnsetProperties(name, tuple(change["property"] for change in changes), if_exists=True)
     if kinds == {"AddColumn"}:
         return s.AddColumns(name, tuple(map(_column, changes)))
     if kinds == {"RenameColumn"} and len(changes) == 1:
         return s.RenameColumn(name, tuple(changes[0]["column"]), changes[0]["to"])
     if kinds == {"DeleteColumn"}:
-        return s.DropColumns(name, tuple(tuple(one["column"]) for one in changes), if_exists=changes[0]["if-exists"])
+        return s.DropColumns(
+            name, tuple(tuple(change["column"]) for change in changes), if_exists=changes[0]["if-exists"]
+        )
     if kinds == {"DeleteColumn", "AddColumn"}:
-        return s.ReplaceColumns(name, tuple(_column(one) for one in changes if one["kind"] == "AddColumn"))
+        return s.ReplaceColumns(name, tuple(_column(change) for change in changes if change["kind"] == "AddColumn"))
     if kinds <= _OF_COLUMNS:
         return s.AlterColumns(name, tuple(map(_change, changes)))
     refused = min(kinds - _OF_COLUMNS)
@@ -65,28 +67,28 @@ def _position(after: str | None) -> s.Position | None:
     return None if after is None else s.Position(after or None)
 
 
-def _column(told: Change) -> s.ColumnDefinition:
+def _column(change: Change) -> s.ColumnDefinition:
     return s.ColumnDefinition(
-        tuple(told["column"]),
-        _type(told["type"]),
-        is_required=not told["nullable"],
-        comment=told["comment"],
-        default=None if told["default"] is None else s.Span(told["default"], 0),
-        position=_position(told["position"]),
+        tuple(change["column"]),
+        _type(change["type"]),
+        is_required=not change["nullable"],
+        comment=change["comment"],
+        default=None if change["default"] is None else s.Span(change["default"], 0),
+        position=_position(change["position"]),
     )
 
 
-def _change(told: Change) -> s.ColumnChange:
-    path, kind = tuple(told["column"]), told["kind"]
+def _change(change: Change) -> s.ColumnChange:
+    path, kind = tuple(change["column"]), change["kind"]
     if kind == "UpdateColumnType":
-        return s.ColumnChange(path, type=_type(told["type"]))
+        return s.ColumnChange(path, type=_type(change["type"]))
     if kind == "UpdateColumnNullability":
-        return s.ColumnChange(path, is_required=not told["nullable"])
+        return s.ColumnChange(path, is_required=not change["nullable"])
     if kind == "UpdateColumnComment":
-        return s.ColumnChange(path, comment=told["comment"])
+        return s.ColumnChange(path, comment=change["comment"])
     if kind == "UpdateColumnPosition":
-        return s.ColumnChange(path, position=_position(told["position"]))
-    default = told["default"]
+        return s.ColumnChange(path, position=_position(change["position"]))
+    default = change["default"]
     if not default:
         return s.ColumnChange(path, drops_default=True)
     return s.ColumnChange(path, default=s.Span(default, 0))

@@ -17,7 +17,7 @@ class Answer:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(one.split(" ", maxsplit=1)[0] for one in self.columns)
+        return tuple(column.split(" ", maxsplit=1)[0] for column in self.columns)
 
     @property
     def ddl(self) -> str:

@@ -55,7 +55,7 @@ _NO_TABLE = (s.CreateNamespace, s.DropNamespace, s.AlterNamespace, s.CreateView,
 
 
 def _parse(question: Question) -> str | None:
-    told = question.told
+    told = question.payload
     session = question.session(told["current"], told["namespace"])
     if not session.lakes:
         return None
@@ -69,9 +69,9 @@ def _parse(question: Question) -> str | None:
     key = remember(_statements, (statement, found))
     told = {"key": key, "columns": columns, "shown": type(statement).__name__}
     changed = () if found is not None or isinstance(statement, _NO_TABLE) else getattr(statement, "name", ())
-    place = session.find_place(changed)
-    if place is not None:
-        told |= {"catalog": place.lake_name, "name": place.name}
+    full_name = session.find_full_name(changed)
+    if full_name is not None:
+        told |= {"catalog": full_name.lake_name, "name": full_name.name}
     return json.dumps(told)
 
 
@@ -82,7 +82,7 @@ def _own_statement(question: Question, text: str, session: SqlSession) -> s.Stat
 
 
 def _script(question: Question) -> str:
-    told = question.told
+    told = question.payload
     session = question.session(told["current"], told["namespace"])
 
     def is_ours(text: str) -> bool:
@@ -97,14 +97,14 @@ def _script(question: Question) -> str:
 
 def _older_words(question: Question) -> str:
     """Say a statement that Spark's parser refused in words that it knows; where there are none, as it is."""
-    told = question.told
+    told = question.payload
     session = question.session(told["current"], told["namespace"])
     text = evolution_as_option(told["text"])
-    return changes_as_options(text, lambda name: session.find_place(name) is not None)
+    return changes_as_options(text, lambda name: session.find_full_name(name) is not None)
 
 
 def _statement(question: Question) -> Any:
-    told = question.told
+    told = question.payload
     statement, found = _statements[told["key"]]
     session = question.session(told["current"], told["namespace"])
     if found is None:

@@ -135,11 +135,11 @@ _SHARED = {
 def _check_state(relation: Relation) -> None:
     if relation.metadata_table is not None:
         raise InvalidRequestError(
-            f"Cannot read changes of {relation.place}.{relation.metadata_table}: it is a metadata table"
+            f"Cannot read changes of {relation.full_name}.{relation.metadata_table}: it is a metadata table"
         )
     if relation.state != CURRENT and relation.state != replace(CURRENT, branch=relation.state.branch):
         raise InvalidRequestError(
-            f"Cannot read changes of {relation.place} in one state: changes are between states",
+            f"Cannot read changes of {relation.full_name} in one state: changes are between states",
             hint="Say from where to where by versions or times.",
         )
 
@@ -155,7 +155,7 @@ def _mode(asked: Mapping[str, Any]) -> str:
 
 def _identifiers(options: Mapping[str, str]) -> tuple[str, ...] | None:
     text = next((value for key, value in options.items() if key.lower() == "identifier-columns"), None)
-    return None if text is None else tuple(one.strip() for one in text.split(","))
+    return None if text is None else tuple(piece.strip() for piece in text.split(","))
 
 
 def _micros(known: Mapping[str, str], name: str, time_zone: str) -> int | None:

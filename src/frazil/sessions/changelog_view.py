@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.errors import InvalidRequestError
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table
 from frazil.sessions.sql_context import SqlContext
 from frazil.spark.read import changelog_view as room
 
 
-def create_changelog_view(context: SqlContext, place: Place, table: Table, values: dict[str, Any]) -> str:
+def create_changelog_view(context: SqlContext, full_name: FullName, table: Table, values: dict[str, Any]) -> str:
     """Make the view that a call's arguments ask for; return its name."""
     engine = context.spark("read changes")
     given: list[str] | None = values["identifier_columns"]
@@ -27,14 +27,14 @@ def create_changelog_view(context: SqlContext, place: Place, table: Table, value
             "Cannot compute net changes and updates at once",
             hint="Leave out net_changes, or identifier_columns and compute_updates.",
         )
-    frame = engine.changes(place, table, values["options"] or {})
+    frame = engine.changes(full_name, table, values["options"] or {})
     if computes_updates:
         schema = table.schema
-        own = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]
+        own = [schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)]
         frame = room.with_updates(frame, own if given is None else [_unquoted(one) for one in given])
     else:
         frame = (room.net_changes if is_net else room.without_carry_overs)(frame)
-    name: str = values["changelog_view"] or f"`{place.name[-1].replace('`', '``')}_changes`"
+    name: str = values["changelog_view"] or f"`{full_name.name[-1].replace('`', '``')}_changes`"
     frame.createOrReplaceTempView(name)
     return name
 

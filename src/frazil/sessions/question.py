@@ -17,7 +17,7 @@ from frazil.errors import (
     InvalidRequestError,
 )
 from frazil.lake.lake import Lake
-from frazil.lake.sql_session import Place, Relation, SqlSession, check_writable
+from frazil.lake.sql_session import FullName, Relation, SqlSession, check_writable
 from frazil.lake.table import Table, hold
 from frazil.lake.view import View
 from frazil.sessions.source_names import BY_PATH
@@ -91,11 +91,11 @@ LAKES = AttachedLakes()
 
 
 @dataclass(frozen=True)
-class Kept:
+class ResolvedName:
     """A name that Spark resolved: a table at a state, one of its metadata tables, or a view."""
 
     relation: Relation | None
-    place: Place
+    full_name: FullName
     view: View | None = None
     frame: Any = None
     """The view's query as Spark resolved it."""
@@ -105,7 +105,7 @@ class Kept:
     """What a MERGE adds to the schema in its own commit."""
 
 
-TABLES: OrderedDict[str, Kept] = OrderedDict()
+TABLES: OrderedDict[str, ResolvedName] = OrderedDict()
 _written: OrderedDict[tuple[str, str], Table] = OrderedDict()
 """Tables that statements with several inserts write to: each write begins where the last one ended."""
 _lock = threading.Lock()
@@ -138,27 +138,27 @@ class Question:
     """A request of the JVM: its JSON payload, and Java objects."""
 
     spark: Any
-    told: Mapping[str, Any]
+    payload: Mapping[str, Any]
     objects: Any
 
-    def object(self, at: int) -> Any:
+    def object(self, index: int) -> Any:
         """Return something of Java's; the session itself comes first."""
-        return self.objects.get(at + 1)
+        return self.objects.get(index + 1)
 
     @property
     def lake(self) -> Lake:
         """The lake that is asked about."""
-        return LAKES.lake(self.told["lake"], self.told["catalog"])
+        return LAKES.lake(self.payload["lake"], self.payload["catalog"])
 
     @property
-    def place(self) -> Place:
+    def full_name(self) -> FullName:
         """The name that is asked about, in its lake."""
-        return Place(self.told["catalog"], self.lake, tuple(self.told["name"]))
+        return FullName(self.payload["catalog"], self.lake, tuple(self.payload["name"]))
 
     @property
     def namespace(self) -> tuple[str, ...]:
         """The namespace that is asked about."""
-        return tuple(self.told["namespace"])
+        return tuple(self.payload["namespace"])
 
     def session(self, catalog: str | None = None, namespace: Sequence[str] = ()) -> SqlSession:
         """Return the names of all lakes of the session, looked up in a catalog and namespace."""
@@ -173,30 +173,30 @@ class Question:
 
     def own_session(self) -> SqlSession:
         """Return the names of the lake that is asked about, and no others."""
-        return SqlSession({self.told["catalog"]: self.lake})
+        return SqlSession({self.payload["catalog"]: self.lake})
 
     def engine(self, session: SqlSession | None = None) -> SparkEngine:
         """Return Spark, for statements and views."""
         return SparkEngine(self.spark, session or self.session())
 
-    def kept(self) -> Kept:
+    def kept(self) -> ResolvedName:
         """Return the table that Spark was given before."""
-        found = TABLES.get(self.told["key"])
+        found = TABLES.get(self.payload["key"])
         if found is None:
             raise InvalidRequestError(
-                f"Cannot use {self.place}: Spark asked for it too long ago", hint="Run the statement again."
+                f"Cannot use {self.full_name}: Spark asked for it too long ago", hint="Run the statement again."
             )
         return found
 
-    def target(self) -> tuple[Place, Table, str | None]:
+    def target(self) -> tuple[FullName, Table, str | None]:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         kept = self.kept()
         relation = checked_target(kept)
         table: Table = hold(self._read_first(relation))
-        if "statement" in self.told:
+        if "statement" in self.payload:
             first = table
-            table = recall(_written, (self.told["statement"], str(relation.place)), lambda: first)
-        return relation.place, table, relation.state.branch
+            table = recall(_written, (self.payload["statement"], str(relation.full_name)), lambda: first)
+        return relation.full_name, table, relation.state.branch
 
     def _read_first(self, target: Relation) -> Table:
         """Return a table in the oldest state that a statement has read of it.
@@ -212,7 +212,7 @@ class Question:
                 continue
             if table.metadata.current_schema != target.table.metadata.current_schema:
                 raise CommitConflictError(
-                    f"Cannot write to {target.place}: its columns changed since the query read it",
+                    f"Cannot write to {target.full_name}: its columns changed since the query read it",
                     hint="Run the statement again.",
                 )
             found = table
@@ -220,27 +220,27 @@ class Question:
 
     def read_tables(self) -> list[Table]:
         """Return the tables that a statement reads, each in the state that it reads."""
-        kept = [TABLES.get(key) for key in self.told.get("reads", ())]
+        kept = [TABLES.get(key) for key in self.payload.get("reads", ())]
         return [one.relation.table for one in kept if one is not None and one.relation is not None]
 
     def expression(self, told: Mapping[str, Any]) -> Resolved:
         """Return an expression that Spark hands over resolved."""
         return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
 
-    def frame(self, at: int) -> Any:
+    def frame(self, index: int) -> Any:
         """Return a DataFrame that Spark hands over."""
-        return as_frame(self.object(at), self.spark)
+        return as_frame(self.object(index), self.spark)
 
 
-def checked_target(kept: Kept) -> Relation:
+def checked_target(kept: ResolvedName) -> Relation:
     """Return what may be written to; refuse views, metadata tables and states that are past."""
     relation = kept.relation
     if relation is None:
-        raise InvalidRequestError(f"Cannot write to {kept.place}: it is a view")
-    if relation.place.name[0] == BY_PATH:
+        raise InvalidRequestError(f"Cannot write to {kept.full_name}: it is a view")
+    if relation.full_name.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot write to {relation.place.name[-1]!r}: it is a path, and only tables of a catalog are written",
+            f"Cannot write to {relation.full_name.name[-1]!r}: it is a path, and only tables of a catalog are written",
             hint="Give the table's name in its lake.",
         )
-    check_writable(relation, str(kept.place))
+    check_writable(relation, str(kept.full_name))
     return relation

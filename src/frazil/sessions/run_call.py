@@ -15,7 +15,7 @@ from frazil.errors import InvalidRequestError, NotFoundError
 from frazil.lake.adopt import find_source, is_folder
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
 from frazil.maintenance.procedures import PROCEDURES, Procedure
 from frazil.sessions.answer import Answer, answer
@@ -72,9 +72,9 @@ def call(target: Target, name: str, values: Values) -> Answer:
     """Run a procedure; arguments that are not given are None, or not there."""
     procedure = find_procedure(name)
     given = {one.name: values.get(one.name) for one in procedure.call_parameters}
-    for one in procedure.call_parameters:
-        if one.is_required and given[one.name] is None:
-            raise InvalidRequestError(f"Cannot call {name}: the parameter {one.name!r} is null")
+    for parameter in procedure.call_parameters:
+        if parameter.is_required and given[parameter.name] is None:
+            raise InvalidRequestError(f"Cannot call {name}: the parameter {parameter.name!r} is null")
     run = _RUN.get(name) or _maintain
     return answer(procedure.columns_for(given), run(target, procedure, given))
 
@@ -86,9 +86,11 @@ def _head(table: Table) -> int | None:
 def _given(procedure: Procedure, values: Values, *left_out: str) -> dict[str, Any]:
     """Return the arguments that are given, under the names that Python's verbs have for them."""
     return {
-        one.python_name: values[one.name]
-        for one in procedure.call_parameters
-        if values[one.name] is not None and not one.changes_nothing and one.name not in ("table", *left_out)
+        parameter.python_name: values[parameter.name]
+        for parameter in procedure.call_parameters
+        if values[parameter.name] is not None
+        and not parameter.changes_nothing
+        and parameter.name not in ("table", *left_out)
     }
 
 
@@ -124,7 +126,9 @@ def _cherry_pick(target: Target, _: Procedure, values: Values) -> Rows:
 def _publish(target: Target, _: Procedure, values: Values) -> Rows:
     table = target.table(values)
     staged = [
-        one.snapshot_id for one in table.snapshots if (one.summary or NO_SUMMARY).get("wap.id") == values["wap_id"]
+        snapshot.snapshot_id
+        for snapshot in table.snapshots
+        if (snapshot.summary or NO_SUMMARY).get("wap.id") == values["wap_id"]
     ]
     table.publish_changes(values["wap_id"])
     return [(staged[0] if staged else None, _head(table))]
@@ -155,8 +159,8 @@ def _remove_dangling(target: Target, procedure: Procedure, values: Values) -> Ro
 
 def _optimize(target: Target, procedure: Procedure, values: Values) -> Rows:
     done = target.table(values).maintain.optimize(**_given(procedure, values))
-    rows = [(one.procedure, "; ".join(one.reasons), str(one.result)) for one in done.steps]
-    return rows + [(one.procedure, one.what, "left to you") for one in done.left]
+    rows = [(step.procedure, "; ".join(step.reasons), str(step.result)) for step in done.steps]
+    return rows + [(problem.procedure, problem.what, "left to you") for problem in done.left]
 
 
 def _stats(target: Target, procedure: Procedure, values: Values) -> Rows:
@@ -165,8 +169,8 @@ def _stats(target: Target, procedure: Procedure, values: Values) -> Rows:
 
 
 def _changelog_view(target: Target, _: Procedure, values: Values) -> Rows:
-    place = Place(target.lake_name, target.lake, target.identifier(values["table"]))
-    return [(create_changelog_view(target.context, place, target.table(values), dict(values)),)]
+    full_name = FullName(target.lake_name, target.lake, target.identifier(values["table"]))
+    return [(create_changelog_view(target.context, full_name, target.table(values), dict(values)),)]
 
 
 def _add_files(target: Target, procedure: Procedure, values: Values) -> Rows:
@@ -198,7 +202,7 @@ def _ancestors(target: Target, _: Procedure, values: Values) -> Rows:
     if start is None:
         return []
     table.metadata.snapshot(start)
-    return [(one.snapshot_id, one.timestamp_ms) for one in ancestor_heads(table.metadata.snapshots, start)]
+    return [(head.snapshot_id, head.timestamp_ms) for head in ancestor_heads(table.metadata.snapshots, start)]
 
 
 def _register(target: Target, _: Procedure, values: Values) -> Rows:

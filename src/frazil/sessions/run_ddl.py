@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import Target
 from frazil.commit.replace_table import ReplaceTable
@@ -24,10 +24,10 @@ from frazil.errors import (
 from frazil.expr.predicates import TRUE
 from frazil.lake.create_table import take_format_version
 from frazil.lake.lineage import telling
-from frazil.lake.said_table import AS_THE_TABLE_SAYS, Said, said_table
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import NO_PROPERTIES, read_set_of
+from frazil.lake.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides, with_overrides
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext
 from frazil.spec.frozen_map import FrozenMap
@@ -53,9 +53,9 @@ _DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location"
 
 def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answer:
     """Create a namespace."""
-    place = context.session.namespace_place(statement.name)
+    full_name = context.session.namespace_place(statement.name)
     try:
-        place.lake.catalog.create_namespace(place.name, statement.properties)
+        full_name.lake.catalog.create_namespace(full_name.name, statement.properties)
     except NamespaceAlreadyExistsError:
         if not statement.if_not_exists:
             raise
@@ -64,29 +64,29 @@ def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answe
 
 def drop_namespace(context: SqlContext, statement: s.DropNamespace) -> Answer:
     """Drop a namespace; with CASCADE, all that is in it first."""
-    place = context.session.namespace_place(statement.name)
-    if not place.lake.catalog.namespace_exists(place.name) and statement.if_exists:
+    full_name = context.session.namespace_place(statement.name)
+    if not full_name.lake.catalog.namespace_exists(full_name.name) and statement.if_exists:
         return NOTHING
     if statement.cascade:
-        _empty(place)
-    place.lake.drop_namespace(place.name)
+        _empty(full_name)
+    full_name.lake.drop_namespace(full_name.name)
     return NOTHING
 
 
-def _empty(place: Place) -> None:
-    for table in place.lake.list_tables(place.name):
-        place.lake.drop_table(table)
-    for view in place.lake.list_views(place.name):
-        place.lake.catalog.drop_view(view)
-    for child in place.lake.list_namespaces(place.name):
-        _empty(Place(place.lake_name, place.lake, child))
-        place.lake.drop_namespace(child)
+def _empty(full_name: FullName) -> None:
+    for table in full_name.lake.list_tables(full_name.name):
+        full_name.lake.drop_table(table)
+    for view in full_name.lake.list_views(full_name.name):
+        full_name.lake.catalog.drop_view(view)
+    for child in full_name.lake.list_namespaces(full_name.name):
+        _empty(FullName(full_name.lake_name, full_name.lake, child))
+        full_name.lake.drop_namespace(child)
 
 
 def alter_namespace(context: SqlContext, statement: s.AlterNamespace) -> Answer:
     """Set and remove properties of a namespace."""
-    place = context.session.namespace_place(statement.name)
-    place.lake.catalog.update_namespace_properties(place.name, statement.updates, statement.removals)
+    full_name = context.session.namespace_place(statement.name)
+    full_name.lake.catalog.update_namespace_properties(full_name.name, statement.updates, statement.removals)
     return NOTHING
 
 
@@ -95,60 +95,61 @@ def alter_namespace(context: SqlContext, statement: s.AlterNamespace) -> Answer:
 
 def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
     """Create or replace a table, from columns; one from a query is Spark's to resolve."""
-    place = context.session.place(statement.name)
+    full_name = context.session.full_name(statement.name)
     if statement.query is not None:
         raise InvalidRequestError(
-            f"Cannot create {place} from a query without Spark", hint="Create it, then append what `lake.sql` returns."
+            f"Cannot create {full_name} from a query without Spark",
+            hint="Create it, then append what `lake.sql` returns.",
         )
-    catalog = place.lake.catalog
-    existing = find_table(place)
+    catalog = full_name.lake.catalog
+    existing = find_table(full_name)
     if existing is not None and not statement.replaces:
         if statement.if_not_exists:
             return NOTHING
-        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+        raise TableAlreadyExistsError(f"Cannot create {full_name}: there is a table of that name")
     if existing is None and not statement.creates:
         raise TableNotFoundError(
-            f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
+            f"Cannot replace {full_name}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
     try:
-        create_with_schema(place, existing, statement, schema_of_columns(context, statement.columns))
+        create_with_schema(full_name, existing, statement, schema_of_columns(context, statement.columns))
     except AlreadyExistsError:
-        if not statement.if_not_exists or catalog.view_exists(place.name):
+        if not statement.if_not_exists or catalog.view_exists(full_name.name):
             raise
     return NOTHING
 
 
 def create_with_schema(
-    place: Place,
+    full_name: FullName,
     existing: Table | None,
     statement: s.CreateTable,
     schema: Schema,
     frame: Any = None,
     snapshot_properties: Mapping[str, str] = NO_PROPERTIES,
-    said: Said = AS_THE_TABLE_SAYS,
+    said: WriteOverrides = AS_THE_TABLE_SAYS,
 ) -> None:
     """Create or replace a table of a schema, and write the rows of a DataFrame into it in the same commit.
 
     Rows may come from the table that is replaced, so that what others do to its rows meanwhile stops it.
     """
-    lake, catalog = place.lake, place.lake.catalog
+    lake, catalog = full_name.lake, full_name.lake.catalog
     properties, version = take_format_version(
         {key: value for key, value in statement.properties.items() if key not in _DERIVED}
     )
     if statement.provider is not None and statement.provider.lower() != "iceberg":
         properties.setdefault("write.format.default", statement.provider.lower())
-    _check_names(schema, place)
+    _check_names(schema, full_name)
     schema = _with_identifiers(schema, statement.properties)
     terms = _with_names(statement.partition_by, statement.properties)
     spec = build_partition_spec(schema, terms, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
-    told = telling(None if frame is None else catalog, "create", ".".join(place.name), frame)
+    told = telling(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
     with told, OneCommit(catalog, lake._cache) as commit:
         if existing is None:
-            if not catalog.namespace_exists(place.name[:-1]):
-                lake.create_namespace(place.name[:-1])
+            if not catalog.namespace_exists(full_name.name[:-1]):
+                lake.create_namespace(full_name.name[:-1])
             staged = catalog.stage_table(
-                place.name,
+                full_name.name,
                 schema,
                 spec if terms else UNPARTITIONED,
                 build_sort_order(schema, order, case_sensitive=False) if order else UNSORTED,
@@ -173,7 +174,7 @@ def create_with_schema(
                 )
             )
         if frame is not None:
-            said_table(table, said).append(frame, snapshot_properties=snapshot_properties)
+            with_overrides(table, said).append(frame, snapshot_properties=snapshot_properties)
 
 
 def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
@@ -181,7 +182,7 @@ def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
     if "identifier-fields" not in properties:
         return schema
     names = (".".join(one) for one in parse_names_text(properties["identifier-fields"]))
-    ids = tuple(schema.field(one, case_sensitive=False).field_id for one in names)
+    ids = tuple(schema.field(name, case_sensitive=False).field_id for name in names)
     return Schema(schema.fields, schema.schema_id, ids)
 
 
@@ -198,19 +199,19 @@ def _with_names(terms: tuple[str, ...], properties: Mapping[str, str]) -> tuple[
     return tuple(f"{term} as {quote_path(name)}" for term, name in zip(terms, names, strict=True))
 
 
-def _check_names(schema: Schema, place: Place) -> None:
+def _check_names(schema: Schema, full_name: FullName) -> None:
     """Refuse columns whose names differ in case only: SQL could not tell them apart."""
     seen: dict[str, str] = {}
     for _, name, _ in walk_fields(schema.struct):
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise InvalidRequestError(f"Cannot create {place}: it would have the columns {other!r} and {name!r}")
+            raise InvalidRequestError(f"Cannot create {full_name}: it would have the columns {other!r} and {name!r}")
 
 
-def find_table(place: Place) -> Table | None:
+def find_table(full_name: FullName) -> Table | None:
     """Return a table, held for one statement; None where there is none."""
     try:
-        return hold(place.lake.table(place.name))
+        return hold(full_name.lake.table(full_name.name))
     except TableNotFoundError:
         return None
     except NamespaceNotFoundError:
@@ -219,42 +220,42 @@ def find_table(place: Place) -> Table | None:
 
 def optional_columns(schema: Schema) -> Schema:
     """Return a query's columns as a table keeps them: any may be null, as Iceberg Java has it."""
-    return Schema(tuple(replace(part, required=False) for part in schema.fields))
+    return Schema(tuple(replace(field, required=False) for field in schema.fields))
 
 
 def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]) -> Schema:
     """Return the schema that columns of a statement describe; defaults are evaluated."""
     parts = []
-    for one in columns:
-        text = f"{quote_if_needed(one.path[0])} {one.type}"
-        if one.is_required:
+    for column in columns:
+        text = f"{quote_if_needed(column.path[0])} {column.type}"
+        if column.is_required:
             text += " not null"
-        if one.comment is not None:
-            text += " comment '" + one.comment.replace("'", "''") + "'"
+        if column.comment is not None:
+            text += " comment '" + column.comment.replace("'", "''") + "'"
         parts.append(text)
     schema = parse_schema(", ".join(parts)) if parts else Schema(())
     if all(one.default is None for one in columns):
         return schema
     fields = [
-        part
+        field
         if one.default is None
-        else replace(part, write_default=context.value(one.default, part.field_type, f"the default of {part.name}"))
-        for part, one in zip(schema.fields, columns, strict=True)
+        else replace(field, write_default=context.value(one.default, field.field_type, f"the default of {field.name}"))
+        for field, one in zip(schema.fields, columns, strict=True)
     ]
     return Schema(tuple(fields), schema.schema_id, schema.identifier_field_ids)
 
 
 def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answer:
     """Create an empty table with the columns and the partitioning of another."""
-    place = context.session.place(statement.name)
-    existing = find_table(place)
+    full_name = context.session.full_name(statement.name)
+    existing = find_table(full_name)
     if existing is not None:
         if statement.if_not_exists:
             return NOTHING
-        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+        raise TableAlreadyExistsError(f"Cannot create {full_name}: there is a table of that name")
     properties = dict(statement.properties)
     terms: tuple[str, ...] = ()
-    if context.session.find_place(statement.source) is not None:
+    if context.session.find_full_name(statement.source) is not None:
         source = context.session.table(statement.source)
         schema = source.schema
         terms = tuple(named_partition_terms(schema, source.spec))
@@ -271,18 +272,20 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
         FrozenMap(properties),
         if_not_exists=statement.if_not_exists,
     )
-    create_with_schema(place, None, made, schema)
+    create_with_schema(full_name, None, made, schema)
     return NOTHING
 
 
 def drop_table(context: SqlContext, statement: s.DropTable) -> Answer:
     """Drop a table."""
-    place = context.session.place(statement.name)
+    full_name = context.session.full_name(statement.name)
     try:
-        place.lake.drop_table(place.name, purge=statement.purge)
+        full_name.lake.drop_table(full_name.name, purge=statement.purge)
     except (TableNotFoundError, NamespaceNotFoundError):
-        if place.lake.catalog.namespace_exists(place.name[:-1]) and place.lake.catalog.view_exists(place.name):
-            raise InvalidRequestError(f"Cannot drop table {place}: it is a view", hint="Use DROP VIEW.") from None
+        if full_name.lake.catalog.namespace_exists(full_name.name[:-1]) and full_name.lake.catalog.view_exists(
+            full_name.name
+        ):
+            raise InvalidRequestError(f"Cannot drop table {full_name}: it is a view", hint="Use DROP VIEW.") from None
         if not statement.if_exists:
             raise
     return NOTHING
@@ -290,8 +293,8 @@ def drop_table(context: SqlContext, statement: s.DropTable) -> Answer:
 
 def rename_table(context: SqlContext, statement: s.RenameTable) -> Answer:
     """Give a table another name in its lake."""
-    place = context.session.place(statement.name)
-    place.lake.rename_table(place.name, context.session.same_lake(place, statement.new_name))
+    full_name = context.session.full_name(statement.name)
+    full_name.lake.rename_table(full_name.name, context.session.same_lake(full_name, statement.new_name))
     return NOTHING
 
 
@@ -311,21 +314,32 @@ def _changing(change: Callable[[SqlContext, Any, Schema, Any], None]) -> Callabl
 
 
 def _add_columns(context: SqlContext, statement: s.AddColumns, schema: Schema, update: Any) -> None:
-    for one in statement.columns:
-        if statement.if_not_exists and schema.find_field(".".join(one.path), case_sensitive=False) is not None:
+    for column in statement.columns:
+        if statement.if_not_exists and schema.find_field(".".join(column.path), case_sensitive=False) is not None:
             continue
-        _add_column(context, update, one)
+        _add_column(context, update, column)
 
 
-def _add_column(context: SqlContext, update: Any, one: s.ColumnDefinition) -> None:
+def _add_column(context: SqlContext, update: Any, column_definition: s.ColumnDefinition) -> None:
     default = None
-    if one.default is not None:
-        default = context.value(one.default, parse_type(one.type), f"the default of {shown(one.path)}")
+    if column_definition.default is not None:
+        default = context.value(
+            column_definition.default,
+            parse_type(column_definition.type),
+            f"the default of {format_name(column_definition.path)}",
+        )
     places: dict[str, Any] = {}
-    if one.position is not None:
-        sibling = one.position.after
-        places = {"first": True} if sibling is None else {"after": (*one.path[:-1], sibling)}
-    update.add_column(one.path, one.type, doc=one.comment, required=one.is_required, default=default, **places)
+    if column_definition.position is not None:
+        sibling = column_definition.position.after
+        places = {"first": True} if sibling is None else {"after": (*column_definition.path[:-1], sibling)}
+    update.add_column(
+        column_definition.path,
+        column_definition.type,
+        doc=column_definition.comment,
+        required=column_definition.is_required,
+        default=default,
+        **places,
+    )
 
 
 def _drop_columns(context: SqlContext, statement: s.DropColumns, schema: Schema, update: Any) -> None:
@@ -342,32 +356,34 @@ def _rename_column(context: SqlContext, statement: s.RenameColumn, schema: Schem
 
 
 def _alter_columns(context: SqlContext, statement: s.AlterColumns, schema: Schema, update: Any) -> None:
-    for one in statement.changes:
-        if one.type is not None:
-            update.set_type(one.path, one.type)
-        if one.comment is not None:
-            update.set_doc(one.path, one.comment)
-        if one.is_required is not None:
-            (update.make_required if one.is_required else update.make_optional)(one.path)
-        if one.drops_default:
-            update.set_default(one.path, None)
-        if one.default is not None:
-            part = schema.field(".".join(one.path), case_sensitive=False)
-            update.set_default(one.path, context.value(one.default, part.field_type, f"the default of {part.name}"))
-        if one.position is not None:
-            if one.position.after is None:
-                update.move_first(one.path)
+    for change in statement.changes:
+        if change.type is not None:
+            update.set_type(change.path, change.type)
+        if change.comment is not None:
+            update.set_doc(change.path, change.comment)
+        if change.is_required is not None:
+            (update.make_required if change.is_required else update.make_optional)(change.path)
+        if change.drops_default:
+            update.set_default(change.path, None)
+        if change.default is not None:
+            field = schema.field(".".join(change.path), case_sensitive=False)
+            update.set_default(
+                change.path, context.value(change.default, field.field_type, f"the default of {field.name}")
+            )
+        if change.position is not None:
+            if change.position.after is None:
+                update.move_first(change.path)
             else:
-                update.move_after(one.path, (*one.path[:-1], one.position.after))
-        if one.new_name is not None:
-            update.rename_column(one.path, one.new_name)
+                update.move_after(change.path, (*change.path[:-1], change.position.after))
+        if change.new_name is not None:
+            update.rename_column(change.path, change.new_name)
 
 
 def _replace_columns(context: SqlContext, statement: s.ReplaceColumns, schema: Schema, update: Any) -> None:
-    for part in schema.fields:
-        update.drop_column((part.name,))
-    for one in statement.columns:
-        _add_column(context, update, one)
+    for field in schema.fields:
+        update.drop_column((field.name,))
+    for column in statement.columns:
+        _add_column(context, update, column)
 
 
 def _set_identifier_fields(context: SqlContext, statement: s.SetIdentifierFields, schema: Schema, update: Any) -> None:
@@ -381,7 +397,7 @@ def _drop_identifier_fields(
     dropped = {schema.field(".".join(path), case_sensitive=False).field_id: path for path in statement.paths}
     for field_id, path in dropped.items():
         if field_id not in schema.identifier_field_ids:
-            raise InvalidRequestError(f"Cannot drop identifier field {shown(path)}: it is not one")
+            raise InvalidRequestError(f"Cannot drop identifier field {format_name(path)}: it is not one")
     update.set_identifier_fields([name for name in present if schema.field(name).field_id not in dropped])
 
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.codec.arrow_schema import from_arrow_type
 from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import metadata_table_schema
-from frazil.lake.sql_session import CHANGES, SPARK_CATALOG, Place, Relation
+from frazil.lake.sql_session import CHANGES, SPARK_CATALOG, FullName, Relation
 from frazil.lake.table import Table
 from frazil.loaded import LoadedView
 from frazil.sessions.answer import Answer, answer
@@ -47,17 +47,17 @@ def matches(name: str, pattern: str | None) -> bool:
     """Return whether a name fits a pattern: `*` is anything, `|` separates patterns, case does not matter."""
     if pattern is None:
         return True
-    for one in pattern.split("|"):
-        expression = ".*".join(re.escape(part) for part in one.strip().split("*"))
+    for piece in pattern.split("|"):
+        expression = ".*".join(re.escape(part) for part in piece.strip().split("*"))
         if re.fullmatch(expression, name, re.IGNORECASE | re.DOTALL):
             return True
     return False
 
 
-def _existing(place: Place) -> Place:
-    if place.name and not place.lake.catalog.namespace_exists(place.name):
-        raise NamespaceNotFoundError(f"Cannot show what is in {place}: there is no such namespace")
-    return place
+def _existing(full_name: FullName) -> FullName:
+    if full_name.name and not full_name.lake.catalog.namespace_exists(full_name.name):
+        raise NamespaceNotFoundError(f"Cannot show what is in {full_name}: there is no such namespace")
+    return full_name
 
 
 def show_current_namespace(context: SqlContext, statement: s.ShowCurrentNamespace) -> Answer:
@@ -69,34 +69,34 @@ def show_current_namespace(context: SqlContext, statement: s.ShowCurrentNamespac
 
 def show_namespaces(context: SqlContext, statement: s.ShowNamespaces) -> Answer:
     """Show the namespaces of a lake, or of a namespace."""
-    place = context.session.namespace_place(statement.name)
+    full_name = context.session.namespace_place(statement.name)
     if not statement.name:
-        place = Place(place.lake_name, place.lake, ())
-    found = _existing(place).lake.list_namespaces(place.name)
+        full_name = FullName(full_name.lake_name, full_name.lake, ())
+    found = _existing(full_name).lake.list_namespaces(full_name.name)
     rows = [(quote_path(one),) for one in found if matches(quote_path(one), statement.pattern)]
     return answer(("namespace string not null",), rows)
 
 
 def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     """Show the tables of a namespace."""
-    place = _existing(context.session.namespace_place(statement.name))
+    full_name = _existing(context.session.namespace_place(statement.name))
     # A lake itself holds namespaces alone.
-    listed = place.lake.list_tables(place.name) if place.name else []
+    listed = full_name.lake.list_tables(full_name.name) if full_name.name else []
     found = [one for one in listed if matches(one[-1], statement.pattern)]
     columns = ["namespace string not null", "tableName string not null", "isTemporary boolean not null"]
     if not statement.is_extended:
         return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
     rows = []
     for one in found:
-        table = place.lake.table(one)
-        details = _details(Relation(Place(place.lake_name, place.lake, one), table))
+        table = full_name.lake.table(one)
+        details = _details(Relation(FullName(full_name.lake_name, full_name.lake, one), table))
         rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
     # As Spark's own catalog does, views too: dbt asks here which names are views.
-    for one in place.lake.list_views(place.name) if place.name else []:
+    for one in full_name.lake.list_views(full_name.name) if full_name.name else []:
         if matches(one[-1], statement.pattern):
-            view = place.lake.catalog.load_view(one)
-            details = [("Name", str(Place(place.lake_name, place.lake, one)), ""), ("Type", "VIEW", "")]
-            details += _view_details(place.lake_name, view)
+            view = full_name.lake.catalog.load_view(one)
+            details = [("Name", str(FullName(full_name.lake_name, full_name.lake, one)), ""), ("Type", "VIEW", "")]
+            details += _view_details(full_name.lake_name, view)
             rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
     return answer([*columns, "information string not null"], rows)
 
@@ -107,8 +107,8 @@ def _as_lines(details: Iterable[tuple[str, str, str]]) -> str:
 
 def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
     """Show the views of a namespace."""
-    place = _existing(context.session.namespace_place(statement.name))
-    listed = place.lake.list_views(place.name) if place.name else []
+    full_name = _existing(context.session.namespace_place(statement.name))
+    listed = full_name.lake.list_views(full_name.name) if full_name.name else []
     found = [one for one in listed if matches(one[-1], statement.pattern)]
     columns = ("namespace string not null", "viewName string not null", "isTemporary boolean not null")
     return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
@@ -116,9 +116,9 @@ def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
 
 def describe_namespace(context: SqlContext, statement: s.DescribeNamespace) -> Answer:
     """Show a namespace and, where asked, its properties."""
-    place = context.session.namespace_place(statement.name)
-    found = place.lake.catalog.load_namespace_properties(place.name)
-    rows = [("Catalog Name", place.lake_name), ("Namespace Name", quote_path(place.name))]
+    full_name = context.session.namespace_place(statement.name)
+    found = full_name.lake.catalog.load_namespace_properties(full_name.name)
+    rows = [("Catalog Name", full_name.lake_name), ("Namespace Name", quote_path(full_name.name))]
     for label, key in (("Comment", "comment"), ("Location", "location"), ("Owner", "owner")):
         if key in found:
             rows.append((label, found[key]))
@@ -131,17 +131,17 @@ def describe_namespace(context: SqlContext, statement: s.DescribeNamespace) -> A
 # Tables and views
 
 
-def _find(context: SqlContext, name: s.Name) -> Relation | tuple[Place, LoadedView]:
-    place = context.session.place(name)
+def _find(context: SqlContext, name: s.Name) -> Relation | tuple[FullName, LoadedView]:
+    full_name = context.session.full_name(name)
     try:
-        return context.session.relation(place)
+        return context.session.relation(full_name)
     except NotFoundError:
         try:
-            return place, place.lake.catalog.load_view(place.name)
+            return full_name, full_name.lake.catalog.load_view(full_name.name)
         except NotFoundError:
             raise TableNotFoundError(
-                f"Cannot find {place}: there is no such table or view",
-                hint=f"SHOW TABLES IN {shown((place.lake_name, *place.name[:-1]))} lists what there is.",
+                f"Cannot find {full_name}: there is no such table or view",
+                hint=f"SHOW TABLES IN {format_name((full_name.lake_name, *full_name.name[:-1]))} lists what there is.",
             ) from None
 
 
@@ -160,14 +160,14 @@ def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
     fields = live_fields(table.spec)
     if fields and all(one.transform.is_identity for one in fields):
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
-        for one in fields:
-            part = table.schema.field(one.source_id)
-            name = column_name(table.schema, one.source_id)
+        for field in fields:
+            part = table.schema.field(field.source_id)
+            name = column_name(table.schema, field.source_id)
             rows.append((name, spark_type_name(part.field_type), part.doc))
     elif fields:
         rows += [_EMPTY, ("# Partitioning", "", "")]
         terms = partition_terms(table.schema, table.spec)
-        rows += [(f"Part {at}", term, "") for at, term in enumerate(terms)]
+        rows += [(f"Part {index}", term, "") for index, term in enumerate(terms)]
     if statement.is_extended:
         rows += [_EMPTY, ("# Metadata Columns", "", ""), *_metadata_columns(table)]
         rows += [_EMPTY, ("# Detailed Table Information", "", ""), *_details(relation)]
@@ -175,13 +175,17 @@ def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
 
 
 def _column_rows(schema: Schema) -> Iterable[tuple[Any, ...]]:
-    for part in schema.fields:
-        yield part.name, spark_type_name(part.field_type), part.doc
+    for field in schema.fields:
+        yield field.name, spark_type_name(field.field_type), field.doc
 
 
 def _describe_column(schema: Schema, column: s.Name) -> Answer:
-    part = schema.field(".".join(column), case_sensitive=False)
-    rows = [("col_name", part.name), ("data_type", spark_type_name(part.field_type)), ("comment", part.doc or "NULL")]
+    field = schema.field(".".join(column), case_sensitive=False)
+    rows = [
+        ("col_name", field.name),
+        ("data_type", spark_type_name(field.field_type)),
+        ("comment", field.doc or "NULL"),
+    ]
     return answer(_INFO, rows)
 
 
@@ -190,13 +194,13 @@ def _describe_metadata_table(relation: Relation) -> Answer:
     if relation.metadata_table == CHANGES:
         return answer(_COLUMNS, _column_rows(Schema((*relation.table.schema.fields, *CHANGE_COLUMNS))))
     columns = metadata_table_schema(metadata, relation.metadata_table or "")
-    return answer(_COLUMNS, [(one.name, spark_type_name(from_arrow_type(one.type)), None) for one in columns])
+    return answer(_COLUMNS, [(column.name, spark_type_name(from_arrow_type(column.type)), None) for column in columns])
 
 
 def _metadata_columns(table: Table) -> list[tuple[Any, ...]]:
     parts = ",".join(
-        f"{quote_if_needed(one.name)}:{spark_type_name(one.result_type(table.schema, table.metadata.schemas))}"
-        for one in table.spec.fields
+        f"{quote_if_needed(field.name)}:{spark_type_name(field.result_type(table.schema, table.metadata.schemas))}"
+        for field in table.spec.fields
     )
     rows: list[tuple[Any, ...]] = [
         ("_spec_id", "int", ""),
@@ -212,7 +216,7 @@ def _metadata_columns(table: Table) -> list[tuple[Any, ...]]:
 
 def _details(relation: Relation) -> list[tuple[str, str, str]]:
     table = relation.table
-    rows = [("Name", str(relation.place), ""), ("Type", "MANAGED", "")]
+    rows = [("Name", str(relation.full_name), ""), ("Type", "MANAGED", "")]
     if "comment" in table.properties:
         rows.append(("Comment", table.properties["comment"], ""))
     rows += [("Location", table.location, ""), ("Provider", "iceberg", "")]
@@ -235,7 +239,7 @@ def table_properties(table: Table) -> dict[str, str]:
     }
     if table.sort_order.is_sorted:
         found["sort-order"] = ", ".join(order_terms(table.schema, table.sort_order))
-    identifiers = [column_name(table.schema, one) for one in table.schema.identifier_field_ids]
+    identifiers = [column_name(table.schema, field_id) for field_id in table.schema.identifier_field_ids]
     if identifiers:
         found["identifier-fields"] = f"[{','.join(identifiers)}]"
     return {**found, **table.properties}
@@ -250,13 +254,13 @@ def show_properties(context: SqlContext, statement: s.ShowProperties) -> Answer:
     found = _find(context, statement.name)
     pairs: Mapping[str, str]
     if isinstance(found, tuple):
-        place, view = found
+        full_name, view = found
         pairs = {key: value for key, value in sorted(view.metadata.properties.items()) if key not in _RESERVED}
     else:
-        place, pairs = found.place, dict(_shown_properties(found.table))
+        full_name, pairs = found.full_name, dict(_shown_properties(found.table))
     if statement.key is None:
         return answer(_PAIRS, pairs.items())
-    missing = f"Table {place} does not have property: {statement.key}"
+    missing = f"Table {full_name} does not have property: {statement.key}"
     return answer(_PAIRS, [(statement.key, pairs.get(statement.key, missing))])
 
 
@@ -264,7 +268,7 @@ def show_columns(context: SqlContext, statement: s.ShowColumns) -> Answer:
     """Show the names of a table's columns."""
     found = _find(context, statement.name)
     schema = found[1].metadata.current_schema if isinstance(found, tuple) else found.table.schema
-    return answer(("col_name string not null",), [(part.name,) for part in schema.fields])
+    return answer(("col_name string not null",), [(field.name,) for field in schema.fields])
 
 
 def show_partitions(context: SqlContext, statement: s.ShowPartitions) -> Answer:
@@ -274,7 +278,7 @@ def show_partitions(context: SqlContext, statement: s.ShowPartitions) -> Answer:
     if table.spec.is_unpartitioned:
         return answer(columns, [])
     rows = table.inspect.partitions().column("partition").to_pylist()
-    names = [one.name for one in live_fields(table.spec)]
+    names = [live_field.name for live_field in live_fields(table.spec)]
     paths = sorted({"/".join(f"{name}={'null' if row[name] is None else row[name]}" for name in names) for row in rows})
     return answer(columns, [(path,) for path in paths])
 
@@ -289,7 +293,7 @@ def show_create_table(context: SqlContext, statement: s.ShowCreateTable) -> Answ
     if "${" in text:
         # In strings it is escaped. Names and queries know no such thing, and the statement would make something else.
         raise UnsupportedError(
-            f"Cannot show the statement that makes {shown(statement.name)}: a name or the query in it has ${{ in it, "
+            f"Cannot show the statement that makes {format_name(statement.name)}: a name or the query in it has ${{, "
             "which Spark replaces in statements",
             hint="DESCRIBE EXTENDED shows it as it is.",
         )
@@ -299,16 +303,16 @@ def show_create_table(context: SqlContext, statement: s.ShowCreateTable) -> Answ
 def _create_table(relation: Relation) -> str:
     table = relation.table
     lines = []
-    for part in table.schema.fields:
-        line = f"  {quote_if_needed(part.name)} {sql_type_name(part.field_type)}"
-        if part.required:
+    for field in table.schema.fields:
+        line = f"  {quote_if_needed(field.name)} {sql_type_name(field.field_type)}"
+        if field.required:
             line += " NOT NULL"
-        if part.write_default is not None:
-            line += f" DEFAULT {default_text(part)}"
-        if part.doc is not None:
-            line += f" COMMENT '{escape(part.doc)}'"
+        if field.write_default is not None:
+            line += f" DEFAULT {default_text(field)}"
+        if field.doc is not None:
+            line += f" COMMENT '{escape(field.doc)}'"
         lines.append(line)
-    name = quote_path((relation.place.lake_name, *relation.place.name))
+    name = quote_path((relation.full_name.lake_name, *relation.full_name.name))
     text = f"CREATE TABLE {name} (\n" + ",\n".join(lines) + ")\nUSING iceberg\n"
     terms = partition_terms(table.schema, table.spec)
     if terms:
@@ -328,13 +332,13 @@ def _properties_text(pairs: Iterable[tuple[str, str]]) -> str:
     return "TBLPROPERTIES (\n" + ",\n".join(lines) + ")\n" if lines else ""
 
 
-def _create_view(place: Place, view: LoadedView) -> str:
+def _create_view(full_name: FullName, view: LoadedView) -> str:
     metadata = view.metadata
     columns = []
-    for part in metadata.current_schema.fields:
-        comment = "" if part.doc is None else f" COMMENT '{escape(part.doc)}'"
-        columns.append(f"  {quote_if_needed(part.name)}{comment}")
-    text = f"CREATE VIEW {quote_path((place.lake_name, *place.name))} (\n" + ",\n".join(columns) + ")\n"
+    for field in metadata.current_schema.fields:
+        comment = "" if field.doc is None else f" COMMENT '{escape(field.doc)}'"
+        columns.append(f"  {quote_if_needed(field.name)}{comment}")
+    text = f"CREATE VIEW {quote_path((full_name.lake_name, *full_name.name))} (\n" + ",\n".join(columns) + ")\n"
     if "comment" in metadata.properties:
         text += f"COMMENT '{escape(metadata.properties['comment'])}'\n"
     pairs = sorted((key, value) for key, value in metadata.properties.items() if key not in _RESERVED)
@@ -344,13 +348,13 @@ def _create_view(place: Place, view: LoadedView) -> str:
     return text + f"AS\n{'' if sql is None else sql.sql}\n"
 
 
-def _describe_view(place: Place, view: LoadedView, statement: s.DescribeTable) -> Answer:
+def _describe_view(full_name: FullName, view: LoadedView, statement: s.DescribeTable) -> Answer:
     metadata = view.metadata
     if statement.column is not None:
         return _describe_column(metadata.current_schema, statement.column)
     rows: list[tuple[Any, ...]] = list(_column_rows(metadata.current_schema))
     if statement.is_extended:
-        rows += [_EMPTY, ("# Detailed View Information", "", ""), *_view_details(place.lake_name, view)]
+        rows += [_EMPTY, ("# Detailed View Information", "", ""), *_view_details(full_name.lake_name, view)]
     return answer(_COLUMNS, rows)
 
 
@@ -358,10 +362,10 @@ def _view_details(lake_name: str, view: LoadedView) -> list[tuple[str, str, str]
     metadata = view.metadata
     version = metadata.current_version
     sql = version.find_sql("spark") or next(iter(version.sql_representations), None)
-    columns = [part.name for part in metadata.current_schema.fields]
+    columns = [field.name for field in metadata.current_schema.fields]
     return [
         ("Comment", metadata.properties.get("comment", ""), ""),
-        ("View Catalog and Namespace", shown((lake_name, *version.default_namespace)), ""),
+        ("View Catalog and Namespace", format_name((lake_name, *version.default_namespace)), ""),
         ("View Query Output Columns", f"[{', '.join(columns)}]", ""),
         ("View Properties", f"[{', '.join(f'{k}={v}' for k, v in sorted(metadata.properties.items()))}]", ""),
         ("View Text", "" if sql is None else sql.sql, ""),

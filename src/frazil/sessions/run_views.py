@@ -12,7 +12,7 @@ from frazil.errors import (
     UnsupportedError,
     ViewNotFoundError,
 )
-from frazil.lake.sql_session import SPARK_CATALOG, Place
+from frazil.lake.sql_session import SPARK_CATALOG, FullName
 from frazil.lake.view import View
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext
@@ -23,21 +23,21 @@ from frazil.sql import statements as s
 def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
     """Create or replace a view; its query must run now, and may use nothing temporary."""
     session = context.session
-    place = session.place(statement.name)
-    catalog = place.lake.catalog
-    taken = catalog.find_existing(place.name) if catalog.namespace_exists(place.name[:-1]) else None
+    full_name = session.full_name(statement.name)
+    catalog = full_name.lake.catalog
+    taken = catalog.find_existing(full_name.name) if catalog.namespace_exists(full_name.name[:-1]) else None
     if taken is not None and not statement.replaces:
-        if statement.if_not_exists and catalog.view_exists(place.name):
+        if statement.if_not_exists and catalog.view_exists(full_name.name):
             return NOTHING
         raise taken
     engine = context.spark("create a view")
-    schema = engine.view_schema(statement.query.text, place)
-    columns = _named(schema, statement, place)
+    schema = engine.view_schema(statement.query.text, full_name)
+    columns = _named(schema, statement, full_name)
     default_catalog = session.catalog or SPARK_CATALOG
     namespace = session.namespace if session.catalog is not None else engine.current_namespace()
     try:
-        place.lake.create_view(
-            place.name,
+        full_name.lake.create_view(
+            full_name.name,
             statement.query.text,
             schema=columns,
             default_namespace=namespace,
@@ -52,35 +52,35 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
     return NOTHING
 
 
-def _named(schema: Schema, statement: s.CreateView, place: Place) -> Schema:
+def _named(schema: Schema, statement: s.CreateView, full_name: FullName) -> Schema:
     if not statement.columns:
-        return Schema(tuple(replace(part, required=False) for part in schema.fields))
+        return Schema(tuple(replace(field, required=False) for field in schema.fields))
     if len(statement.columns) != len(schema.fields):
         raise InvalidRequestError(
-            f"Cannot create view {place}: {len(statement.columns)} columns are named, and the query has "
+            f"Cannot create view {full_name}: {len(statement.columns)} columns are named, and the query has "
             f"{len(schema.fields)}"
         )
     return Schema(
         tuple(
-            replace(part, name=one.name, doc=one.comment, required=False)
-            for part, one in zip(schema.fields, statement.columns, strict=True)
+            replace(field, name=column.name, doc=column.comment, required=False)
+            for field, column in zip(schema.fields, statement.columns, strict=True)
         )
     )
 
 
 def _view(context: SqlContext, name: s.Name) -> View:
-    place = context.session.place(name)
-    return place.lake.view(place.name)
+    full_name = context.session.full_name(name)
+    return full_name.lake.view(full_name.name)
 
 
 def drop_view(context: SqlContext, statement: s.DropView) -> Answer:
     """Drop a view."""
-    place = context.session.place(statement.name)
+    full_name = context.session.full_name(statement.name)
     try:
-        place.lake.drop_view(place.name)
+        full_name.lake.drop_view(full_name.name)
     except (ViewNotFoundError, NamespaceNotFoundError):
-        if place.lake.catalog.namespace_exists(place.name[:-1]) and place.lake.table_exists(place.name):
-            raise InvalidRequestError(f"Cannot drop view {place}: it is a table", hint="Use DROP TABLE.") from None
+        if full_name.lake.catalog.namespace_exists(full_name.name[:-1]) and full_name.lake.table_exists(full_name.name):
+            raise InvalidRequestError(f"Cannot drop view {full_name}: it is a table", hint="Use DROP TABLE.") from None
         if not statement.if_exists:
             raise
     return NOTHING
@@ -88,15 +88,15 @@ def drop_view(context: SqlContext, statement: s.DropView) -> Answer:
 
 def rename_view(context: SqlContext, statement: s.RenameView) -> Answer:
     """Give a view another name in its lake."""
-    place = context.session.place(statement.name)
-    place.lake.rename_view(place.name, context.session.same_lake(place, statement.new_name))
+    full_name = context.session.full_name(statement.name)
+    full_name.lake.rename_view(full_name.name, context.session.same_lake(full_name, statement.new_name))
     return NOTHING
 
 
 def alter_view_query(context: SqlContext, statement: s.AlterViewQuery) -> Answer:
     """Refuse: a new definition is a CREATE OR REPLACE VIEW, which says its columns too."""
     raise UnsupportedError(
-        f"Cannot give view {context.session.place(statement.name)} another query by ALTER VIEW",
+        f"Cannot give view {context.session.full_name(statement.name)} another query by ALTER VIEW",
         hint="Use CREATE OR REPLACE VIEW.",
     )
 

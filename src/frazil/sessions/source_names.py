@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, TableNotFoundError
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.parse_name import parse_name
 from frazil.lake.source_tables import load_table_at
-from frazil.lake.sql_session import Place, Relation, SqlSession, selector_of, state_of_options, with_suffixes
+from frazil.lake.sql_session import FullName, Relation, SqlSession, selector_of, state_of_options, with_suffixes
 from frazil.lake.table import Table
 from frazil.sql.statements import Name
 from frazil.storage.locations import scheme_of
@@ -47,38 +47,38 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, An
             named.append(table.lower())
         return {"catalog": session.catalog or min(session.lakes), "namespace": [BY_PATH, *named], "name": path}
     parts = parse_name(path)
-    place = session.find_place(parts)
-    if place is None:
+    full_name = session.find_full_name(parts)
+    if full_name is None:
         raise no_lake(session, parts)
-    name = _with_state(session, place, options)
-    return {"catalog": place.lake_name, "namespace": name[:-1], "name": name[-1]}
+    name = _with_state(session, full_name, options)
+    return {"catalog": full_name.lake_name, "namespace": name[:-1], "name": name[-1]}
 
 
 def no_lake(session: SqlSession, name: Name) -> TableNotFoundError:
     """Return the error about a name that begins with no lake's."""
     known = ", ".join(sorted(session.lakes))
-    return TableNotFoundError(f"Cannot find {shown(name)}: there is no lake {name[0]!r}; attached are: {known}")
+    return TableNotFoundError(f"Cannot find {format_name(name)}: there is no lake {name[0]!r}; attached are: {known}")
 
 
-def find_relation(session: SqlSession, place: Place) -> Relation:
+def find_relation(session: SqlSession, full_name: FullName) -> Relation:
     """Return what a name means: a table, a state of one, one of its metadata tables, or a table by its path."""
-    if place.name[0] != BY_PATH:
-        return session.relation(place)
-    catalog = place.lake.catalog
-    table = Table(catalog, load_table_at(catalog.storage, place.name[-1]))
-    return with_suffixes(Relation(place, table), place.name[1:-1])
+    if full_name.name[0] != BY_PATH:
+        return session.relation(full_name)
+    catalog = full_name.lake.catalog
+    table = Table(catalog, load_table_at(catalog.storage, full_name.name[-1]))
+    return with_suffixes(Relation(full_name, table), full_name.name[1:-1])
 
 
 def _selector(options: Mapping[str, str]) -> str | None:
-    return selector_of(state_of_options({key: one for key, one in options.items() if key.lower() in _STATES}))
+    return selector_of(state_of_options({key: value for key, value in options.items() if key.lower() in _STATES}))
 
 
-def _with_state(session: SqlSession, place: Place, options: Mapping[str, str]) -> Name:
+def _with_state(session: SqlSession, full_name: FullName, options: Mapping[str, str]) -> Name:
     selector = _selector(options)
     if selector is None:
-        return place.name
-    relation = session.relation(place)
+        return full_name.name
+    relation = session.relation(full_name)
     if relation.state.is_given:
-        raise InvalidRequestError(f"Cannot use {place} in two states at once: give one")
+        raise InvalidRequestError(f"Cannot use {full_name} in two states at once: give one")
     rest = () if relation.metadata_table is None else (relation.metadata_table,)
-    return (*relation.place.name, selector, *rest)
+    return (*relation.full_name.name, selector, *rest)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frazil.catalog.names import shown
+from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from frazil.lake.lake import TRUSTED_VIEWS
 from frazil.lake.open_catalog import TRUST_NONE
@@ -19,7 +19,7 @@ from frazil.lake.sql_session import (
     FILE_FORMATS,
     SPARK_CATALOG,
     STATE_OPTIONS,
-    Place,
+    FullName,
     Relation,
     SqlSession,
     State,
@@ -66,9 +66,9 @@ class SparkEngine:
 
     def state_of(self, relation: Relation, states: Sequence[State]) -> State:
         """Return the one state that is meant; without one, the branch that the session audits, if there is one."""
-        given = [one for one in states if one.is_given]
+        given = [state for state in states if state.is_given]
         if len(given) > 1:
-            raise InvalidRequestError(f"Cannot read {relation.place} in two states at once: give one")
+            raise InvalidRequestError(f"Cannot read {relation.full_name} in two states at once: give one")
         if not given and read_property(relation.table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
             branch = self.setting("spark.wap.branch")
             if branch and relation.table.metadata.find_ref(branch) is not None:
@@ -91,7 +91,7 @@ class SparkEngine:
             wanted = "branch" if state.branch is not None else "tag"
             if ref.type != wanted:
                 raise InvalidRequestError(
-                    f"Cannot read {wanted} {state.reference!r} of {relation.place}: it is a {ref.type}"
+                    f"Cannot read {wanted} {state.reference!r} of {relation.full_name}: it is a {ref.type}"
                 )
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
@@ -112,32 +112,36 @@ class SparkEngine:
     def read_settings(self) -> dict[str, str]:
         """Return what the session says for every read, as read options."""
         found = check_settings(self.settings(SETTING_PREFIX))
-        named = {one.name: (one.setting or "").removeprefix(SETTING_PREFIX) for one in READ if one.answer == "honoured"}
+        named = {
+            option.name: (option.setting or "").removeprefix(SETTING_PREFIX)
+            for option in READ
+            if option.answer == "honoured"
+        }
         return {name: found[setting] for name, setting in named.items() if setting in found}
 
-    def changes(self, place: Place, table: Table, options: Mapping[str, str]) -> Any:
+    def changes(self, full_name: FullName, table: Table, options: Mapping[str, str]) -> Any:
         """Return the changes of a table's rows as a DataFrame."""
-        return self.frame_of(Relation(place, table, metadata_table=CHANGES), options=options)
+        return self.frame_of(Relation(full_name, table, metadata_table=CHANGES), options=options)
 
     # Views
 
-    def view_frame(self, place: Place, view: View) -> Any:
+    def view_frame(self, full_name: FullName, view: View) -> Any:
         """Return the DataFrame of a view's query, under the view's own columns."""
-        if place.lake.trust == TRUST_NONE:
+        if full_name.lake.trust == TRUST_NONE:
             # A query is its author's code; the text is there to be read.
-            raise untrusted(f"run view {place}")
+            raise untrusted(f"run view {full_name}")
         version = view.current_version
         if "spark" not in view.dialects:
             raise UnsupportedError(
-                f"Cannot read view {place}: it has no query in Spark's dialect",
+                f"Cannot read view {full_name}: it has no query in Spark's dialect",
                 hint=f"Its dialects are: {', '.join(sorted(view.dialects)) or '(none)'}.",
             )
-        names = self._names_of(place, version.default_catalog, version.default_namespace)
-        with _reading(place):
-            frame = self._query_of_view(f"read view {place}", place, view.sql_for("spark"), names)
-            return self._as_declared(frame, view, place)
+        names = self._names_of(full_name, version.default_catalog, version.default_namespace)
+        with _reading(full_name):
+            frame = self._query_of_view(f"read view {full_name}", full_name, view.sql_for("spark"), names)
+            return self._as_declared(frame, view, full_name)
 
-    def _as_declared(self, frame: Any, view: View, place: Place) -> Any:
+    def _as_declared(self, frame: Any, view: View, full_name: FullName) -> Any:
         """Return a view's rows under its own columns, by position, with its names and types, as WITH SCHEMA said.
 
         EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
@@ -148,38 +152,39 @@ class SparkEngine:
             return frame
         if len(frame.columns) != len(fields):
             raise InvalidRequestError(
-                f"Cannot read view {place}: it has {len(fields)} columns, and its query now has {len(frame.columns)}",
+                f"Cannot read view {full_name}: it has {len(fields)} columns, "
+                f"and its query now has {len(frame.columns)}",
                 hint="Replace the view.",
             )
-        renamed = frame.toDF(*(part.name for part in fields))
+        renamed = frame.toDF(*(field.name for field in fields))
         if mode == "TYPE EVOLUTION":
             return renamed
         if mode == "BINDING":
-            check_bound(renamed, fields, str(place))
+            check_bound(renamed, fields, str(full_name))
         cast = {
-            part.name: spark_type_name(part.field_type)
-            for part, (_, kind) in zip(fields, frame.dtypes, strict=True)
-            if kind != spark_type_name(part.field_type)
+            field.name: spark_type_name(field.field_type)
+            for field, (_, kind) in zip(fields, frame.dtypes, strict=True)
+            if kind != spark_type_name(field.field_type)
         }
         return cast_columns(renamed, cast) if cast else renamed
 
-    def _query_of_view(self, what: str, place: Place, text: str, names: _ViewNames) -> Any:
+    def _query_of_view(self, what: str, full_name: FullName, text: str, names: _ViewNames) -> Any:
         """Return the DataFrame of a view's query, which somebody else may have written: a query and nothing more."""
-        is_trusted = place.lake.trusts_views
+        is_trusted = full_name.lake.trusts_views
         query = ViewQuery(self.spark, text)
         _check_view(what, query.find_refused(is_trusted=is_trusted))
         for kind, parts in query.names:
-            if not is_trusted and kind == "table" and _is_path(parts) and names.session.find_place(parts) is None:
-                _check_view(what, ("code", shown(parts)))
+            if not is_trusted and kind == "table" and _is_path(parts) and names.session.find_full_name(parts) is None:
+                _check_view(what, ("code", format_name(parts)))
         frame, refused = query.to_frame(names.qualified, is_trusted=is_trusted)
         _check_view(what, refused)
         return frame
 
-    def _names_of(self, place: Place, catalog: str | None, namespace: Name) -> _ViewNames:
+    def _names_of(self, full_name: FullName, catalog: str | None, namespace: Name) -> _ViewNames:
         """Return the names as a view sees them: from its own catalog and namespace, nothing temporary."""
         known = catalog if catalog in self.session.lakes else None
         if known is None and catalog != SPARK_CATALOG:
-            known = place.lake_name
+            known = full_name.lake_name
         session = SqlSession(
             self.session.lakes,
             known,
@@ -188,18 +193,18 @@ class SparkEngine:
         )
         return _ViewNames(session, () if known is not None else namespace)
 
-    def view_schema(self, text: str, place: Place) -> Schema:
+    def view_schema(self, text: str, full_name: FullName) -> Schema:
         """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
         for kind, parts in ViewQuery(self.spark, text).names:
             if kind == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
                 raise InvalidRequestError(
-                    f"Cannot create view {place}: it uses {parts[0]!r}, a temporary view that ends with the session"
+                    f"Cannot create view {full_name}: it uses {parts[0]!r}, a temporary view that ends with the session"
                 )
         catalog = self.session.catalog or SPARK_CATALOG
         namespace = self.session.namespace if self.session.catalog is not None else self.current_namespace()
-        with _reading(place):
-            names = self._names_of(place, catalog, namespace)
-            return self.schema_of(self._query_of_view(f"create view {place}", place, text, names))
+        with _reading(full_name):
+            names = self._names_of(full_name, catalog, namespace)
+            return self.schema_of(self._query_of_view(f"create view {full_name}", full_name, text, names))
 
     def current_namespace(self) -> Name:
         """Return the namespace of Spark's own catalog."""
@@ -239,9 +244,9 @@ class _ViewNames:
         if kind == "function":
             is_ours = self.session.catalog is not None and len(name) == 2 and name[0].lower() == "system"
             return (self.session.catalog or "", *name) if is_ours else None
-        place = self.session.find_place(name)
-        if place is not None:
-            return (place.lake_name, *place.name)
+        full_name = self.session.find_full_name(name)
+        if full_name is not None:
+            return (full_name.lake_name, *full_name.name)
         if not self.namespace or len(name) > 2 or _is_path(name):
             return None
         if len(name) == 1:
@@ -255,12 +260,12 @@ class _ViewNames:
 
 
 @contextmanager
-def _reading(place: Place) -> Iterator[None]:
+def _reading(full_name: FullName) -> Iterator[None]:
     """Note a view while its query is resolved; refuse one that reads itself."""
     known: list[Name] = _views.__dict__.setdefault("names", [])
-    name = (place.lake_name, *place.name)
+    name = (full_name.lake_name, *full_name.name)
     if name in known:
-        raise InvalidRequestError(f"Cannot read view {place}: it reads itself, by way of {len(known)} views")
+        raise InvalidRequestError(f"Cannot read view {full_name}: it reads itself, by way of {len(known)} views")
     known.append(name)
     try:
         yield
@@ -274,19 +279,21 @@ def _choice(state: State) -> SnapshotChoice:
 
 def hidden_columns(scan: Scan) -> Schema:
     """Return the metadata columns that a scan has beside the table's own."""
-    left_out = {part.name.lower() for part in scan.table_schema.fields}
+    left_out = {field.name.lower() for field in scan.table_schema.fields}
     if scan.table.metadata.format_version < 3:
-        left_out |= {part.name for part in ROW_LINEAGE_COLUMNS}
+        left_out |= {row_lineage_column.name for row_lineage_column in ROW_LINEAGE_COLUMNS}
     if scan.changelog is not None:
         left_out.add(DELETED.name)
-    names = tuple(one for one in (*METADATA_COLUMNS, PARTITION_NAME) if one not in left_out)
+    names = tuple(
+        metadata_column for metadata_column in (*METADATA_COLUMNS, PARTITION_NAME) if metadata_column not in left_out
+    )
     return replace(scan, columns=names, changelog=None).schema if names else Schema(())
 
 
-def find_view(place: Place) -> View | None:
+def find_view(full_name: FullName) -> View | None:
     """Return the view of a name; None where there is none."""
     try:
-        return place.lake.view(place.name)
+        return full_name.lake.view(full_name.name)
     except NotFoundError:
         return None
 

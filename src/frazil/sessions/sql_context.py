@@ -33,24 +33,24 @@ class SqlContext:
             )
         return self.engine
 
-    def value(self, span: Span, kind: Type, what: str) -> Any:
+    def value(self, span: Span, data_type: Type, what: str) -> Any:
         """Return a constant expression's value as the format keeps it; `what` says what it is for."""
         literal = read_literal(span.text)
-        is_instant = isinstance(kind, TimestamptzType | TimestamptzNsType)
+        is_instant = isinstance(data_type, TimestamptzType | TimestamptzNsType)
         if literal is NOT_A_LITERAL or (is_instant and isinstance(literal, str) and self.engine is not None):
             engine = self.spark(f"evaluate {span.text!r}")
-            name = spark_type_name(kind)
+            name = spark_type_name(data_type)
             text = f"cast({span.text} as {name})"
             if is_instant:
                 # Whole numbers lose no zone on the way.
                 (micros,) = engine.evaluate([f"unix_micros({text})"])
-                return micros if micros is None or isinstance(kind, TimestamptzType) else micros * 1000
-            if isinstance(kind, DateType | TimestampType | TimestampNsType):
+                return micros if micros is None or isinstance(data_type, TimestamptzType) else micros * 1000
+            if isinstance(data_type, DateType | TimestampType | TimestampNsType):
                 text = f"replace(cast({text} as string), ' ', 'T')"
             (literal,) = engine.evaluate([text])
         if literal is None:
             return None
         try:
-            return to_internal(literal, kind)
+            return to_internal(literal, data_type)
         except SchemaMismatchError as error:
             raise InvalidRequestError(f"Cannot use {span.text} as {what}: {error.message}") from error

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.errors import CommitError, FrazilError, InvalidRequestError
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
@@ -51,14 +51,14 @@ class _Written:
 _queries: dict[str, _Written] = {}
 
 
-def compaction_of(place: Place, options: Mapping[str, str]) -> Compaction | None:
+def compaction_of(full_name: FullName, options: Mapping[str, str]) -> Compaction | None:
     """Return what the options of a stream say about compaction; None where it is not asked for."""
     own = {key.removeprefix(_OPTION): value for key, value in options.items() if key.startswith(_OPTION)}
-    batches, size = _whole(place, options, _BATCHES), _whole(place, options, _BYTES)
+    batches, size = _whole(full_name, options, _BATCHES), _whole(full_name, options, _BYTES)
     if batches is None and size is None:
         if own:
             raise InvalidRequestError(
-                f"Cannot stream to {place} with {_OPTION}{min(own)}: no option says when to compact",
+                f"Cannot stream to {full_name} with {_OPTION}{min(own)}: no option says when to compact",
                 hint=f"Give {_BATCHES} or {_BYTES}.",
             )
         return None
@@ -66,12 +66,12 @@ def compaction_of(place: Place, options: Mapping[str, str]) -> Compaction | None
     return Compaction(batches, size, own)
 
 
-def _whole(place: Place, options: Mapping[str, str], name: str) -> int | None:
+def _whole(full_name: FullName, options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise InvalidRequestError(f"Cannot stream to {place} with {name}={text!r}: it is no whole number above 0")
+        raise InvalidRequestError(f"Cannot stream to {full_name} with {name}={text!r}: it is no whole number above 0")
     return int(text)
 
 

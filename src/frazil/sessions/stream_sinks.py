@@ -20,10 +20,10 @@ from typing import Any
 
 from frazil.commit.once import Once, another_way, find_done
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
-from frazil.lake.said_table import Said, said_table
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
-from frazil.sessions.question import Kept, Question, checked_target
+from frazil.lake.write_overrides import WriteOverrides, with_overrides
+from frazil.sessions.question import Question, ResolvedName, checked_target
 from frazil.sessions.source_names import BY_PATH, find_relation
 from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
 from frazil.sessions.write_options import once_of_options, read_write_options
@@ -43,54 +43,54 @@ _TRIES = 10
 _WAIT_SECONDS = 0.2
 
 
-def _target(question: Question) -> tuple[Place, Table, str | None]:
+def _target(question: Question) -> tuple[FullName, Table, str | None]:
     """Return the table that a stream writes to, as it is now, and the branch that its name carries."""
-    place = question.place
-    relation = checked_target(Kept(find_relation(question.own_session(), place), place))
+    full_name = question.full_name
+    relation = checked_target(ResolvedName(find_relation(question.own_session(), full_name), full_name))
     table = relation.table
-    uuid = question.told["uuid"]
+    uuid = question.payload["uuid"]
     if uuid is not None and table.metadata.table_uuid != uuid:
         raise InvalidRequestError(
-            f"Cannot go on streaming to {place}: another table has taken its name since the query was started",
+            f"Cannot go on streaming to {full_name}: another table has taken its name since the query was started",
             hint="Start the query again to write to the new table.",
         )
-    return relation.place, table, relation.state.branch
+    return relation.full_name, table, relation.state.branch
 
 
 def _open(question: Question) -> None:
     """Refuse what cannot be written to when the query is started, and not when its first batch comes."""
-    if question.place.name[0] == BY_PATH:
+    if question.full_name.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot stream to {question.place.name[-1]!r}: it is a path, and only tables of a catalog are written",
+            f"Cannot stream to {question.full_name.name[-1]!r}: it is a path, and only tables of a catalog are written",
             hint="Give the table's name in its lake.",
         )
-    place, table, _ = _target(question)
-    if question.told["options"] is not None:
-        _check_options(place, STREAM_WRITE_OPTIONS.check(question.told["options"]))
+    full_name, table, _ = _target(question)
+    if question.payload["options"] is not None:
+        _check_options(full_name, STREAM_WRITE_OPTIONS.check(question.payload["options"]))
     if read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         return
-    known = {part.name.lower() for part in table.schema.fields}
-    names = [one.name for one in schema_of_json(question.told["columns"]).fields]
-    unknown = [one for one in names if one.lower() not in known]
+    known = {field.name.lower() for field in table.schema.fields}
+    names = [field.name for field in schema_of_json(question.payload["columns"]).fields]
+    unknown = [name for name in names if name.lower() not in known]
     if unknown:
         raise InvalidRequestError(
-            f"Cannot stream to {place}: the table has no column {unknown[0]!r}",
-            hint=f"Its columns are: {', '.join(part.name for part in table.schema.fields)}.",
+            f"Cannot stream to {full_name}: the table has no column {unknown[0]!r}",
+            hint=f"Its columns are: {', '.join(field.name for field in table.schema.fields)}.",
         )
 
 
 def _batch(question: Question) -> None:
-    told = question.told
-    place, table, branch = _target(question)
+    told = question.payload
+    full_name, table, branch = _target(question)
     options = STREAM_WRITE_OPTIONS.check(told["options"])
-    compaction = _check_options(place, options)
+    compaction = _check_options(full_name, options)
     asked = read_write_options(question.engine(), table, branch, options, STREAM_WRITE_OPTIONS)
     once = Once(told["query"], told["batch"], is_epoch=True, input_digest=told["input"])
     given = {**asked.arguments, "once": once}
     said = asked.said
     if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
         said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
-    write = _writer(question, place, said, options, given)
+    write = _writer(question, full_name, said, options, given)
     done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
     if done is not None and done.version != once.version and not question.frame(0).isEmpty():
         # Later ones are there, and what this one was is not known any more; one without rows left nothing.
@@ -99,64 +99,64 @@ def _batch(question: Question) -> None:
     _compact(question, table, given, made, compaction)
 
 
-def _check_options(place: Place, options: Mapping[str, str]) -> Compaction | None:
+def _check_options(full_name: FullName, options: Mapping[str, str]) -> Compaction | None:
     """Refuse options that contradict each other; return what they say about compaction."""
     if once_of_options(options) is not None:
         raise InvalidRequestError(
-            f"Cannot stream to {place} with once-application: batches of a stream are known by their query",
+            f"Cannot stream to {full_name} with once-application: batches of a stream are known by their query",
             hint="Leave the options out; in foreachBatch they say which write it is.",
         )
-    return compaction_of(place, options)
+    return compaction_of(full_name, options)
 
 
 def _compact(
     question: Question, table: Table, given: Mapping[str, Any], made: Snapshot | None, compaction: Compaction | None
 ) -> None:
     if compaction is not None:
-        compact_after(question.told["query"], table, given.get("branch"), made, compaction)
+        compact_after(question.payload["query"], table, given.get("branch"), made, compaction)
 
 
 def _writer(
     question: Question,
-    place: Place,
-    said: Said,
+    full_name: FullName,
+    said: WriteOverrides,
     options: Mapping[str, str],
     given: Mapping[str, Any],
 ) -> Callable[[Table], Snapshot | None]:
-    mode, frame = question.told["mode"], question.frame(0)
+    mode, frame = question.payload["mode"], question.frame(0)
 
     def write(table: Table) -> Snapshot | None:
-        target, merges = said_table(table, said), _merges_schema(place, table, options)
+        target, merges = with_overrides(table, said), _merges_schema(full_name, table, options)
         if mode == "append":
             return target.append(frame, merge_schema=merges, **given)
         if mode == "complete":
             return target.overwrite(frame, merge_schema=merges, **given)
         if merges:
-            raise InvalidRequestError(f"Cannot stream to {place} in update mode and change its schema")
-        return target.upsert(frame, _keys(place, table, options), engine="spark", **given)
+            raise InvalidRequestError(f"Cannot stream to {full_name} in update mode and change its schema")
+        return target.upsert(frame, _keys(full_name, table, options), engine="spark", **given)
 
     return write
 
 
-def _merges_schema(place: Place, table: Table, options: Mapping[str, str]) -> bool:
+def _merges_schema(full_name: FullName, table: Table, options: Mapping[str, str]) -> bool:
     merges = any(options.get(one, "").strip().lower() == "true" for one in ("mergeschema", "merge-schema"))
     if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
-            f"Cannot change the schema of {place} with a stream: the table does not allow it",
+            f"Cannot change the schema of {full_name} with a stream: the table does not allow it",
             hint="Set write.spark.accept-any-schema=true.",
         )
     return merges
 
 
-def _keys(place: Place, table: Table, options: Mapping[str, str]) -> list[str]:
+def _keys(full_name: FullName, table: Table, options: Mapping[str, str]) -> list[str]:
     """Return the columns by which rows of a batch replace those of the table."""
     if UPSERT_KEYS in options:
-        return [one.strip() for one in options[UPSERT_KEYS].split(",")]
+        return [piece.strip() for piece in options[UPSERT_KEYS].split(",")]
     schema = table.schema
-    found = [schema.name_of(one) for one in sorted(schema.identifier_field_ids)]
+    found = [schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)]
     if not found:
         raise InvalidRequestError(
-            f"Cannot stream to {place} in update mode: no key columns are known",
+            f"Cannot stream to {full_name} in update mode: no key columns are known",
             hint=f'Give the table identifier fields, or the option {UPSERT_KEYS}: "id, day".',
         )
     return found

@@ -27,7 +27,7 @@ from typing import Any
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
 from frazil.errors import CommitError, FrazilError, InvalidRequestError, SnapshotNotFoundError
-from frazil.lake.sql_session import CURRENT, Place, Relation, State
+from frazil.lake.sql_session import CURRENT, FullName, Relation, State
 from frazil.lake.stream_options import CHANGES_OPTION, StreamOptions, stream_options, update_identifiers
 from frazil.lake.table import Table
 from frazil.loaded import LoadedTable
@@ -58,25 +58,25 @@ def named_stream(
     `changes` are those that a change feed asks for. Spark asks for a sink that is named by its format in the same way:
     options are another's to check.
     """
-    place, state = relation.place, relation.state
+    full_name, state = relation.full_name, relation.state
     if relation.metadata_table is not None:
-        raise InvalidRequestError(f"Cannot stream {place}.{relation.metadata_table}: it is a metadata table")
+        raise InvalidRequestError(f"Cannot stream {full_name}.{relation.metadata_table}: it is a metadata table")
     if state != CURRENT and state.branch is None:
         raise InvalidRequestError(
-            f"Cannot stream {place} in one state: it never changes", hint="Stream the table, or a branch of it."
+            f"Cannot stream {full_name} in one state: it never changes", hint="Stream the table, or a branch of it."
         )
-    shown = relation.table.metadata.current_schema
+    current_schema = relation.table.metadata.current_schema
     word = next((value for key, value in asked.items() if key.lower() == CHANGES_OPTION), "")
     has_changes = changes is not None or word.strip().lower() == NotAppends.CHANGES.value
     told = {
-        "schema": encode_schema(shown),
+        "schema": encode_schema(current_schema),
         "uuid": str(relation.table.metadata.table_uuid),
-        "name": list(place.name),
+        "name": list(full_name.name),
         "branch": state.branch,
         "options": dict(asked),
         "changes": changes,
     }
-    return stream_schema(StreamColumns(shown, has_changes), question.spark).json(), told
+    return stream_schema(StreamColumns(current_schema, has_changes), question.spark).json(), told
 
 
 def checked_stream(question: Question, relation: Relation, named: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def checked_stream(question: Question, relation: Relation, named: Mapping[str, A
     options = _options(relation, known)
     metadata, branch = relation.table.metadata, options.rules.branch
     if branch != MAIN_BRANCH and not metadata.ref(branch).is_branch:
-        raise InvalidRequestError(f"Cannot stream {relation.place}: {branch!r} is a tag, which never moves")
+        raise InvalidRequestError(f"Cannot stream {relation.full_name}: {branch!r} is a tag, which never moves")
     columns_of(metadata.current_schema, options)
     return known
 
@@ -100,19 +100,19 @@ def _options(relation: Relation, named: Mapping[str, Any]) -> StreamOptions:
     return stream_options(asked, branch)
 
 
-def columns_of(shown: Schema, options: StreamOptions) -> StreamColumns:
+def columns_of(schema: Schema, options: StreamOptions) -> StreamColumns:
     """Return what the rows of a stream show."""
     if not options.rules.has_changes:
-        return StreamColumns(shown)
-    identifiers = update_identifiers(shown, options.identifiers, computes=options.computes_updates)
-    return StreamColumns(shown, True, identifiers, keeps_copies=options.keeps_copies)
+        return StreamColumns(schema)
+    identifiers = update_identifiers(schema, options.identifiers, computes=options.computes_updates)
+    return StreamColumns(schema, True, identifiers, keeps_copies=options.keeps_copies)
 
 
 @dataclass
 class StreamSource:
     """One query's stream of one table."""
 
-    place: Place
+    full_name: FullName
     table: Table
     options: StreamOptions
     columns: StreamColumns
@@ -135,7 +135,7 @@ class StreamSource:
         """Return the table as it is now; or as it was when the catalog was asked last, once a trigger."""
         if self.loaded is None or not may_be_old:
             loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
-            check_stream_schema(str(self.place), self.columns.shown, loaded.metadata.current_schema)
+            check_stream_schema(str(self.full_name), self.columns.output_schema, loaded.metadata.current_schema)
             self.loaded = loaded
         return self.loaded
 
@@ -215,7 +215,8 @@ class StreamSource:
                 return begun
             # It expired before it was guarded.
         raise SnapshotNotFoundError(
-            f"Cannot begin a stream of {self.place}: snapshot {begun.snapshot_id} has expired, and so did those before",
+            f"Cannot begin a stream of {self.full_name}: snapshot {begun.snapshot_id} has expired, "
+            "and so did those before",
             hint="Others expire every snapshot at once. Start the query again.",
         )
 
@@ -241,7 +242,7 @@ class StreamSource:
         found = table.properties.get(key)
         if self.held and found is not None and found not in self.held:
             warnings.warn(
-                f"The guard {name!r} of {self.place} was moved by another query, and spares what only one of them "
+                f"The guard {name!r} of {self.full_name} was moved by another query, and spares what only one of them "
                 "needs: give each query a stream-guard of its own",
                 stacklevel=2,
             )
@@ -253,25 +254,25 @@ class StreamSource:
 
 
 def _check(question: Question) -> str:
-    named: Mapping[str, Any] = question.told["stream"]
-    place = Place(question.told["catalog"], question.lake, tuple(named["name"]))
-    return json.dumps(checked_stream(question, find_relation(question.own_session(), place), named))
+    named: Mapping[str, Any] = question.payload["stream"]
+    full_name = FullName(question.payload["catalog"], question.lake, tuple(named["name"]))
+    return json.dumps(checked_stream(question, find_relation(question.own_session(), full_name), named))
 
 
 def _open(question: Question) -> str:
-    told = question.told
+    told = question.payload
     named: Mapping[str, Any] = told["stream"]
-    place = Place(told["catalog"], question.lake, tuple(named["name"]))
+    full_name = FullName(told["catalog"], question.lake, tuple(named["name"]))
     session = question.own_session()
-    relation = find_relation(session, place)
+    relation = find_relation(session, full_name)
     options = _options(relation, named)
-    shown = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
-    source = StreamSource(place, relation.table, options, columns_of(shown, options))
-    if place.name[0] == BY_PATH:
-        source.reload = lambda: find_relation(session, place).table._loaded
+    schema = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
+    source = StreamSource(full_name, relation.table, options, columns_of(schema, options))
+    if full_name.name[0] == BY_PATH:
+        source.reload = lambda: find_relation(session, full_name).table._loaded
     stream = source.stream()
     table_uuid = str(stream.loaded.metadata.table_uuid)
-    _check_table(told, place, table_uuid)
+    _check_table(told, full_name, table_uuid)
     source.begun = source.begin() if told["begun"] is None else parse_offset(told["begun"])
     if source.begun.is_start and source.begun.since_ms is None:
         source.begun = replace(source.begun, since_ms=options.start.timestamp_ms)
@@ -283,19 +284,19 @@ def _open(question: Question) -> str:
         {
             "key": key,
             "begun": source.begun.text,
-            "table": json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(place)}),
+            "table": json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(full_name)}),
             "limits": {"files": limits.files, "rows": limits.rows, "bytes": limits.size_bytes},
             "guards": options.guard is not None,
         }
     )
 
 
-def _check_table(told: Mapping[str, Any], place: Place, table_uuid: str) -> None:
+def _check_table(told: Mapping[str, Any], full_name: FullName, table_uuid: str) -> None:
     """Refuse the checkpoint of another table, and a name that is another table's since the stream was named."""
     hint = "Use another checkpoint, or the one that was used before for this table."
     if told["stream"]["uuid"] != table_uuid:
         raise InvalidRequestError(
-            f"Cannot start a stream of {place}: another table has taken its name", hint="Name the table again."
+            f"Cannot start a stream of {full_name}: another table has taken its name", hint="Name the table again."
         )
     if told["table"] is None:
         return
@@ -304,31 +305,31 @@ def _check_table(told: Mapping[str, Any], place: Place, table_uuid: str) -> None
         known_uuid, known_name = known["table-uuid"], known["name"]
     except (ValueError, KeyError, TypeError):
         raise InvalidRequestError(
-            f"Cannot start a stream of {place}: the checkpoint's {told['place']}/table is damaged",
+            f"Cannot start a stream of {full_name}: the checkpoint's {told['place']}/table is damaged",
             hint="Delete that file if the checkpoint is this table's.",
         ) from None
     if known_uuid != table_uuid:
         raise InvalidRequestError(
-            f"Cannot start a stream of {place}: the checkpoint is of {known_name}, another table "
+            f"Cannot start a stream of {full_name}: the checkpoint is of {known_name}, another table "
             f"({known_uuid}, not {table_uuid})",
             hint=hint,
         )
 
 
 def _source(question: Question) -> StreamSource:
-    found = _sources.get(question.told["key"])
+    found = _sources.get(question.payload["key"])
     if found is None:
-        raise InvalidRequestError(f"Cannot go on with the stream of {question.place}: its query has ended")
+        raise InvalidRequestError(f"Cannot go on with the stream of {question.full_name}: its query has ended")
     return found
 
 
 def _offset(question: Question, name: str) -> StreamOffset | None:
-    text = question.told.get(name)
+    text = question.payload.get(name)
     return None if text is None else parse_offset(text)
 
 
 def _advance(question: Question) -> str:
-    most = question.told["limits"]
+    most = question.payload["limits"]
     limits = StreamLimits(most.get("files"), most.get("rows"), most.get("bytes"))
     source = _source(question)
     found, latest = source.advance(_offset(question, "start"), limits), source.latest()
@@ -370,7 +371,7 @@ def _commit(question: Question) -> None:
 
 def _stop(question: Question) -> None:
     with _lock:
-        source = _sources.pop(question.told["key"], None)
+        source = _sources.pop(question.payload["key"], None)
     if source is not None and source.committed is not None:
         source.hold(source.committed, is_last=True)
 

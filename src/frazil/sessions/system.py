@@ -24,25 +24,25 @@ def _functions(question: Question) -> str:
 
 
 def _find_function(question: Question) -> str | None:
-    name = question.told["function"].lower()
+    name = question.payload["function"].lower()
     if question.namespace != _SYSTEM:
         return None
     return json.dumps({"function": name, "description": describe_function(name)})
 
 
 def _function_type(question: Question) -> str:
-    return function_type(question.told["function"], _types(question)).json()
+    return function_type(question.payload["function"], _types(question)).json()
 
 
 def _function(question: Question) -> Any:
     types = _types(question)
-    arguments = [question.object(at) for at in range(len(types))]
+    arguments = [question.object(index) for index in range(len(types))]
     version = f"frazil {frazil_version()}"
-    return function_expression(question.spark, question.told["function"], types, arguments, version)
+    return function_expression(question.spark, question.payload["function"], types, arguments, version)
 
 
 def _types(question: Question) -> list[Any]:
-    return [one.dataType for one in schema_of_json(question.told["types"]).fields]
+    return [field.dataType for field in schema_of_json(question.payload["types"]).fields]
 
 
 def _procedures(question: Question) -> str:
@@ -51,36 +51,39 @@ def _procedures(question: Question) -> str:
 
 
 def _procedure(question: Question) -> str:
-    *namespace, name = question.told["name"]
+    *namespace, name = question.payload["name"]
     if tuple(one.lower() for one in namespace) != _SYSTEM:
         raise NotFoundError(
-            f"Cannot call {question.place}: there is no such procedure",
-            hint=f"Procedures are in {question.told['catalog']}.system.",
+            f"Cannot call {question.full_name}: there is no such procedure",
+            hint=f"Procedures are in {question.payload['catalog']}.system.",
         )
     found = find_procedure(name)
     parameters = [
-        {"name": one.name, "type": one.type, "doc": one.doc, "required": one.is_required}
-        for one in found.call_parameters
+        {"name": parameter.name, "type": parameter.type, "doc": parameter.doc, "required": parameter.is_required}
+        for parameter in found.call_parameters
     ]
     # Spark shows this much of a procedure, and no parameters.
-    taken = ", ".join(f"{one.name} {one.type}{'' if one.is_required else '?'}" for one in found.call_parameters)
+    taken = ", ".join(
+        f"{parameter.name} {parameter.type}{'' if parameter.is_required else '?'}"
+        for parameter in found.call_parameters
+    )
     return json.dumps({"name": found.name, "doc": f"{found.doc} Takes {taken}.", "parameters": parameters})
 
 
 def _called(question: Question) -> Target:
-    told = question.told
+    told = question.payload
     session = question.session(told["current"], told["namespace"])
     return Target(question.lake, told["catalog"], SqlContext(session, question.engine(session)))
 
 
 def _called_table(question: Question) -> str | None:
     """Answer with the table that a call is about, by the parts of its name."""
-    name = question.told["values"].get("table")
-    return None if name is None else json.dumps([question.told["catalog"], *_called(question).identifier(name)])
+    name = question.payload["values"].get("table")
+    return None if name is None else json.dumps([question.payload["catalog"], *_called(question).identifier(name)])
 
 
 def _call(question: Question) -> Any:
-    told = question.told
+    told = question.payload
     found = call(_called(question), told["text"], told["values"])
     return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf
 

@@ -14,11 +14,11 @@ from frazil.errors import (
     NotFoundError,
 )
 from frazil.lake.scan import ALL_COLUMNS
-from frazil.lake.sql_session import Place, Relation, SqlSession, State, is_suffix, state_of_options, version_state
+from frazil.lake.sql_session import FullName, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table
 from frazil.lake.write_rows import evolution_of
 from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_frame
-from frazil.sessions.question import TABLES, Kept, Question, checked_target, recall, remember
+from frazil.sessions.question import TABLES, Question, ResolvedName, checked_target, recall, remember
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
@@ -44,59 +44,61 @@ _plans: OrderedDict[Any, Any] = OrderedDict()
 
 
 def _source(question: Question) -> str:
-    told = question.told
+    told = question.payload
     return json.dumps(source_name(question.session(told["current"], told["namespace"]), told["options"]))
 
 
 def _refuse_name(question: Question) -> None:
-    raise no_lake(question.session(), tuple(question.told["name"]))
+    raise no_lake(question.session(), tuple(question.payload["name"]))
 
 
 def _load(question: Question) -> str | None:
-    told = question.told
+    told = question.payload
     session = question.own_session()
     engine = question.engine(session)
-    place = _place_of_name(question, session)
+    full_name = _place_of_name(question, session)
     try:
-        relation = find_relation(session, place)
+        relation = find_relation(session, full_name)
     except NotFoundError:
-        if place.name[0] == BY_PATH:
+        if full_name.name[0] == BY_PATH:
             raise
-        view = find_view(place)
+        view = find_view(full_name)
         if view is None:
             return None
         if "version" in told or "micros" in told or state_of_options(told.get("options", {})).is_given:
-            raise InvalidRequestError(f"Cannot read {place} in another state: it is a view") from None
+            raise InvalidRequestError(f"Cannot read {full_name} in another state: it is a view") from None
         if told.get("writes"):
-            checked_target(Kept(None, place, view))
+            checked_target(ResolvedName(None, full_name, view))
         if told.get("streams"):
-            raise InvalidRequestError(f"Cannot stream {place}: it is a view") from None
+            raise InvalidRequestError(f"Cannot stream {full_name}: it is a view") from None
         if asked_changes(told, "UTC") is not None:
-            raise InvalidRequestError(f"Cannot read changes of {place}: it is a view") from None
-        frame = question.engine().view_frame(place, view)
-        return _loaded(Kept(None, place, view, frame), place, frame.schema.json(), Schema(()), question, {}, [])
+            raise InvalidRequestError(f"Cannot read changes of {full_name}: it is a view") from None
+        frame = question.engine().view_frame(full_name, view)
+        return _loaded(
+            ResolvedName(None, full_name, view, frame), full_name, frame.schema.json(), Schema(()), question, {}, []
+        )
     changes = asked_changes(told, engine.setting("spark.sql.session.timeZone") or "UTC")
     if told.get("streams"):
-        return _loaded_stream(question, place, relation, changes)
+        return _loaded_stream(question, full_name, relation, changes)
     if changes is not None:
-        return _loaded_changes(question, place, relation, changes)
+        return _loaded_changes(question, full_name, relation, changes)
     states = [relation.state, state_of_options(told.get("options", {}))]
     if "version" in told:
         states.append(version_state(told["version"]))
     if "micros" in told:
         states.append(State(as_of_ms=told["micros"] // 1000))
     relation = replace(relation, state=engine.state_of(relation, states))
-    kept = Kept(relation, place)
+    kept = ResolvedName(relation, full_name)
     if told.get("writes"):
         checked_target(kept)
     scan = engine.scan_of(relation, {})
     if scan is None:
         schema, hidden = engine.frame_of(relation).schema, Schema(())
-        return _loaded(kept, place, schema.json(), hidden, question, {}, [])
+        return _loaded(kept, full_name, schema.json(), hidden, question, {}, [])
     table = relation.table
     return _loaded(
         kept,
-        place,
+        full_name,
         _columns_with_defaults(scan.schema, question.spark),
         hidden_columns(scan),
         question,
@@ -105,44 +107,46 @@ def _load(question: Question) -> str | None:
     )
 
 
-def _loaded_stream(question: Question, place: Place, relation: Relation, changes: Mapping[str, Any] | None) -> str:
+def _loaded_stream(
+    question: Question, full_name: FullName, relation: Relation, changes: Mapping[str, Any] | None
+) -> str:
     """Answer with a table as a stream, or with its changes."""
-    schema, stream = named_stream(question, relation, question.told.get("options", {}), changes)
-    if not question.told.get("by-format"):
+    schema, stream = named_stream(question, relation, question.payload.get("options", {}), changes)
+    if not question.payload.get("by-format"):
         stream = checked_stream(question, relation, stream)
-    kept, table = Kept(relation, place), relation.table
+    kept, table = ResolvedName(relation, full_name), relation.table
     properties = table_properties(table)
-    return _loaded(kept, place, schema, Schema(()), question, properties, _partitions(table), stream=stream)
+    return _loaded(kept, full_name, schema, Schema(()), question, properties, _partitions(table), stream=stream)
 
 
-def _loaded_changes(question: Question, place: Place, relation: Relation, changes: Mapping[str, Any]) -> str:
+def _loaded_changes(question: Question, full_name: FullName, relation: Relation, changes: Mapping[str, Any]) -> str:
     """Answer with the changes of a table; where only Spark knows whether they are a stream, as both."""
-    options = question.told.get("options", {})
-    branch = state_of_options({key: one for key, one in options.items() if key.lower() == "branch"})
+    options = question.payload.get("options", {})
+    branch = state_of_options({key: value for key, value in options.items() if key.lower() == "branch"})
     relation = replace(relation, state=branch if branch.is_given else relation.state)
     columns = StreamColumns(relation.table.schema, has_changes=True)
     schema = stream_schema(columns, question.spark).json()
     stream = None
-    if "changes" in question.told:
+    if "changes" in question.payload:
         _, stream = named_stream(question, relation, options, changes)
-    kept = Kept(relation, place, changes=changes)
-    return _loaded(kept, place, schema, Schema(()), question, {}, [], stream=stream)
+    kept = ResolvedName(relation, full_name, changes=changes)
+    return _loaded(kept, full_name, schema, Schema(()), question, {}, [], stream=stream)
 
 
-def _place_of_name(question: Question, session: SqlSession) -> Place:
+def _place_of_name(question: Question, session: SqlSession) -> FullName:
     """Return what a name points at; `t.snapshots` may be of a table in the current namespace."""
-    place = question.place
-    if not is_suffix(place.name[1:]):
-        return place
+    full_name = question.full_name
+    if not is_suffix(full_name.name[1:]):
+        return full_name
     catalog, namespace = current_place(question.spark)
-    if catalog != place.lake_name:
-        return place
-    return replace(session, catalog=catalog, namespace=namespace).find_place(place.name) or place
+    if catalog != full_name.lake_name:
+        return full_name
+    return replace(session, catalog=catalog, namespace=namespace).find_full_name(full_name.name) or full_name
 
 
 def _columns_with_defaults(schema: Schema, spark: Any) -> str:
     """Return columns as Spark writes them, with what DEFAULT means for each."""
-    defaults = {part.name: default_text(part) for part in schema.fields if part.write_default is not None}
+    defaults = {field.name: default_text(field) for field in schema.fields if field.write_default is not None}
     columns = []
     for one in shown_schema(schema, spark).jsonValue()["fields"]:
         if one["name"] in defaults:
@@ -153,13 +157,13 @@ def _columns_with_defaults(schema: Schema, spark: Any) -> str:
 
 
 def _endings(name: tuple[str, ...]) -> list[tuple[str, ...]]:
-    return [name[at:] for at in range(len(name))]
+    return [name[index:] for index in range(len(name))]
 
 
 def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source: Schema) -> str:
     """Return the column that an assignment is to, in lower case, without the table's alias or name before it."""
     lower = tuple(part.lower() for part in path)
-    columns = {part.name.lower() for part in source.fields}
+    columns = {field.name.lower() for field in source.fields}
     for qualifier in qualifiers:
         size = len(qualifier)
         is_own = size < len(lower) and lower[:size] == tuple(part.lower() for part in qualifier)
@@ -170,12 +174,12 @@ def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source
 
 def _evolve(question: Question) -> str:
     """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
-    told = question.told
-    place, table, _ = question.target()
+    told = question.payload
+    full_name, table, _ = question.target()
     source = from_spark_schema(schema_of_json(told["source"]))
     only: set[str] | None = None
     if told["assigned"] is not None:
-        qualifiers = [tuple(told["aliases"])] if told["aliases"] else _endings((place.lake_name, *place.name))
+        qualifiers = [tuple(told["aliases"])] if told["aliases"] else _endings((full_name.lake_name, *full_name.name))
         only = {_assigned(path, qualifiers, source) for path in told["assigned"]}
     evolution = evolution_of(source, only)
     given_up = OneCommit(table._catalog, table._cache).table(table._begin())
@@ -184,7 +188,7 @@ def _evolve(question: Question) -> str:
     kept = replace(question.kept(), evolution=evolution)
     return _loaded(
         kept,
-        kept.place,
+        kept.full_name,
         _columns_with_defaults(schema, question.spark),
         Schema(()),
         question,
@@ -195,8 +199,8 @@ def _evolve(question: Question) -> str:
 
 
 def _loaded(
-    kept: Kept,
-    place: Place,
+    kept: ResolvedName,
+    full_name: FullName,
     schema: str,
     hidden: Schema,
     question: Question,
@@ -208,13 +212,13 @@ def _loaded(
 ) -> str:
     table = None if kept.relation is None else kept.relation.table
     takes_any = table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA)
-    if question.told.get("evolves"):
+    if question.payload.get("evolves"):
         # What an INSERT brings is compared with the schema when it is written.
         evolves = takes_any = True
     return json.dumps(
         {
             "key": remember(TABLES, kept),
-            "name": str(place),
+            "name": str(full_name),
             "schema": schema,
             "hidden": json.dumps({"type": "struct", "fields": _hidden_fields(hidden, question.spark)}),
             "properties": dict(properties),
@@ -236,12 +240,12 @@ def _hidden_fields(hidden: Schema, spark: Any) -> list[dict[str, Any]]:
 def _partitions(table: Table) -> list[dict[str, Any]]:
     found = []
     schema = table.schema
-    for one in table.spec.fields:
-        part = schema.find_field(one.source_id)
-        if part is None or one.transform.is_void:
+    for field in table.spec.fields:
+        part = schema.find_field(field.source_id)
+        if part is None or field.transform.is_void:
             continue
         column = schema.name_of(part.field_id).split(".")
-        transform = one.transform
+        transform = field.transform
         if isinstance(transform, Bucket):
             found.append({"name": "bucket", "arguments": [transform.num_buckets, column]})
         elif isinstance(transform, Truncate):
@@ -253,11 +257,11 @@ def _partitions(table: Table) -> list[dict[str, Any]]:
 
 
 def _table_exists(question: Question) -> str | None:
-    place = question.place
+    full_name = question.full_name
     try:
-        question.own_session().relation(place)
+        question.own_session().relation(full_name)
     except NotFoundError:
-        return None if find_view(place) is None else "true"
+        return None if find_view(full_name) is None else "true"
     return "true"
 
 
@@ -267,13 +271,13 @@ def _list_tables(question: Question) -> str | None:
         return "[]"
     if not question.lake.catalog.namespace_exists(question.namespace):
         return None
-    return json.dumps([one[-1] for one in question.lake.list_tables(question.namespace)])
+    return json.dumps([table[-1] for table in question.lake.list_tables(question.namespace)])
 
 
 def _list_namespaces(question: Question) -> str | None:
     if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
         return None
-    return json.dumps([list(one) for one in question.lake.list_namespaces(question.namespace)])
+    return json.dumps([list(namespace) for namespace in question.lake.list_namespaces(question.namespace)])
 
 
 def _namespace(question: Question) -> str | None:
@@ -284,26 +288,27 @@ def _namespace(question: Question) -> str | None:
 
 
 def _create_namespace(question: Question) -> None:
-    question.lake.catalog.create_namespace(question.namespace, question.told["properties"])
+    question.lake.catalog.create_namespace(question.namespace, question.payload["properties"])
 
 
 def _alter_namespace(question: Question) -> None:
-    told = question.told
+    told = question.payload
     question.lake.catalog.update_namespace_properties(question.namespace, told["set"], told["removed"])
 
 
 def _drop_namespace(question: Question) -> str:
-    place = Place(question.told["catalog"], question.lake, question.namespace)
-    name = (place.lake_name, *place.name)
+    full_name = FullName(question.payload["catalog"], question.lake, question.namespace)
+    name = (full_name.lake_name, *full_name.name)
     run_statement(
-        SqlContext(question.session(), None), s.DropNamespace(name, cascade=question.told["cascade"], if_exists=False)
+        SqlContext(question.session(), None),
+        s.DropNamespace(name, cascade=question.payload["cascade"], if_exists=False),
     )
     return "true"
 
 
 def _read(question: Question) -> Any:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
-    kept, told = question.kept(), question.told
+    kept, told = question.kept(), question.payload
     if kept.relation is None:
         VIEW_OPTIONS.check(told["options"])
         return kept.frame._jdf.queryExecution().analyzed()
@@ -313,7 +318,7 @@ def _read(question: Question) -> Any:
         return frame._jdf.queryExecution().analyzed()
     if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in told["options"].items()):
         raise InvalidRequestError(
-            f"Cannot read the change feed of {relation.place} by format and path",
+            f"Cannot read the change feed of {relation.full_name} by format and path",
             hint='Name the table: spark.read.option("readChangeFeed", "true").table(…).',
         )
     location = relation.table._loaded.metadata_location
@@ -340,18 +345,18 @@ def forget_plans(spark: Any = None) -> None:
 
 def _plan(question: Question, relation: Relation) -> Any:
     engine = question.engine(question.own_session())
-    scan = engine.scan_of(relation, question.told["options"])
+    scan = engine.scan_of(relation, question.payload["options"])
     if scan is None:
         return engine.frame_of(relation)._jdf.queryExecution().analyzed()
     facts = FILE_FACTS.name
-    asked = [one for one in question.told["hidden"] if one != facts]
-    own = [part.name for part in scan.schema.fields]
+    asked = [one for one in question.payload["hidden"] if one != facts]
+    own = [field.name for field in scan.schema.fields]
     frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
     if scan.changelog is not None:
         # How and when a row changed comes last.
         frame = frame.select(*map(quote, [*own, *asked]))
-    if facts in question.told["hidden"]:
-        frame = with_file_facts(frame, str(relation.place))
+    if facts in question.payload["hidden"]:
+        frame = with_file_facts(frame, str(relation.full_name))
     return frame._jdf.queryExecution().analyzed()
 
 

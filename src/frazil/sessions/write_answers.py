@@ -11,10 +11,10 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from frazil.lake.said_table import said_table
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import hold
 from frazil.lake.verbs import TableVerbs
+from frazil.lake.write_overrides import with_overrides
 from frazil.sessions import row_counts
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.question import Question
@@ -31,25 +31,25 @@ from frazil.sql.quote_names import quote
 
 
 def _write(question: Question, verb: str) -> str:
-    place, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.told["options"])
+    full_name, table, branch = question.target()
+    given = read_write_options(question.engine(), table, branch, question.payload["options"])
     frame = question.frame(1)
-    evolves = question.told["evolves"]
+    evolves = question.payload["evolves"]
     merges = evolves or given.merges_schema
     if merges and not evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
-            f"Cannot change the schema of {place} with a write: the table does not allow it",
+            f"Cannot change the schema of {full_name} with a write: the table does not allow it",
             hint="Set write.spark.accept-any-schema=true.",
         )
-    if not question.told["by-name"] and question.told["any-schema"]:
-        frame = by_place(frame, table.schema.fields, place, may_differ=merges)
-    target = said_table(table, given.said)
+    if not question.payload["by-name"] and question.payload["any-schema"]:
+        frame = by_place(frame, table.schema.fields, full_name, may_differ=merges)
+    target = with_overrides(table, given.said)
     if verb == "append":
         made = target.append(frame, merge_schema=merges, **given.arguments)
     elif verb == "overwrite-partitions" or given.is_dynamic:
         made = target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
     else:
-        where = question.expression(question.told["where"])
+        where = question.expression(question.payload["where"])
         if where.sql_text == "true":
             made = target.overwrite(frame, merge_schema=merges, **given.arguments)
         else:
@@ -60,14 +60,14 @@ def _write(question: Question, verb: str) -> str:
 def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
     """Return the table that a change is of, as its options say, and the arguments of the verb."""
     _, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.told.get("options", {}))
-    target = said_table(table, given.said)
+    given = read_write_options(question.engine(), table, branch, question.payload.get("options", {}))
+    target = with_overrides(table, given.said)
     return target, given.arguments
 
 
 def _delete(question: Question) -> str:
     table, options = _target(question)
-    made = table.delete(question.expression(question.told["where"]), engine="spark", **options)
+    made = table.delete(question.expression(question.payload["where"]), engine="spark", **options)
     return row_counts.affected(made)
 
 
@@ -78,15 +78,15 @@ def _truncate(question: Question) -> None:
 
 def _analyze(question: Question) -> None:
     """ANALYZE TABLE: counts of rows and bytes are in manifests, so that NOSCAN finds them there."""
-    place, table, branch = question.target()
-    told = question.told
+    full_name, table, branch = question.target()
+    told = question.payload
     if told.get("partition"):
         raise UnsupportedError(
-            f"Cannot analyze a partition of {place}: statistics are of whole tables",
-            hint=f"Leave PARTITION out; {place}.partitions has counts of each.",
+            f"Cannot analyze a partition of {full_name}: statistics are of whole tables",
+            hint=f"Leave PARTITION out; {full_name}.partitions has counts of each.",
         )
     if branch is not None:
-        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {place}: statistics are of the table")
+        raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {full_name}: statistics are of the table")
     if not told.get("noscan"):
         table.maintain.compute_table_stats(columns=told.get("columns"))
 
@@ -97,28 +97,28 @@ def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, 
 
 def _update(question: Question) -> str:
     table, options = _target(question)
-    if "where" in question.told:
-        options["where"] = question.expression(question.told["where"])
-    values = _values(question, question.told["values"])
+    if "where" in question.payload:
+        options["where"] = question.expression(question.payload["where"])
+    values = _values(question, question.payload["values"])
     made = table.update(values, engine="spark", **options) if values else None
     return row_counts.affected(made)
 
 
 def _merge(question: Question) -> str:
     _, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.told["options"])
+    given = read_write_options(question.engine(), table, branch, question.payload["options"])
     evolution = question.kept().evolution
     if evolution is None:
-        return row_counts.merged(_run_merge(question, said_table(table, given.said), given.arguments))
+        return row_counts.merged(_run_merge(question, with_overrides(table, given.said), given.arguments))
     with table.transaction() as changes:
         changes._run(evolution)
-        made = _run_merge(question, said_table(changes, given.said), given.arguments)
+        made = _run_merge(question, with_overrides(changes, given.said), given.arguments)
     return row_counts.merged(made)
 
 
 def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> Snapshot | None:
-    builder: Any = table.merge(question.frame(1), on=question.expression(question.told["on"]), **options)
-    for one in question.told["clauses"]:
+    builder: Any = table.merge(question.frame(1), on=question.expression(question.payload["on"]), **options)
+    for one in question.payload["clauses"]:
         condition = question.expression(one["where"]) if "where" in one else None
         clause = getattr(builder, f"when_{one['when']}")(condition)
         if one["do"] == "delete":
@@ -130,19 +130,21 @@ def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]
 
 
 def _create(question: Question) -> None:
-    told, place = question.told, question.place
-    existing = find_table(place)
+    told, full_name = question.payload, question.full_name
+    existing = find_table(full_name)
     if existing is not None:
         # Others' changes since the query read the table are conflicts.
-        of_itself = [one for one in question.read_tables() if one.metadata.table_uuid == existing.metadata.table_uuid]
-        existing = hold(min([existing, *of_itself], key=lambda one: one.metadata.last_updated_ms))
+        of_itself = [
+            table for table in question.read_tables() if table.metadata.table_uuid == existing.metadata.table_uuid
+        ]
+        existing = hold(min([existing, *of_itself], key=lambda table: table.metadata.last_updated_ms))
     if existing is not None and not told.get("replaces"):
         if told.get("if-not-exists"):
             return
-        raise TableAlreadyExistsError(f"Cannot create {place}: there is a table of that name")
+        raise TableAlreadyExistsError(f"Cannot create {full_name}: there is a table of that name")
     if existing is None and not told.get("creates", True):
         raise TableNotFoundError(
-            f"Cannot replace {place}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
+            f"Cannot replace {full_name}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
     frame = None if "schema" in told else question.frame(0)
     if frame is None:
@@ -156,9 +158,9 @@ def _create(question: Question) -> None:
     if comment is not None:
         properties["comment"] = comment
     properties |= {key.removeprefix("option."): value for key, value in told.get("table-options", {}).items()}
-    _check_layout(place, told["partitions"])
+    _check_layout(full_name, told["partitions"])
     statement = s.CreateTable(
-        (place.lake_name, *place.name),
+        (full_name.lake_name, *full_name.name),
         (),
         tuple(_term(one) for one in told["partitions"]),
         provider,
@@ -170,11 +172,11 @@ def _create(question: Question) -> None:
     options = told.get("options", {})
     if any(key.lower() == "branch" for key in options):
         raise InvalidRequestError(
-            f"Cannot create {place} and write to a branch of it at once",
+            f"Cannot create {full_name} and write to a branch of it at once",
             hint="Leave the branch out; write to it when the table is there.",
         )
     properties_of_snapshot, said = create_options(question.engine(), options)
-    create_with_schema(place, existing, statement, schema, frame, properties_of_snapshot, said)
+    create_with_schema(full_name, existing, statement, schema, frame, properties_of_snapshot, said)
 
 
 _LAYOUTS = {
@@ -186,15 +188,16 @@ _LAYOUTS = {
 }
 
 
-def _check_layout(place: Place, terms: Sequence[Mapping[str, Any]]) -> None:
+def _check_layout(full_name: FullName, terms: Sequence[Mapping[str, Any]]) -> None:
     """Refuse what Spark's writers may ask for and a table cannot be laid out by."""
-    for one in terms:
-        if one["name"] in _LAYOUTS:
-            reason, hint = _LAYOUTS[one["name"]]
-            raise UnsupportedError(f"Cannot create {place} {reason}", hint=hint)
-        if one["name"] == "bucket" and len(one["arguments"]) > 2:
+    for term in terms:
+        if term["name"] in _LAYOUTS:
+            reason, hint = _LAYOUTS[term["name"]]
+            raise UnsupportedError(f"Cannot create {full_name} {reason}", hint=hint)
+        if term["name"] == "bucket" and len(term["arguments"]) > 2:
             raise UnsupportedError(
-                f"Cannot create {place} with buckets of {len(one['arguments']) - 1} columns: a bucket is of one column",
+                f"Cannot create {full_name} with buckets of {len(term['arguments']) - 1} columns: "
+                "a bucket is of one column",
                 hint="Give each column a bucket of its own: partitionedBy(bucket(…, …), bucket(…, …)).",
             )
 
@@ -205,21 +208,21 @@ def _term(told: Mapping[str, Any]) -> str:
 
 
 def _drop(question: Question) -> str | None:
-    place = question.place
-    if not place.lake.table_exists(place.name):
+    full_name = question.full_name
+    if not full_name.lake.table_exists(full_name.name):
         return None
-    place.lake.drop_table(place.name, purge=question.told.get("purge", False))
+    full_name.lake.drop_table(full_name.name, purge=question.payload.get("purge", False))
     return "true"
 
 
 def _alter(question: Question) -> None:
-    place, session = question.place, question.own_session()
+    full_name, session = question.full_name, question.own_session()
     context = SqlContext(session, question.engine(session))
-    alter_table(context, (place.lake_name, *place.name), question.told["changes"])
+    alter_table(context, (full_name.lake_name, *full_name.name), question.payload["changes"])
 
 
 def _rename(question: Question) -> None:
-    question.lake.rename_table(question.place.name, tuple(question.told["to"]))
+    question.lake.rename_table(question.full_name.name, tuple(question.payload["to"]))
 
 
 WRITE_VERBS: dict[str, Callable[[Question], Any]] = {

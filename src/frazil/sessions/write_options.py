@@ -11,9 +11,9 @@ from typing import Any
 
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
-from frazil.lake.said_table import Said
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table
+from frazil.lake.write_overrides import WriteOverrides
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.frozen_map import FrozenMap
@@ -40,7 +40,7 @@ class WriteOptions:
     """What a write is told: arguments of the verb, what counts in the place of the table's properties, and more."""
 
     arguments: dict[str, Any]
-    said: Said
+    said: WriteOverrides
     merges_schema: bool
     is_dynamic: bool
     """Whether an overwrite replaces the partitions that it has rows for, and no others."""
@@ -56,7 +56,7 @@ def read_write_options(
     """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
     known = taken.check(options or {})
     settings = check_settings(engine.settings(SETTING_PREFIX))
-    asked = {one.key: _value(one, known, settings) for one in WRITE}
+    asked = {option.key: _value(option, known, settings) for option in WRITE}
     mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"
     merges = asked["merge-schema"] or asked["mergeschema"] or "false"
     return WriteOptions(
@@ -74,28 +74,30 @@ def _value(option: Option, known: Mapping[str, str], settings: Mapping[str, str]
     return None if found is None else found.strip()
 
 
-def _said(asked: Mapping[str, str | None]) -> Said:
-    properties = {taken.name: text for one in WRITE if (text := asked[one.key]) is not None for taken in one.sets}
+def _said(asked: Mapping[str, str | None]) -> WriteOverrides:
+    properties = {
+        taken.name: text for option in WRITE if (text := asked[option.key]) is not None for taken in option.sets
+    }
 
     def whole(name: str) -> int | None:
         text = asked[name]
         return None if text is None else int(text)
 
     isolation = asked["isolation-level"]
-    return Said(
+    return WriteOverrides(
         FrozenMap(properties),
         asked["compression-codec"],
         asked["compression-level"],
         asked["compression-strategy"],
         whole("output-spec-id"),
         whole("output-sort-order-id"),
-        None if isolation is None else DELETE_ISOLATION_LEVEL.kind.parse(isolation),
+        None if isolation is None else DELETE_ISOLATION_LEVEL.value_type.parse(isolation),
         whole("validate-from-snapshot-id"),
         (asked["use-table-distribution-and-ordering"] or "true").lower() == "true",
     )
 
 
-def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dict[str, str], Said]:
+def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
     """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:
@@ -104,7 +106,7 @@ def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dic
             hint="Create the table first, IF NOT EXISTS, and append to it once.",
         )
     settings = check_settings(engine.settings(SETTING_PREFIX))
-    asked = {one.key: _value(one, known, settings) for one in WRITE}
+    asked = {option.key: _value(option, known, settings) for option in WRITE}
     return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _said(asked)
 
 
@@ -179,20 +181,20 @@ def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
     return {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
 
 
-def by_place(frame: Any, fields: Sequence[NestedField], place: Place, *, may_differ: bool = False) -> Any:
+def by_place(frame: Any, fields: Sequence[NestedField], full_name: FullName, *, may_differ: bool = False) -> Any:
     """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
 
     Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.
     """
     if len(frame.columns) != len(fields):
         raise InvalidRequestError(
-            f"Cannot insert into {place}: {len(fields)} columns are written ({', '.join(one.name for one in fields)}), "
-            f"and the query has {len(frame.columns)}",
+            f"Cannot insert into {full_name}: {len(fields)} columns are written "
+            f"({', '.join(field.name for field in fields)}), and the query has {len(frame.columns)}",
             hint="Name the columns after the table, or use INSERT INTO ... BY NAME.",
         )
     return place_columns(frame, fields, may_differ=may_differ)
 
 
-def default_text(part: NestedField) -> str:
+def default_text(field: NestedField) -> str:
     """Return what DEFAULT means for a column, as an expression."""
-    return shown_literal(part.write_default, part.field_type)
+    return shown_literal(field.write_default, field.field_type)

@@ -45,7 +45,7 @@ def from_arrow_type(arrow_type: pa.DataType) -> st.DataType:
 def shown_struct(schema: pa.Schema) -> st.StructType:
     """Return the schema that Spark shows for columns that were read as Arrow."""
     return st.StructType(
-        [st.StructField(part.name, from_arrow_type(_shown_type(part.type)), part.nullable) for part in schema]
+        [st.StructField(field.name, from_arrow_type(_shown_type(field.type)), field.nullable) for field in schema]
     )
 
 
@@ -75,8 +75,8 @@ def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:
     """Return a table with its columns in the form that Spark takes for a schema of shown types."""
     schema = to_arrow_schema(struct)
     columns = [
-        pa.chunked_array([shown_array(chunk, part.type) for chunk in column.chunks], part.type)
-        for column, part in zip(table.columns, schema, strict=True)
+        pa.chunked_array([shown_array(chunk, field.type) for chunk in column.chunks], field.type)
+        for column, field in zip(table.columns, schema, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -91,7 +91,7 @@ def frame_of_table(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 def shown_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch with its columns, which keep their order, in the types of a schema of Spark's."""
-    columns = [shown_array(column, part.type) for column, part in zip(batch.columns, schema, strict=True)]
+    columns = [shown_array(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -101,10 +101,10 @@ def shown_array(array: Any, target: pa.DataType) -> Any:
         return array
     if isinstance(array.type, pa.BaseExtensionType):
         return shown_array(array.storage, target)
-    kind = array.type
+    data_type = array.type
     if pa.types.is_struct(target):
         # By name: Spark has the parts of a variant in another order.
-        parts = [shown_array(array.field(kind.get_field_index(part.name)), part.type) for part in target]
+        parts = [shown_array(array.field(data_type.get_field_index(field.name)), field.type) for field in target]
         if not parts:
             return array.cast(target)
         return pa.StructArray.from_arrays(parts, fields=list(target), mask=array.is_null())
@@ -112,11 +112,11 @@ def shown_array(array: Any, target: pa.DataType) -> Any:
         keys, items = shown_array(array.keys, target.key_type), shown_array(array.items, target.item_type)
         entries = pa.StructArray.from_arrays([keys, items], fields=[target.key_field, target.item_field])
         return with_values(array, entries, target)
-    if pa.types.is_list(target) and pa.types.is_list(kind):
+    if pa.types.is_list(target) and pa.types.is_list(data_type):
         return with_values(array, shown_array(array.values, target.value_type), target)
-    if pa.types.is_fixed_size_binary(kind) and pa.types.is_string(target):
-        return pa.array([None if one is None else _uuid_text(one) for one in array.to_pylist()], target)
-    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+    if pa.types.is_fixed_size_binary(data_type) and pa.types.is_string(target):
+        return pa.array([None if value is None else _uuid_text(value) for value in array.to_pylist()], target)
+    if pa.types.is_timestamp(data_type) and data_type.unit == "ns":
         # A cast alone would round towards 1970.
         micros = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond").cast(pa.int64())
         return pc.divide(micros, 1000).cast(target)

@@ -47,7 +47,7 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any, **named: Any) -> Any:
         if is_remote():
             return function(*given, **named)
-        return own(plain(*map(_argument, given), **{name: _argument(one) for name, one in named.items()}))
+        return own(plain(*map(_argument, given), **{name: _argument(value) for name, value in named.items()}))
 
     return call
 

@@ -127,7 +127,9 @@ def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
     if isinstance(data_type, ListType):
         return st.ArrayType(stored_type(data_type.element_type, with_ids=with_ids), not data_type.element_required)
     if isinstance(data_type, MapType):
-        key, value = (stored_type(one, with_ids=with_ids) for one in (data_type.key_type, data_type.value_type))
+        key, value = (
+            stored_type(field_type, with_ids=with_ids) for field_type in (data_type.key_type, data_type.value_type)
+        )
         return st.MapType(key, value, not data_type.value_required)
     return _same_type(data_type)
 
@@ -225,14 +227,16 @@ def show_column(column: Column, data_type: Type, spark: SparkSession) -> Column:
     if isinstance(data_type, UuidType):
         digits = F.lower(F.hex(column))
         cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
-        return F.when(column.isNotNull(), F.concat_ws("-", *(F.substring(digits, at, length) for at, length in cuts)))
+        return F.when(
+            column.isNotNull(), F.concat_ws("-", *(F.substring(digits, index, length) for index, length in cuts))
+        )
     if isinstance(data_type, GeometryType | GeographyType):
         srid = _spatial_type(data_type, spark).srid
         if isinstance(data_type, GeographyType):
             return F.call_function("st_geogfromwkb", column)
         # Spark 4.1 knows no function of both.
         return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(srid))
-    return _convert_parts(column, data_type, lambda part, of: show_column(part, of, spark))
+    return _convert_parts(column, data_type, lambda element, of: show_column(element, of, spark))
 
 
 def store_column(column: Column, data_type: Type) -> Column:
@@ -387,7 +391,13 @@ def _from_spatial(spark_type: st.DataType) -> Type:
     return GeometryType() if srid in (None, -1, 4326) else GeometryType(f"srid:{srid}")
 
 
-def _from_spark_field(one: st.StructField, name: str, ids: Iterator[int]) -> NestedField:
+def _from_spark_field(struct_field: st.StructField, name: str, ids: Iterator[int]) -> NestedField:
     field_id = next(ids)
-    comment = one.metadata.get("comment")
-    return NestedField(field_id, one.name, from_spark_type(one.dataType, name, ids), not one.nullable, comment)
+    comment = struct_field.metadata.get("comment")
+    return NestedField(
+        field_id,
+        struct_field.name,
+        from_spark_type(struct_field.dataType, name, ids),
+        not struct_field.nullable,
+        comment,
+    )

@@ -122,18 +122,18 @@ class _Resolver:
             return self.constant(field, ValueSource.DEFAULT, field.initial_default)
         return self.constant(field, ValueSource.NULL, None)
 
-    def read(self, part: NestedField) -> ResolvedColumn:
-        inner = part.field_type
+    def read(self, nested_field: NestedField) -> ResolvedColumn:
+        inner = nested_field.field_type
         if isinstance(inner, UnknownType):
-            return ResolvedColumn(part, ValueSource.NULL)
+            return ResolvedColumn(nested_field, ValueSource.NULL)
         if not isinstance(inner, NestedType):
-            return ResolvedColumn(part, ValueSource.FILE)
+            return ResolvedColumn(nested_field, ValueSource.FILE)
         if isinstance(inner, StructType):
             parts = [self.resolve(field) for field in inner.fields]
         else:
             # The parts of a list or map are wherever it is; their ids cannot change apart from it.
             parts = [self.read(field) for field in inner.fields]
-        return ResolvedColumn(part, ValueSource.FILE, parts=tuple(parts))
+        return ResolvedColumn(nested_field, ValueSource.FILE, parts=tuple(parts))
 
     def assemble(self, data_type: StructType) -> dict[str, Any]:
         """Return the value of a struct that the file lacks: each field's own constant."""

@@ -51,24 +51,24 @@ def default_problem(value: Any, data_type: Type) -> str | None:
     return None
 
 
-def effective_default(field: NestedField, kind: DefaultKind) -> Any:
+def effective_default(field: NestedField, default_kind: DefaultKind) -> Any:
     """Return the value a missing field has: its default, with a struct's fields filled in from theirs.
 
     A required field without a write default has no value to give, and is refused.
     """
-    default = field.initial_default if kind == "initial" else field.write_default
+    default = field.initial_default if default_kind == "initial" else field.write_default
     if default is None:
-        if field.required and kind == "write":
+        if field.required and default_kind == "write":
             raise SchemaMismatchError(
                 f"Cannot write {field.name!r}: the field is required, it has no write-default, and no value was given"
             )
         return None
     if isinstance(field.field_type, StructType):
-        return fill_defaults({}, field.field_type, kind)
+        return fill_defaults({}, field.field_type, default_kind)
     return default
 
 
-def fill_defaults(value: Mapping[str, Any], struct: StructType, kind: DefaultKind) -> dict[str, Any]:
+def fill_defaults(value: Mapping[str, Any], struct: StructType, default_kind: DefaultKind) -> dict[str, Any]:
     """Return a struct's value with the fields it lacks set from their defaults, at every level.
 
     A field that is present and null stays null: only what is missing is filled.
@@ -76,11 +76,11 @@ def fill_defaults(value: Mapping[str, Any], struct: StructType, kind: DefaultKin
     filled: dict[str, Any] = {}
     for field in struct.fields:
         if field.name not in value:
-            filled[field.name] = effective_default(field, kind)
+            filled[field.name] = effective_default(field, default_kind)
             continue
         one = value[field.name]
         if isinstance(field.field_type, StructType) and isinstance(one, Mapping):
-            one = fill_defaults(one, field.field_type, kind)
+            one = fill_defaults(one, field.field_type, default_kind)
         filled[field.name] = one
     return filled
 

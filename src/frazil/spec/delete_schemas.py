@@ -57,17 +57,17 @@ def equality_delete_schema(schema: Schema, equality_ids: Iterable[int], *, other
 
 def check_equality_field(schema: Schema, field_id: int) -> None:
     """Refuse a field that rows cannot be matched by: nested types, floating point, parts of lists and maps."""
-    part = schema.find_field(field_id)
-    if part is None:
+    field = schema.find_field(field_id)
+    if field is None:
         raise InvalidRequestError(
             f"Cannot delete by field id {field_id}: the schema has no such field", heading=EQUALITY_HEADING
         )
     what = f"Cannot delete by equality of {schema.name_of(field_id)!r}"
-    if not isinstance(part.field_type, PrimitiveType):
-        raise InvalidRequestError(f"{what}: {part.field_type} is not a primitive type", heading=EQUALITY_HEADING)
-    if isinstance(part.field_type, FloatType | DoubleType):
+    if not isinstance(field.field_type, PrimitiveType):
+        raise InvalidRequestError(f"{what}: {field.field_type} is not a primitive type", heading=EQUALITY_HEADING)
+    if isinstance(field.field_type, FloatType | DoubleType):
         raise InvalidRequestError(
-            f"{what}: {part.field_type} values cannot be compared exactly", heading=EQUALITY_HEADING
+            f"{what}: {field.field_type} values cannot be compared exactly", heading=EQUALITY_HEADING
         )
     for ancestor in schema.ancestors_of(field_id):
         if not isinstance(ancestor.field_type, StructType):
@@ -132,8 +132,8 @@ def _with_unique_names(fields: tuple[NestedField, ...]) -> tuple[NestedField, ..
         while name in taken:
             name = f"{name}_{field.field_id}"
         taken.add(name)
-        kind = field.field_type
-        if isinstance(kind, StructType):
-            kind = StructType(_with_unique_names(kind.fields))
-        renamed.append(replace(field, name=name, field_type=kind))
+        data_type = field.field_type
+        if isinstance(data_type, StructType):
+            data_type = StructType(_with_unique_names(data_type.fields))
+        renamed.append(replace(field, name=name, field_type=data_type))
     return tuple(renamed)

@@ -43,7 +43,10 @@ def assign_fresh_ids(
 
     fields = _reassign_fields(numbered.fields, new_id)
     return Schema(
-        fields, numbered.schema_id, tuple(new_ids[one] for one in numbered.identifier_field_ids), numbered.extra
+        fields,
+        numbered.schema_id,
+        tuple(new_ids[field_id] for field_id in numbered.identifier_field_ids),
+        numbered.extra,
     )
 
 

@@ -49,9 +49,9 @@ def metrics_modes(
         if field_id in modes:
             modes[field_id] = rest if rest.has_bounds else TRUNCATE_16
     for column, mode in read_column_properties(properties, known.METRICS_MODE_COLUMN).items():
-        part = schema.find_field(column)
-        if part is not None and mode is not None and part.field_id in modes:
-            modes[part.field_id] = mode
+        field = schema.find_field(column)
+        if field is not None and mode is not None and field.field_id in modes:
+            modes[field.field_id] = mode
     return modes
 
 

@@ -68,7 +68,7 @@ class NameMapping:
     @cached_property
     def fields_by_id(self) -> dict[int, MappedField]:
         """Every mapping that has a field id, nested ones included, by that id."""
-        return {one.field_id: one for one, _ in _walk(self.fields) if one.field_id is not None}
+        return {mapped.field_id: mapped for mapped, _ in _walk(self.fields) if mapped.field_id is not None}
 
     def find_field(self, path_or_id: str | tuple[str, ...] | int) -> MappedField | None:
         """Return the mapping of a field id, of a column's name or of the names on the way to a nested field."""
@@ -96,12 +96,14 @@ def create_name_mapping(schema: Schema) -> NameMapping:
 
 
 def _map_parts(data_type: NestedType) -> tuple[MappedField, ...]:
-    return tuple([_map_field(part) for part in data_type.fields])
+    return tuple([_map_field(nested_field) for nested_field in data_type.fields])
 
 
-def _map_field(part: NestedField) -> MappedField:
-    inner = part.field_type
-    return MappedField((part.name,), part.field_id, _map_parts(inner) if isinstance(inner, NestedType) else None)
+def _map_field(nested_field: NestedField) -> MappedField:
+    inner = nested_field.field_type
+    return MappedField(
+        (nested_field.name,), nested_field.field_id, _map_parts(inner) if isinstance(inner, NestedType) else None
+    )
 
 
 def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
@@ -122,25 +124,25 @@ def _update_parts(
     taken = {part.name: part.field_id for part in data_type.fields if _is_new_name(part, before)}
     result = []
     for one in mapped:
-        part = None if one.field_id is None else parts.get(one.field_id)
+        nested_field = None if one.field_id is None else parts.get(one.field_id)
         names = [name for name in one.names if taken.get(name, one.field_id) == one.field_id]
         fields = one.fields
-        if part is not None:
-            if part.name in taken and part.name not in names:
-                names.append(part.name)
-            if isinstance(part.field_type, NestedType):
-                fields = _update_parts(fields or (), part.field_type, before, by_id) or fields
+        if nested_field is not None:
+            if nested_field.name in taken and nested_field.name not in names:
+                names.append(nested_field.name)
+            if isinstance(nested_field.field_type, NestedType):
+                fields = _update_parts(fields or (), nested_field.field_type, before, by_id) or fields
         result.append(replace(one, names=tuple(names), fields=fields))
-    for part in data_type.fields:
+    for nested_field in data_type.fields:
         # A field that an earlier schema had, but the mapping has not, was left out on purpose.
-        if part.field_id not in before.fields_by_id and part.field_id not in by_id:
-            result.append(_map_field(part))
+        if nested_field.field_id not in before.fields_by_id and nested_field.field_id not in by_id:
+            result.append(_map_field(nested_field))
     return tuple(result)
 
 
-def _is_new_name(part: NestedField, before: Schema) -> bool:
-    known = before.find_field(part.field_id)
-    return known is None or known.name != part.name
+def _is_new_name(nested_field: NestedField, before: Schema) -> bool:
+    known = before.find_field(nested_field.field_id)
+    return known is None or known.name != nested_field.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +178,9 @@ def assign_ids_by_name(columns: Iterable[NamedColumn], mapping: NameMapping) -> 
                 )
             ids[path] = found.field_id
         _check_depth(len(path))
-        stack += [((*path, part.name), part, found.parts_by_name) for part in reversed(column.parts)]
+        stack += [
+            ((*path, named_column.name), named_column, found.parts_by_name) for named_column in reversed(column.parts)
+        ]
     return ids
 
 
@@ -194,23 +198,25 @@ def apply_name_mapping(struct: StructType, mapping: NameMapping) -> StructType:
 def _named_parts(data_type: Type) -> tuple[NamedColumn, ...]:
     if not isinstance(data_type, NestedType):
         return ()
-    return tuple([NamedColumn(part.name, _named_parts(part.field_type)) for part in data_type.fields])
+    return tuple(
+        [NamedColumn(nested_field.name, _named_parts(nested_field.field_type)) for nested_field in data_type.fields]
+    )
 
 
 def _mapped_parts(
     data_type: NestedType, path: tuple[str, ...], ids: Mapping[tuple[str, ...], int]
 ) -> tuple[NestedField, ...]:
     kept = []
-    for part in data_type.fields:
-        here = (*path, part.name)
+    for nested_field in data_type.fields:
+        here = (*path, nested_field.name)
         field_id = ids.get(here)
         if field_id is None:
             continue
-        inner: Type | None = part.field_type
+        inner: Type | None = nested_field.field_type
         if isinstance(inner, NestedType):
             inner = _rebuild(inner, _mapped_parts(inner, here, ids))
         if inner is not None:
-            kept.append(replace(part, field_id=field_id, field_type=inner))
+            kept.append(replace(nested_field, field_id=field_id, field_type=inner))
     return tuple(kept)
 
 
@@ -227,16 +233,16 @@ def _rebuild(data_type: NestedType, parts: tuple[NestedField, ...]) -> NestedTyp
 
 
 def _index_names(fields: Iterable[MappedField]) -> dict[str, MappedField]:
-    return {name: one for one in fields for name in one.names}
+    return {name: mapped for mapped in fields for name in mapped.names}
 
 
 def _walk(fields: Iterable[MappedField]) -> Iterator[tuple[MappedField, int]]:
     """Yield every mapping with its depth, parents before children."""
     stack = [(one, 1) for one in reversed(tuple(fields))]
     while stack:
-        one, depth = stack.pop()
-        yield one, depth
-        stack += [(part, depth + 1) for part in reversed(one.fields or ())]
+        mapped, depth = stack.pop()
+        yield mapped, depth
+        stack += [(part, depth + 1) for part in reversed(mapped.fields or ())]
 
 
 def _check_depth(depth: int) -> None:
@@ -248,22 +254,24 @@ def _check(mapping: NameMapping) -> None:
     """Refuse a mapping in which an id, or a name among siblings, has two meanings."""
     ids: set[int] = set()
     _check_siblings(mapping.fields)
-    for one, depth in _walk(mapping.fields):
+    for mapped, depth in _walk(mapping.fields):
         _check_depth(depth)
-        _check_siblings(one.fields or ())
-        if one.field_id is not None:
-            if one.field_id in ids:
-                raise InvalidRequestError(f"Cannot use the name mapping: the field id {one.field_id} is mapped twice")
-            ids.add(one.field_id)
+        _check_siblings(mapped.fields or ())
+        if mapped.field_id is not None:
+            if mapped.field_id in ids:
+                raise InvalidRequestError(
+                    f"Cannot use the name mapping: the field id {mapped.field_id} is mapped twice"
+                )
+            ids.add(mapped.field_id)
 
 
 def _check_siblings(fields: Iterable[MappedField]) -> None:
     seen: dict[str, MappedField] = {}
-    for one in fields:
-        for name in one.names:
-            other = seen.setdefault(name, one)
-            if other is not one:
+    for mapped in fields:
+        for name in mapped.names:
+            other = seen.setdefault(name, mapped)
+            if other is not mapped:
                 raise InvalidRequestError(
                     f"Cannot use the name mapping: the name {name!r} is mapped to the field ids "
-                    f"{other.field_id} and {one.field_id}"
+                    f"{other.field_id} and {mapped.field_id}"
                 )

@@ -27,7 +27,7 @@ def check_own_name(what: str, name: str) -> None:
 def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
     """Refuse a field with types, defaults or a depth that the table cannot have."""
     try:
-        parts = [part for part, _, _ in walk_fields(StructType((draft,)))]
+        parts = [nested_field for nested_field, _, _ in walk_fields(StructType((draft,)))]
     except InvalidRequestError as error:
         raise SchemaChangeError(f"{what}: its type is nested too deep") from error
     for field in parts:
@@ -47,14 +47,14 @@ def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
             prepare_default(what, field.write_default, data_type, format_version)
 
 
-def _check_struct_default(what: str, part: NestedField) -> None:
+def _check_struct_default(what: str, nested_field: NestedField) -> None:
     """Refuse the default `{}` of a struct whose required fields would have no value."""
-    if part.initial_default is None or not isinstance(part.field_type, StructType):
+    if nested_field.initial_default is None or not isinstance(nested_field.field_type, StructType):
         return
-    for field in part.field_type.fields:
+    for field in nested_field.field_type.fields:
         if field.required and (field.initial_default is None or field.write_default is None):
             raise SchemaChangeError(
-                f"{what}: {part.name!r} has the default {{}}, but its required field {field.name!r} has none",
+                f"{what}: {nested_field.name!r} has the default {{}}, but its required field {field.name!r} has none",
                 hint="Give the field a default, or make it optional.",
             )
 
@@ -96,5 +96,5 @@ def with_fresh_ids(
         return last
 
     field_id = draft.field_id if keep_own else next_id()
-    kind = assign_fresh_ids(draft.field_type, next_id)
-    return replace(draft, field_id=field_id, field_type=kind), last
+    data_type = assign_fresh_ids(draft.field_type, next_id)
+    return replace(draft, field_id=field_id, field_type=data_type), last

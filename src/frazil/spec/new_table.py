@@ -101,4 +101,4 @@ def _fresh_order(schema: Schema, fresh: Schema, order: SortOrder) -> SortOrder:
 
 
 def _follow(schema: Schema, fresh: Schema, source_ids: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(fresh.field(schema.name_of(one)).field_id for one in source_ids)
+    return tuple(fresh.field(schema.name_of(source_id)).field_id for source_id in source_ids)

@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.spec import properties as p
-from frazil.spec.property_kinds import LONG_MAX, AnyText, Choice, Flag, Kind, Property, Text, Whole
+from frazil.spec.property_kinds import LONG_MAX, AnyText, Choice, Flag, Property, Text, ValueType, Whole
 
 Answer = Literal["honoured", "same", "refused", "warned"]
 PROJECT: Final = "https://pypi.org/project/frazil/"
@@ -31,7 +31,7 @@ class Option:
     """
 
     name: str
-    kind: Kind[object]
+    value_type: ValueType[object]
     answer: Answer
     note: str
     sets: tuple[Property[object], ...] = ()
@@ -48,25 +48,30 @@ class Option:
 
 
 def _honoured(
-    name: str, kind: Kind[object], note: str, *, sets: tuple[Property[object], ...] = (), setting: str | None = None
+    name: str,
+    value_type: ValueType[object],
+    note: str,
+    *,
+    sets: tuple[Property[object], ...] = (),
+    setting: str | None = None,
 ) -> Option:
-    return Option(name, kind, "honoured", note, sets, (), None if setting is None else SETTING_PREFIX + setting)
+    return Option(name, value_type, "honoured", note, sets, (), None if setting is None else SETTING_PREFIX + setting)
 
 
-def _of_rows(name: str, kind: Kind[object], note: str, *fine: str) -> Option:
-    return Option(name, kind, "honoured", note, (), fine, decides_rows=True)
+def _of_rows(name: str, value_type: ValueType[object], note: str, *fine: str) -> Option:
+    return Option(name, value_type, "honoured", note, (), fine, decides_rows=True)
 
 
-def _warned(name: str, kind: Kind[object], note: str, *fine: str, setting: str | None = None) -> Option:
-    return Option(name, kind, "warned", note, (), fine, None if setting is None else SETTING_PREFIX + setting)
+def _warned(name: str, value_type: ValueType[object], note: str, *fine: str, setting: str | None = None) -> Option:
+    return Option(name, value_type, "warned", note, (), fine, None if setting is None else SETTING_PREFIX + setting)
 
 
-def _refused(name: str, kind: Kind[object], note: str, *fine: str) -> Option:
-    return Option(name, kind, "refused", note, (), fine)
+def _refused(name: str, value_type: ValueType[object], note: str, *fine: str) -> Option:
+    return Option(name, value_type, "refused", note, (), fine)
 
 
 def _of(one: Property[object], note: str, name: str, *more: Property[object], setting: str | None = None) -> Option:
-    return _honoured(name, one.kind, note, sets=(one, *more), setting=setting)
+    return _honoured(name, one.value_type, note, sets=(one, *more), setting=setting)
 
 
 _ANY = AnyText("any text")
@@ -207,7 +212,7 @@ WRITE: Final = (
         setting="advisory-partition-size",
     ),
     _of(p.DELETE_GRANULARITY, "whether delete files are for one data file each", "delete-granularity"),
-    _honoured("isolation-level", p.DELETE_ISOLATION_LEVEL.kind, "which changes of others stop the write"),
+    _honoured("isolation-level", p.DELETE_ISOLATION_LEVEL.value_type, "which changes of others stop the write"),
     _honoured("validate-from-snapshot-id", _ID, "changes of others since then stop an overwrite"),
     _honoured("output-spec-id", Whole(0, LONG_MAX), "the partition spec of new files"),
     _honoured("output-sort-order-id", Whole(0, LONG_MAX), "the sort order of new files"),
@@ -288,8 +293,8 @@ FOREIGN: Final = (
 
 _SETTINGS_ALONE = (
     _warned("planning.preserve-data-grouping", _FLAG, "there are no joins without a shuffle by partitions", "false"),
-    _warned("data-planning-mode", p.DATA_PLANNING_MODE.kind, _PLANNED_HERE, "auto", "local"),
-    _warned("delete-planning-mode", p.DELETE_PLANNING_MODE.kind, _PLANNED_HERE, "auto", "local"),
+    _warned("data-planning-mode", p.DATA_PLANNING_MODE.value_type, _PLANNED_HERE, "auto", "local"),
+    _warned("delete-planning-mode", p.DELETE_PLANNING_MODE.value_type, _PLANNED_HERE, "auto", "local"),
     _warned("executor-cache.enabled", _FLAG, _NOT_CACHED, "false"),
     _warned("executor-cache.delete-files.enabled", _FLAG, _NOT_CACHED, "false"),
     _warned("executor-cache.timeout", _ANY, _NOT_CACHED),
@@ -307,13 +312,23 @@ _SETTINGS_ALONE = (
 def _settings() -> tuple[Option, ...]:
     """Return Iceberg Java's settings, those that say what an option says with that option's answer."""
     named = [
-        Option(one.setting, one.kind, one.answer, f"as the option `{one.name}`: {one.note}", one.sets, one.fine)
-        for one in (*READ, *STREAM_READ, *WRITE)
-        if one.setting is not None
+        Option(
+            option.setting,
+            option.value_type,
+            option.answer,
+            f"as the option `{option.name}`: {option.note}",
+            option.sets,
+            option.fine,
+        )
+        for option in (*READ, *STREAM_READ, *WRITE)
+        if option.setting is not None
     ]
-    alone = [Option(SETTING_PREFIX + one.name, one.kind, one.answer, one.note, (), one.fine) for one in _SETTINGS_ALONE]
+    alone = [
+        Option(SETTING_PREFIX + option.name, option.value_type, option.answer, option.note, (), option.fine)
+        for option in _SETTINGS_ALONE
+    ]
     return (
-        *sorted((*named, *alone), key=lambda one: one.name),
+        *sorted((*named, *alone), key=lambda option: option.name),
         _honoured("spark.wap.id", _ANY, "writes are staged, where the table has `write.wap.enabled`"),
         _honoured("spark.wap.branch", _ANY, "writes go to a branch, where the table has `write.wap.enabled`"),
     )
@@ -338,21 +353,21 @@ class OptionList:
         self._taken = {one.key: one for one in taken}
         self._elsewhere: dict[str, Option] = {}
         for where, options in elsewhere:
-            for one in options:
-                self._elsewhere.setdefault(one.key, _not_taken(one, where))
+            for option in options:
+                self._elsewhere.setdefault(option.key, _not_taken(option, where))
         self._foreign = {one.key: one for one in FOREIGN}
 
     @property
     def names(self) -> list[str]:
         """The names of options that are taken."""
-        return sorted(one.name for one in self._taken.values() if one.answer in ("honoured", "same"))
+        return sorted(option.name for option in self._taken.values() if option.answer in ("honoured", "same"))
 
     def find(self, name: str) -> Option | None:
         """Return what is known of an option; None where nothing is."""
         lower = name.lower()
         for known in (self._taken, self._elsewhere, self._foreign):
             found = known.get(lower) or next(
-                (one for key, one in known.items() if key.endswith("*") and lower.startswith(key[:-1])), None
+                (option for key, option in known.items() if key.endswith("*") and lower.startswith(key[:-1])), None
             )
             if found is not None:
                 return found
@@ -397,14 +412,14 @@ class OptionList:
 def _not_taken(option: Option, where: str) -> Option:
     """Return what becomes of an option where it is not taken."""
     answer: Answer = "refused" if option.decides_rows else "warned"
-    return Option(option.name, option.kind, answer, f"{where}: {option.note}", (), option.fine)
+    return Option(option.name, option.value_type, answer, f"{where}: {option.note}", (), option.fine)
 
 
 def check_value(option: Option, name: str, text: str, cannot: str) -> None:
     """Refuse a value that an option or a setting may not have."""
-    if option.kind.parse(text.strip()) is None:
+    if option.value_type.parse(text.strip()) is None:
         raise InvalidRequestError(
-            f"{cannot} {name}={text[:60]!r}: it is not allowed", hint=f"Set it to {option.kind.allowed}."
+            f"{cannot} {name}={text[:60]!r}: it is not allowed", hint=f"Set it to {option.value_type.allowed}."
         )
 
 
@@ -438,7 +453,7 @@ def check_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 def check_setting_name(name: str) -> None:
     """Refuse the name of a setting that is not known and is like one that is."""
-    known = {one.name.removeprefix(SETTING_PREFIX): one.name for one in SETTINGS}
+    known = {setting.name.removeprefix(SETTING_PREFIX): setting.name for setting in SETTINGS}
     near = get_close_matches(name.removeprefix(SETTING_PREFIX), [*known], n=1, cutoff=0.75)
     if near:
         raise InvalidRequestError(
@@ -463,7 +478,7 @@ def _plain(note: str) -> str:
 
 
 def _named(options: Iterable[Option], *names: str) -> tuple[Option, ...]:
-    return tuple(one for one in options if one.name in names)
+    return tuple(option for option in options if option.name in names)
 
 
 READ_HEADING: Final = "Read options"
@@ -475,7 +490,7 @@ SETTINGS_HEADING: Final = "Settings of the session"
 
 _STATES = _named(READ, "branch", "tag", "snapshot-id", "as-of-timestamp", "versionAsOf", "timestampAsOf")
 _PATH = _named(READ, "path")
-_WINDOW = tuple(one for one in READ if one.decides_rows)
+_WINDOW = tuple(option for option in READ if option.decides_rows)
 _OF_READS = ("an option of reads", READ)
 _OF_SOURCES = ("an option of Spark's Python sources", SOURCE)
 _OF_FEEDS = ("an option of change feeds", CHANGE_FEED)
@@ -494,23 +509,28 @@ CHANGE_FEED_OPTIONS: Final = OptionList(
 _CUT = _named(READ, "branch", "split-size", "file-open-cost")
 _NO_END = "a stream has no end, and begins where it is told: use `stream-from-snapshot`, `stream-after-snapshot`, "
 _NO_STATES = tuple(
-    _refused(one.name, one.kind, _NO_END + "`stream-from-timestamp` or `branch`")
-    for one in (*_STATES, *_WINDOW)
-    if one.name != "branch"
+    _refused(option.name, option.value_type, _NO_END + "`stream-from-timestamp` or `branch`")
+    for option in (*_STATES, *_WINDOW)
+    if option.name != "branch"
 )
 STREAM_READ_OPTIONS: Final = OptionList(
     "stream a table", (*STREAM_READ, *_CUT, *_PATH, *_NO_STATES), _READS, STREAM_READ_HEADING
 )
 _SHARED = tuple(
-    one
-    for one in STREAM_READ
-    if one.answer == "warned" or one.name.startswith("streaming-max-") or one.name == "stream-guard"
+    option
+    for option in STREAM_READ
+    if option.answer == "warned" or option.name.startswith("streaming-max-") or option.name == "stream-guard"
 )
 _NO_FEED = tuple(
-    _refused(one.name, one.kind, "a change feed has words of its own (`startingVersion`, `computeUpdates`)", *fine)
-    for one in STREAM_READ
-    for fine in ({"streaming-changes": ("changes",)}.get(one.name, ("false",)),)
-    if one not in _SHARED
+    _refused(
+        option.name,
+        option.value_type,
+        "a change feed has words of its own (`startingVersion`, `computeUpdates`)",
+        *fine,
+    )
+    for option in STREAM_READ
+    for fine in ({"streaming-changes": ("changes",)}.get(option.name, ("false",)),)
+    if option not in _SHARED
 )
 STREAM_FEED_OPTIONS: Final = OptionList(
     "stream changes", (*_NO_FEED, *CHANGE_FEED, *_SHARED, *_CUT, *_PATH, *_NO_STATES), _READS, CHANGE_FEED_HEADING
@@ -519,8 +539,8 @@ STREAM_FEED_OPTIONS: Final = OptionList(
 _WRITES = (_OF_WRITES, _OF_SINKS, _OF_READS, _OF_SOURCES, _OF_FEEDS, _OF_STREAMS)
 WRITE_OPTIONS: Final = OptionList("write to a table", WRITE, _WRITES, WRITE_HEADING)
 _BY_MODE = tuple(
-    _refused(one.name, one.kind, "the output mode says what becomes of rows", "static")
-    for one in _named(WRITE, "overwrite-mode", "partitionOverwriteMode")
+    _refused(option.name, option.value_type, "the output mode says what becomes of rows", "static")
+    for option in _named(WRITE, "overwrite-mode", "partitionOverwriteMode")
 )
 STREAM_WRITE_OPTIONS: Final = OptionList(
     "stream to a table", (*WRITE, *_BY_MODE, *STREAM_WRITE), _WRITES, STREAM_WRITE_HEADING

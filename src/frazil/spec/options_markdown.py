@@ -77,7 +77,7 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
         ("setting", o.SETTINGS_HEADING, _SETTING, o.SETTINGS),
     ):
         rows = [
-            (option.name, option.kind.allowed, option.answer, option.note, shown.get((key, option.name), ""))
+            (option.name, option.value_type.allowed, option.answer, option.note, shown.get((key, option.name), ""))
             for option in options
         ]
         parts.append(f"## {title}\n\n{intro}\n\n" + _table(("option", "allowed", "answer", "", "test"), rows))

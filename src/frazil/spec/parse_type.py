@@ -118,9 +118,9 @@ def _cut(text: str, offset: int) -> Iterator[Token]:
 def parse_type(text: str) -> Type:
     """Return the type that text names."""
     parser = _Parser(text, "type")
-    kind = parser.type_at(depth=0)
+    data_type = parser.type_at(depth=0)
     parser.expect_end()
-    return _number_type(kind)
+    return _number_type(data_type)
 
 
 def parse_schema(text: str) -> Schema:
@@ -174,13 +174,13 @@ class _Parser(TokenCursor):
             self.take_mark(":")
         prefix = self._requirement()
         start = self.peek()
-        kind = self.type_at(depth)
-        required, write_default, doc = self._options(kind)
+        data_type = self.type_at(depth)
+        required, write_default, doc = self._options(data_type)
         if prefix is not None and required is not None:
             self.fail(f"{name!r} is said to be required or optional twice")
         required = prefix if required is None else required
-        self._check_unknown(kind, start, required=required is True)
-        return NestedField(field_id, name, kind, required is True, doc, None, write_default)
+        self._check_unknown(data_type, start, required=required is True)
+        return NestedField(field_id, name, data_type, required is True, doc, None, write_default)
 
     def type_at(self, depth: int) -> Type:
         start = self.peek()
@@ -235,11 +235,11 @@ class _Parser(TokenCursor):
         """Read the element of a list or the value of a map."""
         prefix = self._requirement()
         start = self.peek()
-        kind = self.type_at(depth)
+        data_type = self.type_at(depth)
         suffix = self._nullability()
         required = (prefix if suffix is None else suffix) is True
-        self._check_unknown(kind, start, required=required)
-        return kind, required
+        self._check_unknown(data_type, start, required=required)
+        return data_type, required
 
     def _options(self, data_type: Type) -> tuple[bool | None, Any, str | None]:
         required: bool | None = None
@@ -308,7 +308,7 @@ class _Parser(TokenCursor):
     def _geospatial(self, word: str, start: Token) -> Type:
         if not self._has_parameters():
             return GeometryType() if word == "geometry" else GeographyType()
-        parameters = [one.strip() for one in self._parenthesized().split(",")]
+        parameters = [piece.strip() for piece in self._parenthesized().split(",")]
         if word == "geometry":
             if len(parameters) > 1:
                 self.fail("geometry has one parameter, the CRS", start)

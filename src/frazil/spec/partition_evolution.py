@@ -63,7 +63,7 @@ class PartitionSpecUpdate:
         self._base = default_spec
         self._format_version = format_version
         self._case_sensitive = case_sensitive
-        known = (one.last_assigned_field_id for one in (*self._specs, default_spec))
+        known = (spec.last_assigned_field_id for spec in (*self._specs, default_spec))
         self._first_last_id = max(*known, last_partition_id or 0, FIRST_PARTITION_FIELD_ID - 1)
         self._last_id = self._first_last_id
         self._added: list[PartitionField] = []
@@ -236,10 +236,11 @@ class PartitionSpecUpdate:
     def _means_one_thing(self, field: PartitionField) -> bool:
         """Return whether no spec uses a field's id for something else, as specs of former v1 tables may."""
         return all(
-            one.source_ids == field.source_ids and (one.transform == field.transform or one.transform.is_void)
+            partition_field.source_ids == field.source_ids
+            and (partition_field.transform == field.transform or partition_field.transform.is_void)
             for spec in self._specs
-            for one in spec.fields
-            if one.field_id == field.field_id
+            for partition_field in spec.fields
+            if partition_field.field_id == field.field_id
         )
 
 

@@ -92,18 +92,22 @@ class PartitionSpec:
         freeze_tuples(self, "fields")
         names: set[str] = set()
         ids: set[int] = set()
-        for one in self.fields:
-            if one.name in names:
-                raise InvalidRequestError(f"Cannot make the partition spec: two fields are named {one.name!r}")
-            if one.field_id in ids:
-                raise InvalidRequestError(f"Cannot make the partition spec: two fields have the id {one.field_id}")
-            names.add(one.name)
-            ids.add(one.field_id)
+        for partition_field in self.fields:
+            if partition_field.name in names:
+                raise InvalidRequestError(
+                    f"Cannot make the partition spec: two fields are named {partition_field.name!r}"
+                )
+            if partition_field.field_id in ids:
+                raise InvalidRequestError(
+                    f"Cannot make the partition spec: two fields have the id {partition_field.field_id}"
+                )
+            names.add(partition_field.name)
+            ids.add(partition_field.field_id)
 
     @property
     def is_unpartitioned(self) -> bool:
         """Whether there is one partition only: no fields, or void ones only."""
-        return all(one.transform.is_void for one in self.fields)
+        return all(partition_field.transform.is_void for partition_field in self.fields)
 
     @property
     def is_partitioned(self) -> bool:
@@ -113,38 +117,48 @@ class PartitionSpec:
     @property
     def last_assigned_field_id(self) -> int:
         """The highest field id, one less than the first where there are no fields."""
-        return max((one.field_id for one in self.fields), default=FIRST_PARTITION_FIELD_ID - 1)
+        return max((partition_field.field_id for partition_field in self.fields), default=FIRST_PARTITION_FIELD_ID - 1)
 
     @property
     def has_sequential_ids(self) -> bool:
         """Whether ids are those a v1 reader would assign by position."""
-        return all(one.field_id == index for index, one in enumerate(self.fields, FIRST_PARTITION_FIELD_ID))
+        return all(
+            partition_field.field_id == index
+            for index, partition_field in enumerate(self.fields, FIRST_PARTITION_FIELD_ID)
+        )
 
     @property
     def unknown_fields(self) -> tuple[PartitionField, ...]:
         """The fields whose transform this version does not know."""
-        return tuple(one for one in self.fields if one.transform.is_unknown)
+        return tuple(partition_field for partition_field in self.fields if partition_field.transform.is_unknown)
 
     @property
     def identity_source_ids(self) -> frozenset[int]:
         """The ids of columns that are partition values themselves."""
-        return frozenset(one.source_id for one in self.fields if one.transform.is_identity)
+        return frozenset(
+            partition_field.source_id for partition_field in self.fields if partition_field.transform.is_identity
+        )
 
     def find_field(self, name_or_id: str | int) -> PartitionField | None:
         """Return a field by name or field id, or None."""
         if isinstance(name_or_id, int):
-            return next((one for one in self.fields if one.field_id == name_or_id), None)
-        return next((one for one in self.fields if one.name == name_or_id), None)
+            return next(
+                (partition_field for partition_field in self.fields if partition_field.field_id == name_or_id), None
+            )
+        return next((partition_field for partition_field in self.fields if partition_field.name == name_or_id), None)
 
     def fields_of_source(self, source_id: int) -> tuple[PartitionField, ...]:
         """Return the fields that use a column."""
-        return tuple(one for one in self.fields if source_id in one.source_ids)
+        return tuple(partition_field for partition_field in self.fields if source_id in partition_field.source_ids)
 
     def partition_type(self, schema: Schema, *, other_schemas: Iterable[Schema] = ()) -> StructType:
         """Return the struct of this spec's partition values, all optional, under the partition field ids."""
         others = tuple(other_schemas)
         return StructType(
-            tuple(NestedField(one.field_id, one.name, one.result_type(schema, others)) for one in self.fields)
+            tuple(
+                NestedField(partition_field.field_id, partition_field.name, partition_field.result_type(schema, others))
+                for partition_field in self.fields
+            )
         )
 
     def partition_path(
@@ -154,21 +168,26 @@ class PartitionSpec:
 
         An empty string is written as nothing, null as `null`; readers never parse paths.
         """
-        in_order = [values[one.name] for one in self.fields] if isinstance(values, Mapping) else list(values)
+        in_order = (
+            [values[partition_field.name] for partition_field in self.fields]
+            if isinstance(values, Mapping)
+            else list(values)
+        )
         if len(in_order) != len(self.fields):
             raise InvalidRequestError(
                 f"Cannot make a partition path: {len(in_order)} values for {len(self.fields)} partition fields"
             )
         others = tuple(other_schemas)
         return "/".join(
-            f"{_escape(one.name)}={_escape(one.transform.human_text(value, one.result_type(schema, others)))}"
-            for one, value in zip(self.fields, in_order, strict=True)
+            f"{_escape(field.name)}={_escape(field.transform.human_text(value, field.result_type(schema, others)))}"
+            for field, value in zip(self.fields, in_order, strict=True)
         )
 
     def same_fields(self, other: PartitionSpec) -> bool:
         """Return whether two specs are equivalent: same sources, transforms and names in the same order."""
         return len(self.fields) == len(other.fields) and all(
-            one.same_field(another) for one, another in zip(self.fields, other.fields, strict=True)
+            partition_field.same_field(another)
+            for partition_field, another in zip(self.fields, other.fields, strict=True)
         )
 
     def with_spec_id(self, spec_id: int) -> PartitionSpec:
@@ -176,7 +195,9 @@ class PartitionSpec:
         return PartitionSpec(spec_id, self.fields, self.extra)
 
     def __str__(self) -> str:
-        return "[" + "".join(f"\n  {one}" for one in self.fields) + ("\n]" if self.fields else "]")
+        return (
+            "[" + "".join(f"\n  {partition_field}" for partition_field in self.fields) + ("\n]" if self.fields else "]")
+        )
 
 
 UNPARTITIONED = PartitionSpec()
@@ -266,11 +287,17 @@ def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_source
     Void fields are always fine. With `may_miss_sources` a dropped source column is fine too, as it is in
     the specs of older data.
     """
-    for one in spec.fields:
-        if one.transform.is_void:
+    for partition_field in spec.fields:
+        if partition_field.transform.is_void:
             continue
-        for source_id in one.source_ids:
-            check_source(f"partition by {one.name!r}", schema, source_id, one.transform, may_miss=may_miss_sources)
+        for source_id in partition_field.source_ids:
+            check_source(
+                f"partition by {partition_field.name!r}",
+                schema,
+                source_id,
+                partition_field.transform,
+                may_miss=may_miss_sources,
+            )
 
 
 def check_writable(spec: PartitionSpec) -> None:
@@ -297,26 +324,31 @@ def unified_partition_type(
     chosen: dict[int, PartitionField] = {}
     others = tuple(other_schemas)
     for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
-        for one in spec.fields:
-            if one.transform.is_unknown:
+        for partition_field in spec.fields:
+            if partition_field.transform.is_unknown:
                 continue
-            known = chosen.get(one.field_id)
+            known = chosen.get(partition_field.field_id)
             if known is None:
-                name = one.name
+                name = partition_field.name
                 while name in taken:
-                    name = f"{name}_{one.field_id}"
+                    name = f"{name}_{partition_field.field_id}"
                 taken.add(name)
-                names[one.field_id] = name
-                chosen[one.field_id] = one
+                names[partition_field.field_id] = name
+                chosen[partition_field.field_id] = partition_field
                 continue
-            is_same = known.transform == one.transform or known.transform.is_void or one.transform.is_void
-            if known.source_ids != one.source_ids or not is_same:
+            is_same = (
+                known.transform == partition_field.transform
+                or known.transform.is_void
+                or partition_field.transform.is_void
+            )
+            if known.source_ids != partition_field.source_ids or not is_same:
                 # Only v1 tables can be in this state: their ids were assigned by position in each spec.
                 raise UnsupportedError(
-                    f"Cannot unite the partition specs: field id {one.field_id} is both [{known}] and [{one}]"
+                    f"Cannot unite the partition specs: field id {partition_field.field_id} is both [{known}] "
+                    f"and [{partition_field}]"
                 )
             if known.transform.is_void:
-                chosen[one.field_id] = one
+                chosen[partition_field.field_id] = partition_field
     return StructType(
         tuple(
             NestedField(field_id, names[field_id], chosen[field_id].result_type(schema, others))
@@ -333,7 +365,11 @@ def active_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> Str
     in_use = [
         PartitionSpec(
             spec.spec_id,
-            tuple(one for one in spec.fields if all(schema.find_field(at) is not None for at in one.source_ids)),
+            tuple(
+                partition_field
+                for partition_field in spec.fields
+                if all(schema.find_field(source_id) is not None for source_id in partition_field.source_ids)
+            ),
         )
         for spec in specs
     ]

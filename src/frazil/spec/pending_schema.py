@@ -24,7 +24,7 @@ class Move:
     """A field's new position among its siblings."""
 
     field_id: int
-    place: Literal["first", "before", "after"]
+    position: Literal["first", "before", "after"]
     reference_id: int | None = None
 
 
@@ -165,9 +165,9 @@ class PendingSchema:
     def renamed(self) -> dict[str, str]:
         """The new names of renamed fields, by their old full name."""
         return {
-            self.base.name_of(field_id): part.name
-            for field_id, part in self._changed.items()
-            if field_id in self.base.fields_by_id and self.base.field(field_id).name != part.name
+            self.base.name_of(field_id): field.name
+            for field_id, field in self._changed.items()
+            if field_id in self.base.fields_by_id and self.base.field(field_id).name != field.name
         }
 
     # Noting changes
@@ -239,8 +239,8 @@ def _move(parts: list[NestedField], move: Move) -> None:
     if move.reference_id is None:
         parts.insert(0, moved)
         return
-    at = _place_of(parts, move.reference_id)
-    parts.insert(at if move.place == "before" else at + 1, moved)
+    index = _place_of(parts, move.reference_id)
+    parts.insert(index if move.position == "before" else index + 1, moved)
 
 
 def _place_of(parts: list[NestedField], field_id: int) -> int:

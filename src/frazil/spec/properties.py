@@ -25,13 +25,13 @@ from frazil.spec.property_kinds import (
     Choice,
     ColumnProperty,
     Flag,
-    Kind,
     Mode,
     Names,
     OneNumberOf,
     Property,
     Ratio,
     Text,
+    ValueType,
     Whole,
     parse_value,
     read_column_properties,
@@ -92,13 +92,17 @@ class _Section:
         self.title = title
         self.into = into
 
-    def of(self, name: str, kind: Kind[T], default: T, meaning: str, *, note: str | None = None) -> Property[T]:
-        made = Property(name, kind, default, meaning, self.title, default_note=note)
+    def of(
+        self, name: str, value_type: ValueType[T], default: T, meaning: str, *, note: str | None = None
+    ) -> Property[T]:
+        made = Property(name, value_type, default, meaning, self.title, default_note=note)
         self.into.append(made)
         return made
 
-    def unset(self, name: str, kind: Kind[T], meaning: str, *, note: str | None = None) -> Property[T | None]:
-        made: Property[T | None] = Property(name, kind, None, meaning, self.title, default_note=note)
+    def unset(
+        self, name: str, value_type: ValueType[T], meaning: str, *, note: str | None = None
+    ) -> Property[T | None]:
+        made: Property[T | None] = Property(name, value_type, None, meaning, self.title, default_note=note)
         self.into.append(made)
         return made
 
@@ -109,9 +113,9 @@ class _Section:
         return made
 
     def column(
-        self, prefix: str, kind: Kind[T], default: T, meaning: str, *, note: str | None = None
+        self, prefix: str, value_type: ValueType[T], default: T, meaning: str, *, note: str | None = None
     ) -> ColumnProperty[T]:
-        made = ColumnProperty(prefix, kind, default, meaning, self.title, note)
+        made = ColumnProperty(prefix, value_type, default, meaning, self.title, note)
         _columns.append(made)
         return made
 
@@ -522,11 +526,11 @@ def _check(
             )
         one = known.get(key)
         if one is not None:
-            parse_value(key, text, one.kind)
+            parse_value(key, text, one.value_type)
             continue
-        family = next((one for one in columns if key.startswith(one.prefix)), None)
+        family = next((column for column in columns if key.startswith(column.prefix)), None)
         if family is not None:
-            parse_value(key, text, family.kind)
+            parse_value(key, text, family.value_type)
         elif key not in RETIRED_PROPERTIES:
             check_spelling(key, known)
 

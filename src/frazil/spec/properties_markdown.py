@@ -88,7 +88,10 @@ A table that relies on one of these cannot be written until the property that re
 
 def properties_markdown() -> str:
     """Return the page that lists every property."""
-    families = {title: list(group) for title, group in groupby(COLUMN_PROPERTIES.values(), lambda one: one.section)}
+    families = {
+        title: list(group)
+        for title, group in groupby(COLUMN_PROPERTIES.values(), lambda column_property: column_property.section)
+    }
     pages = [_HEAD]
     for title, group in groupby(TABLE_PROPERTIES.values(), lambda one: one.section):
         pages.append(f"## {title}\n\n{_table([*group, *families.get(title, [])])}")
@@ -101,7 +104,14 @@ def properties_markdown() -> str:
 def _table(listed: Iterable[Property[Any] | ColumnProperty[Any]]) -> str:
     rows = ["| property | type | default | allowed | meaning | honoured |", "|---|---|---|---|---|---|"]
     for one in listed:
-        cells = (f"`{one.name}`", one.kind.title, _default(one), one.kind.allowed, one.meaning, _honoured(one.name))
+        cells = (
+            f"`{one.name}`",
+            one.value_type.title,
+            _default(one),
+            one.value_type.allowed,
+            one.meaning,
+            _honoured(one.name),
+        )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
 
@@ -124,7 +134,7 @@ def _default(one: Property[Any] | ColumnProperty[Any]) -> str:
         return str(value).lower()
     if value == LONG_MAX:
         return f"{value} (forever)"
-    unit = one.kind.unit if isinstance(one.kind, Whole) else ""
+    unit = one.value_type.unit if isinstance(one.value_type, Whole) else ""
     return f"{value}{_rounded(value, unit)}"
 
 

@@ -28,7 +28,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-
 _SHOWN_CHARS = 80
 
 
-class Kind(ABC, Generic[T_co]):
+class ValueType(ABC, Generic[T_co]):
     """A kind of value: what it is called, what is allowed in words, and how its text is read."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Kind(ABC, Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Kind[int]):
+class Whole(ValueType[int]):
     """Whole numbers from low to high; the unit is for people."""
 
     low: int
@@ -78,7 +78,7 @@ class Whole(Kind[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class OneNumberOf(Kind[int]):
+class OneNumberOf(ValueType[int]):
     """One of a few whole numbers."""
 
     values: tuple[int, ...]
@@ -101,7 +101,7 @@ class OneNumberOf(Kind[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(Kind[float]):
+class Ratio(ValueType[float]):
     """Numbers above 0 and below 1."""
 
     @property
@@ -123,7 +123,7 @@ class Ratio(Kind[float]):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Kind[bool]):
+class Flag(ValueType[bool]):
     """True and false."""
 
     @property
@@ -142,7 +142,7 @@ class Flag(Kind[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Kind[WordT]):
+class Choice(ValueType[WordT]):
     """One of a few words."""
 
     words: tuple[WordT, ...]
@@ -164,7 +164,7 @@ class Choice(Kind[WordT]):
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Kind[str]):
+class Text(ValueType[str]):
     """Free text that is not empty."""
 
     what: str
@@ -194,7 +194,7 @@ class AnyText(Text):
 
 
 @dataclass(frozen=True, slots=True)
-class Names(Kind[tuple[str, ...]]):
+class Names(ValueType[tuple[str, ...]]):
     """Names separated by commas."""
 
     what: str
@@ -211,11 +211,11 @@ class Names(Kind[tuple[str, ...]]):
 
     def parse(self, text: str) -> tuple[str, ...] | None:
         """Read the names; spaces around them do not count."""
-        return tuple(part.strip() for part in text.split(",") if part.strip() != "")
+        return tuple(piece.strip() for piece in text.split(",") if piece.strip() != "")
 
 
 @dataclass(frozen=True, slots=True)
-class Mode(Kind[MetricsMode]):
+class Mode(ValueType[MetricsMode]):
     """Metrics modes."""
 
     @property
@@ -245,7 +245,7 @@ class Property(Generic[T_co]):
     """
 
     name: str
-    kind: Kind[T_co]
+    value_type: ValueType[T_co]
     default: T_co
     meaning: str
     section: str
@@ -261,7 +261,7 @@ class ColumnProperty(Generic[T_co]):
     """A family of properties, one for each column: the prefix followed by the column's full name."""
 
     prefix: str
-    kind: Kind[T_co]
+    value_type: ValueType[T_co]
     default: T_co
     meaning: str
     section: str
@@ -283,7 +283,7 @@ def read_property(properties: Mapping[str, str], wanted: Property[T]) -> T:
     while current is not None:
         text = properties.get(current.name)
         if text is not None:
-            return parse_value(current.name, text, current.kind)
+            return parse_value(current.name, text, current.value_type)
         current = current.falls_back_to
     return wanted.default
 
@@ -291,24 +291,24 @@ def read_property(properties: Mapping[str, str], wanted: Property[T]) -> T:
 def read_column_property(properties: Mapping[str, str], wanted: ColumnProperty[T], column: str) -> T:
     """Return the value of a column's property, its default where it is not set, or refuse a value not allowed."""
     text = properties.get(wanted.key(column))
-    return wanted.default if text is None else parse_value(wanted.key(column), text, wanted.kind)
+    return wanted.default if text is None else parse_value(wanted.key(column), text, wanted.value_type)
 
 
 def read_column_properties(properties: Mapping[str, str], wanted: ColumnProperty[T]) -> dict[str, T]:
     """Return the values that are set for columns, by column name; the columns need not exist."""
     found = ((key, text) for key, text in properties.items() if key.startswith(wanted.prefix))
-    return {key[len(wanted.prefix) :]: parse_value(key, text, wanted.kind) for key, text in found}
+    return {key[len(wanted.prefix) :]: parse_value(key, text, wanted.value_type) for key, text in found}
 
 
-def parse_value(key: str, text: str, kind: Kind[T]) -> T:
+def parse_value(key: str, text: str, value_type: ValueType[T]) -> T:
     """Return the value of a property's text, or refuse it with the key and what is allowed."""
-    value = kind.parse(text) if isinstance(text, str) else None
+    value = value_type.parse(text) if isinstance(text, str) else None
     if value is None:
         shown = repr(text)
         if len(shown) > _SHOWN_CHARS:
             shown = shown[: _SHOWN_CHARS - 3] + "..."
         raise InvalidPropertyError(
-            f"Cannot use the property {key}: {shown} is not allowed", hint=f"Set it to {kind.allowed}."
+            f"Cannot use the property {key}: {shown} is not allowed", hint=f"Set it to {value_type.allowed}."
         )
     return value
 

@@ -58,24 +58,26 @@ class Schema:
     @cached_property
     def fields_by_id(self) -> dict[int, NestedField]:
         """Every field, nested ones included, by id."""
-        return {part.field_id: part for part, _, _ in walk_fields(self.struct)}
+        return {nested_field.field_id: nested_field for nested_field, _, _ in walk_fields(self.struct)}
 
     @cached_property
     def names_by_id(self) -> dict[int, str]:
         """The full name of every field by id."""
-        return {part.field_id: name for part, name, _ in walk_fields(self.struct)}
+        return {nested_field.field_id: name for nested_field, name, _ in walk_fields(self.struct)}
 
     @cached_property
     def parents_by_id(self) -> dict[int, int]:
         """The id of each nested field's parent field; columns have none."""
-        return {part.field_id: parent for part, _, parent in walk_fields(self.struct) if parent is not None}
+        return {
+            nested_field.field_id: parent for nested_field, _, parent in walk_fields(self.struct) if parent is not None
+        }
 
     @cached_property
     def ids_by_name(self) -> dict[str, int]:
         """Field ids by full name and, where that leaves no doubt, by short name."""
         names = {name: field_id for field_id, name in self.names_by_id.items()}
-        for part, name, _ in _walk_short_names(self.struct):
-            names.setdefault(name, part.field_id)
+        for nested_field, name, _ in _walk_short_names(self.struct):
+            names.setdefault(name, nested_field.field_id)
         return names
 
     @cached_property
@@ -115,7 +117,7 @@ class Schema:
             what = f"field id {name_or_id}" if isinstance(name_or_id, int) else f"column {name_or_id!r}"
             raise FieldNotFoundError(
                 f"Cannot find {what}: the schema has no such field",
-                hint=f"The columns are: {', '.join(part.name for part in self.fields) or '(none)'}.",
+                hint=f"The columns are: {', '.join(nested_field.name for nested_field in self.fields) or '(none)'}.",
             )
         return found
 
@@ -145,10 +147,14 @@ class Schema:
         is only on the way keeps those below it that were asked for.
         """
         wanted = set(field_ids)
-        kept = tuple(part for part in (_project_field(one, wanted) for one in self.fields) if part is not None)
+        kept = tuple(
+            nested_field
+            for nested_field in (_project_field(nested_field, wanted) for nested_field in self.fields)
+            if nested_field is not None
+        )
         left = StructType(kept)
-        present = {part.field_id for part, _, _ in walk_fields(left)}
-        identifiers = tuple(one for one in self.identifier_field_ids if one in present)
+        present = {nested_field.field_id for nested_field, _, _ in walk_fields(left)}
+        identifiers = tuple(field_id for field_id in self.identifier_field_ids if field_id in present)
         return Schema(kept, self.schema_id, identifiers)
 
     def same_columns(self, other: Schema) -> bool:
@@ -160,7 +166,7 @@ class Schema:
         return Schema(self.fields, schema_id, self.identifier_field_ids, self.extra)
 
     def __str__(self) -> str:
-        return "table {\n" + "\n".join(f"  {part}" for part in self.fields) + "\n}"
+        return "table {\n" + "\n".join(f"  {nested_field}" for nested_field in self.fields) + "\n}"
 
     def __iter__(self) -> Iterator[NestedField]:
         return iter(self.fields)
@@ -175,13 +181,14 @@ def walk_fields(root: NestedType) -> Iterator[tuple[NestedField, str, int | None
         (part, part.name, None, 1) for part in reversed(root.fields)
     ]
     while stack:
-        part, name, parent, depth = stack.pop()
+        nested_field, name, parent, depth = stack.pop()
         if depth > MAX_NESTING_DEPTH:
             raise InvalidRequestError(f"Cannot use the schema: types are nested deeper than {MAX_NESTING_DEPTH} levels")
-        yield part, name, parent
-        if isinstance(part.field_type, NestedType):
+        yield nested_field, name, parent
+        if isinstance(nested_field.field_type, NestedType):
             stack += [
-                (child, f"{name}.{child.name}", part.field_id, depth + 1) for child in reversed(part.field_type.fields)
+                (child, f"{name}.{child.name}", nested_field.field_id, depth + 1)
+                for child in reversed(nested_field.field_type.fields)
             ]
 
 
@@ -189,9 +196,9 @@ def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None
     """Yield fields named without the `element` and `value` steps into structs."""
     stack = [(part, part.name) for part in reversed(root.fields)]
     while stack:
-        part, name = stack.pop()
-        yield part, name, None
-        inner = part.field_type
+        nested_field, name = stack.pop()
+        yield nested_field, name, None
+        inner = nested_field.field_type
         if isinstance(inner, StructType):
             stack += [(child, f"{name}.{child.name}") for child in reversed(inner.fields)]
         elif isinstance(inner, ListType):
@@ -203,28 +210,32 @@ def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None
             stack.append((inner.key_field, f"{name}.key"))
 
 
-def _project_field(part: NestedField, wanted: set[int]) -> NestedField | None:
-    if part.field_id in wanted:
-        return part
-    kept_type = _project_type(part.field_type, wanted)
+def _project_field(nested_field: NestedField, wanted: set[int]) -> NestedField | None:
+    if nested_field.field_id in wanted:
+        return nested_field
+    kept_type = _project_type(nested_field.field_type, wanted)
     if kept_type is None:
         return None
     return NestedField(
-        part.field_id,
-        part.name,
+        nested_field.field_id,
+        nested_field.name,
         kept_type,
-        part.required,
-        part.doc,
-        part.initial_default,
-        part.write_default,
-        part.extra,
+        nested_field.required,
+        nested_field.doc,
+        nested_field.initial_default,
+        nested_field.write_default,
+        nested_field.extra,
     )
 
 
 def _project_type(data_type: Type, wanted: set[int]) -> Type | None:
     """Return the part of a type that holds wanted fields, or None where it holds none."""
     if isinstance(data_type, StructType):
-        kept = tuple(part for part in (_project_field(one, wanted) for one in data_type.fields) if part is not None)
+        kept = tuple(
+            nested_field
+            for nested_field in (_project_field(nested_field, wanted) for nested_field in data_type.fields)
+            if nested_field is not None
+        )
         return StructType(kept, data_type.extra) if kept else None
     if isinstance(data_type, ListType):
         element = _project_field(data_type.element_field, wanted)
@@ -252,11 +263,11 @@ def _check_unique(schema: Schema) -> None:
     """Refuse a schema in which two fields share an id or a full name."""
     seen: dict[int, str] = {}
     names: set[str] = set()
-    for part, name, _ in walk_fields(StructType(schema.fields)):
-        other = seen.setdefault(part.field_id, name)
+    for nested_field, name, _ in walk_fields(StructType(schema.fields)):
+        other = seen.setdefault(nested_field.field_id, name)
         if other is not name:
             raise InvalidRequestError(
-                f"Cannot make the schema: fields {other!r} and {name!r} share the id {part.field_id}"
+                f"Cannot make the schema: fields {other!r} and {name!r} share the id {nested_field.field_id}"
             )
         if name in names:
             raise InvalidRequestError(f"Cannot make the schema: two fields are named {name!r}")
@@ -265,17 +276,17 @@ def _check_unique(schema: Schema) -> None:
 
 def check_identifier_field(schema: Schema, field_id: int) -> None:
     """Refuse a field that cannot identify rows. Specification: "Identifier Field IDs"."""
-    part = schema.find_field(field_id)
-    if part is None:
+    nested_field = schema.find_field(field_id)
+    if nested_field is None:
         raise InvalidRequestError(
             f"Cannot use field id {field_id} as an identifier field: the schema has no such field"
         )
     what = f"Cannot use {schema.name_of(field_id)!r} as an identifier field"
-    if not isinstance(part.field_type, PrimitiveType):
-        raise InvalidRequestError(f"{what}: {part.field_type} is not a primitive type")
-    if isinstance(part.field_type, FloatType | DoubleType):
-        raise InvalidRequestError(f"{what}: {part.field_type} values cannot be compared exactly")
-    if part.optional:
+    if not isinstance(nested_field.field_type, PrimitiveType):
+        raise InvalidRequestError(f"{what}: {nested_field.field_type} is not a primitive type")
+    if isinstance(nested_field.field_type, FloatType | DoubleType):
+        raise InvalidRequestError(f"{what}: {nested_field.field_type} values cannot be compared exactly")
+    if nested_field.optional:
         raise InvalidRequestError(f"{what}: it is optional", hint="Identifier fields must be required.")
     for ancestor in schema.ancestors_of(field_id):
         if not isinstance(ancestor.field_type, StructType):

@@ -24,17 +24,17 @@ def schema_changes(before: Schema, after: Schema) -> list[ColumnChange]:
     """Return what was added, removed and changed, in the order of the later schema."""
     old, new = before.fields_by_id, after.fields_by_id
     found = []
-    for field_id, part in new.items():
+    for field_id, nested_field in new.items():
         name = after.name_of(field_id)
         if field_id not in old:
-            found.append(ColumnChange("added", name, _type_text(part)))
+            found.append(ColumnChange("added", name, _type_text(nested_field)))
             continue
-        changes = _changes(old[field_id], part, before.name_of(field_id), name)
+        changes = _changes(old[field_id], nested_field, before.name_of(field_id), name)
         if changes:
             found.append(ColumnChange("changed", name, ", ".join(changes)))
     found += [
-        ColumnChange("removed", before.name_of(field_id), _type_text(part))
-        for field_id, part in old.items()
+        ColumnChange("removed", before.name_of(field_id), _type_text(field))
+        for field_id, field in old.items()
         if field_id not in new
     ]
     order = [field.field_id for field in before.fields if field.field_id in new]

@@ -33,7 +33,7 @@ from frazil.spec.type_promotion import (
 from frazil.spec.types import NestedField, StructType, Type, UnknownType
 from frazil.spec.versions import check_version
 
-_Place: TypeAlias = Literal["first", "before", "after"]
+_Position: TypeAlias = Literal["first", "before", "after"]
 _ANOTHER_COLUMN = "Add a column of the new type under another name and write its values."
 _MAX_SHOWN_NAMES = 30
 _INCOMPATIBLE = "Where no file of the table contradicts it, call allow_incompatible_changes() first."
@@ -103,14 +103,14 @@ class SchemaUpdate:
         parent_id, name = self._place_of_new(path)
         what = f"Cannot add {show_path(path)}"
         self._check_name_free(what, parent_id, name)
-        kind = parse_type(column_type) if isinstance(column_type, str) else column_type
+        data_type = parse_type(column_type) if isinstance(column_type, str) else column_type
         if required and default is None and not self._allows_incompatible:
             raise SchemaChangeError(
                 f"{what}: it is required and has no default, so rows that exist would have no value",
                 hint=f"Add it as optional, or with a default (format version 3). {_INCOMPATIBLE}",
             )
-        value = prepare_default(what, default, kind, self.format_version)
-        draft = NestedField(0, name, kind, required, doc, value, value)
+        value = prepare_default(what, default, data_type, self.format_version)
+        draft = NestedField(0, name, data_type, required, doc, value, value)
         check_new_field(what, draft, self.format_version)
         place, reference_id = self._place_among_siblings(what, parent_id, first=first, before=before, after=after)
         added, self._last_column_id = with_fresh_ids(what, draft, self._last_column_id)
@@ -137,53 +137,53 @@ class SchemaUpdate:
 
     def drop_column(self, path: ColumnPath) -> SchemaUpdate:
         """Drop a column and all that is in it. Its id is never used again."""
-        what, part = self._find("drop {}", path)
-        if self._pending.is_added(part.field_id):
+        what, field = self._find("drop {}", path)
+        if self._pending.is_added(field.field_id):
             raise SchemaChangeError(f"{what}: it is added in the same update", hint="Leave both steps out.")
-        if self._pending.is_gone(part.field_id):
+        if self._pending.is_gone(field.field_id):
             return self
-        self._check_not_map_key(what, part.field_id)
-        self._check_struct_field(what, part.field_id)
-        if self._pending.is_edited(part.field_id):
+        self._check_not_map_key(what, field.field_id)
+        self._check_struct_field(what, field.field_id)
+        if self._pending.is_edited(field.field_id):
             raise SchemaChangeError(
                 f"{what}: it, or a field in it, has other changes in the same update",
                 hint="Leave the other changes out, or make them in an update of their own.",
             )
-        self._pending.note_dropped(part.field_id)
+        self._pending.note_dropped(field.field_id)
         return self
 
     # Changing columns
 
     def rename_column(self, path: ColumnPath, new_name: str) -> SchemaUpdate:
         """Give a column another name of its own; the column stays where it is."""
-        what, part = self._find_kept("rename {}", path)
-        if self._pending.is_added(part.field_id):
+        what, field = self._find_kept("rename {}", path)
+        if self._pending.is_added(field.field_id):
             raise SchemaChangeError(
                 f"{what}: it is added in the same update", hint=f"Add it under the name {new_name!r}."
             )
-        self._check_struct_field(what, part.field_id)
+        self._check_struct_field(what, field.field_id)
         check_own_name(what, new_name)
-        return self._note(replace(part, name=new_name))
+        return self._note(replace(field, name=new_name))
 
     def set_type(self, path: ColumnPath, new_type: Type | str) -> SchemaUpdate:
         """Promote a column to a wider type."""
-        what, part = self._find_kept("change the type of {}", path)
-        kind = parse_type(new_type) if isinstance(new_type, str) else new_type
-        old = part.field_type
-        if kind == old:
+        what, field = self._find_kept("change the type of {}", path)
+        data_type = parse_type(new_type) if isinstance(new_type, str) else new_type
+        old = field.field_type
+        if data_type == old:
             return self
-        what = f"{what} from {describe_type(old)} to {describe_type(kind)}"
-        if not is_promotion_allowed(old, kind, format_version=self.format_version):
+        what = f"{what} from {describe_type(old)} to {describe_type(data_type)}"
+        if not is_promotion_allowed(old, data_type, format_version=self.format_version):
             raise SchemaChangeError(
-                f"{what}: {explain_refusal(old, kind, format_version=self.format_version)}",
+                f"{what}: {explain_refusal(old, data_type, format_version=self.format_version)}",
                 hint=_ANOTHER_COLUMN
-                if not is_promotion_allowed(old, kind)
+                if not is_promotion_allowed(old, data_type)
                 else f"Upgrade the table to format version {LATEST_PROMOTIONS} first.",
             )
         for spec in self._specs:
             for partition_field in spec.fields:
-                if part.field_id in partition_field.source_ids and promotion_changes_partition(
-                    partition_field.transform, old, kind
+                if field.field_id in partition_field.source_ids and promotion_changes_partition(
+                    partition_field.transform, old, data_type
                 ):
                     raise SchemaChangeError(
                         f"{what}: the partition field {partition_field.name!r} "
@@ -191,46 +191,48 @@ class SchemaUpdate:
                         hint=_ANOTHER_COLUMN,
                     )
         try:
-            initial, write = (promote_value(one, old, kind) for one in (part.initial_default, part.write_default))
+            initial, write = (
+                promote_value(one, old, data_type) for one in (field.initial_default, field.write_default)
+            )
         except SchemaMismatchError as error:
             raise SchemaChangeError(f"{what}: its default does not fit: {error.message}") from error
-        draft = replace(part, field_type=kind, initial_default=initial, write_default=write)
+        draft = replace(field, field_type=data_type, initial_default=initial, write_default=write)
         check_new_field(what, draft, self.format_version)
         draft, self._last_column_id = with_fresh_ids(what, draft, self._last_column_id, keep_own=True)
         return self._note(draft)
 
     def make_optional(self, path: ColumnPath) -> SchemaUpdate:
         """Let a column hold nulls."""
-        _, part = self._find_kept("make {} optional", path)
-        return self if part.optional else self._note(replace(part, required=False))
+        _, field = self._find_kept("make {} optional", path)
+        return self if field.optional else self._note(replace(field, required=False))
 
     def make_required(self, path: ColumnPath) -> SchemaUpdate:
         """Forbid nulls in a column: one added with a default, or any where incompatible changes are allowed."""
-        what, part = self._find_kept("make {} required", path)
-        if part.required:
+        what, field = self._find_kept("make {} required", path)
+        if field.required:
             return self
-        if isinstance(part.field_type, UnknownType):
+        if isinstance(field.field_type, UnknownType):
             raise SchemaChangeError(f"{what}: columns of type unknown hold nothing but nulls")
-        has_values = self._pending.is_added(part.field_id) and part.initial_default is not None
+        has_values = self._pending.is_added(field.field_id) and field.initial_default is not None
         if not has_values and not self._allows_incompatible:
             raise SchemaChangeError(f"{what}: rows that exist may hold nulls", hint=_INCOMPATIBLE)
-        return self._note(replace(part, required=True))
+        return self._note(replace(field, required=True))
 
     def set_doc(self, path: ColumnPath, doc: str | None) -> SchemaUpdate:
         """Set or, with None, remove a column's comment."""
-        what, part = self._find_kept("set the doc of {}", path)
-        self._check_struct_field(what, part.field_id)
-        return self if part.doc == doc else self._note(replace(part, doc=doc))
+        what, field = self._find_kept("set the doc of {}", path)
+        self._check_struct_field(what, field.field_id)
+        return self if field.doc == doc else self._note(replace(field, doc=doc))
 
     def set_default(self, path: ColumnPath, default: Any) -> SchemaUpdate:
         """Set the write default: what rows to come hold where a writer gives no value.
 
         Rows that exist keep what they have; the initial default is set with the column and never changes.
         """
-        what, part = self._find_kept("set the default of {}", path)
-        self._check_struct_field(what, part.field_id)
-        value = prepare_default(what, default, part.field_type, self.format_version)
-        return self._note(replace(part, write_default=value))
+        what, field = self._find_kept("set the default of {}", path)
+        self._check_struct_field(what, field.field_id)
+        value = prepare_default(what, default, field.field_type, self.format_version)
+        return self._note(replace(field, write_default=value))
 
     # Order
 
@@ -278,15 +280,15 @@ class SchemaUpdate:
     def _find(self, action: str, path: ColumnPath) -> tuple[str, NestedField]:
         """Return the start of an error's text and the column as it is by now."""
         what = f"Cannot {action.format(show_path(path))}"
-        part = self._pending.find(path)
-        if part is None:
+        field = self._pending.find(path)
+        if field is None:
             raise FieldNotFoundError(f"{what}: the schema has no such column", hint=self._hint_for_missing(path))
-        return what, part
+        return what, field
 
     def _find_kept(self, action: str, path: ColumnPath) -> tuple[str, NestedField]:
-        what, part = self._find(action, path)
-        self._check_kept(what, part.field_id)
-        return what, part
+        what, field = self._find(action, path)
+        self._check_kept(what, field.field_id)
+        return what, field
 
     def _hint_for_missing(self, path: ColumnPath) -> str:
         last = path if isinstance(path, str) else path[-1] if path else ""
@@ -368,20 +370,20 @@ class SchemaUpdate:
 
     # Order
 
-    def _move(self, path: ColumnPath, place: _Place, reference: ColumnPath | None) -> SchemaUpdate:
-        what, part = self._find_kept("move {}", path)
-        self._check_struct_field(what, part.field_id)
+    def _move(self, path: ColumnPath, place: _Position, reference: ColumnPath | None) -> SchemaUpdate:
+        what, field = self._find_kept("move {}", path)
+        self._check_struct_field(what, field.field_id)
         reference_id = None
         if reference is not None:
-            reference_id = self._sibling(what, self._pending.parent_of(part.field_id), place, reference)
-            if reference_id == part.field_id:
+            reference_id = self._sibling(what, self._pending.parent_of(field.field_id), place, reference)
+            if reference_id == field.field_id:
                 raise SchemaChangeError(f"{what}: it cannot stand {place} itself")
-        self._pending.note_move(Move(part.field_id, place, reference_id))
+        self._pending.note_move(Move(field.field_id, place, reference_id))
         return self
 
     def _place_among_siblings(
         self, what: str, parent_id: int | None, *, first: bool, before: ColumnPath | None, after: ColumnPath | None
-    ) -> tuple[_Place | None, int | None]:
+    ) -> tuple[_Position | None, int | None]:
         if first + (before is not None) + (after is not None) > 1:
             raise SchemaChangeError(f"{what}: it has more than one place", hint="Give one of first, before and after.")
         if before is not None:
@@ -390,7 +392,7 @@ class SchemaUpdate:
             return "after", self._sibling(what, parent_id, "after", after)
         return ("first" if first else None), None
 
-    def _sibling(self, what: str, parent_id: int | None, place: _Place, reference: ColumnPath) -> int:
+    def _sibling(self, what: str, parent_id: int | None, place: _Position, reference: ColumnPath) -> int:
         """Return the id of a column that must be in the same struct."""
         other = self._pending.find(reference)
         if other is None:
@@ -442,12 +444,12 @@ class SchemaUpdate:
         return self.schema.identifier_field_ids
 
     def _identifier_id(self, path: ColumnPath, schema: Schema) -> int:
-        part = self._pending.find(path)
-        if part is not None and not self._pending.is_gone(part.field_id):
-            return part.field_id
+        field = self._pending.find(path)
+        if field is not None and not self._pending.is_gone(field.field_id):
+            return field.field_id
         # Not a name of the old schema or of an addition: a new name, or a field of a column that is added.
         found = PendingSchema(schema, case_sensitive=self.case_sensitive).find(path)
         if found is not None:
             return found.field_id
-        reason = "the new schema has no such column" if part is None else "it is dropped in the same update"
+        reason = "the new schema has no such column" if field is None else "it is dropped in the same update"
         raise SchemaChangeError(f"Cannot make {show_path(path)} an identifier field: {reason}")

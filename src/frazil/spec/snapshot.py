@@ -174,7 +174,7 @@ class Snapshot:
         if self.operation == Operation.REPLACE:
             return 0
         counts = (self.num_inserted_rows, self.num_updated_rows, self.num_deleted_rows)
-        known = [one for one in counts if one is not None]
+        known = [count for count in counts if count is not None]
         return sum(known) if known else None
 
     @property

@@ -35,7 +35,7 @@ def ancestor_ids(metadata: TableMetadata, snapshot_id: int) -> Iterator[int]:
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
     """Yield a snapshot and its ancestors, the newest first."""
-    return (metadata.snapshot(one) for one in ancestor_ids(metadata, snapshot_id))
+    return (metadata.snapshot(ancestor_id) for ancestor_id in ancestor_ids(metadata, snapshot_id))
 
 
 def is_ancestor_of(metadata: TableMetadata, snapshot_id: int, ancestor_id: int) -> bool:

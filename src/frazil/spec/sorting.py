@@ -115,7 +115,7 @@ class SortOrder:
     @property
     def order_preserving_source_ids(self) -> tuple[int, ...]:
         """The columns whose own values the order follows; their file bounds are worth keeping."""
-        return tuple(one.source_id for one in self.fields if one.transform.preserves_order)
+        return tuple(sort_field.source_id for sort_field in self.fields if sort_field.transform.preserves_order)
 
     def satisfies(self, other: SortOrder, schema: Schema | None = None) -> bool:
         """Return whether rows in this order are in the other order too.
@@ -125,14 +125,14 @@ class SortOrder:
         if len(other.fields) > len(self.fields):
             return False
         return all(
-            one.satisfies(another, _type_of(schema, one))
-            for one, another in zip(self.fields, other.fields, strict=False)
+            sort_field.satisfies(another, _type_of(schema, sort_field))
+            for sort_field, another in zip(self.fields, other.fields, strict=False)
         )
 
     def same_order(self, other: SortOrder) -> bool:
         """Return whether both sort alike, whatever their ids."""
         return len(self.fields) == len(other.fields) and all(
-            one.same_field(another) for one, another in zip(self.fields, other.fields, strict=True)
+            sort_field.same_field(another) for sort_field, another in zip(self.fields, other.fields, strict=True)
         )
 
     def with_order_id(self, order_id: int) -> SortOrder:
@@ -140,7 +140,7 @@ class SortOrder:
         return SortOrder(order_id, self.fields, self.extra)
 
     def __str__(self) -> str:
-        return "[" + "".join(f"\n  {one}" for one in self.fields) + ("\n]" if self.fields else "]")
+        return "[" + "".join(f"\n  {sort_field}" for sort_field in self.fields) + ("\n]" if self.fields else "]")
 
 
 UNSORTED = SortOrder()
@@ -198,32 +198,34 @@ def build_sort_order(
 
 def check_sort_order(schema: Schema, order: SortOrder) -> None:
     """Refuse an order whose sources a schema does not have or whose transforms do not accept their types."""
-    for one in order.fields:
-        for source_id in one.source_ids:
-            check_source(f"sort by {one}", schema, source_id, one.transform)
+    for sort_field in order.fields:
+        for source_id in sort_field.source_ids:
+            check_source(f"sort by {sort_field}", schema, source_id, sort_field.transform)
 
 
 def sort_key(order: SortOrder, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """Return a key function that puts rows, held as dicts by column name, in an order."""
-    parts = [_key_part(one, schema) for one in order.fields]
+    parts = [_key_part(sort_field, schema) for sort_field in order.fields]
     return lambda row: tuple(part(row) for part in parts)
 
 
-def _key_part(one: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[int, Any]]:
-    if one.transform.is_unknown:
-        raise UnsupportedError(f"Cannot sort by {one}: this version does not know the transform {one.transform}")
-    check_source(f"sort by {one}", schema, one.source_id, one.transform)
-    source = schema.field(one.source_id)
-    path = [*(part.name for part in reversed(schema.ancestors_of(one.source_id))), source.name]
-    key_of = sort_key_function(one.transform.result_type(source.field_type))
-    is_descending = one.direction is SortDirection.DESC
-    null_rank = 0 if one.null_order is NullOrder.NULLS_FIRST else 1
+def _key_part(sort_field: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[int, Any]]:
+    if sort_field.transform.is_unknown:
+        raise UnsupportedError(
+            f"Cannot sort by {sort_field}: this version does not know the transform {sort_field.transform}"
+        )
+    check_source(f"sort by {sort_field}", schema, sort_field.source_id, sort_field.transform)
+    source = schema.field(sort_field.source_id)
+    path = [*(nested_field.name for nested_field in reversed(schema.ancestors_of(sort_field.source_id))), source.name]
+    key_of = sort_key_function(sort_field.transform.result_type(source.field_type))
+    is_descending = sort_field.direction is SortDirection.DESC
+    null_rank = 0 if sort_field.null_order is NullOrder.NULLS_FIRST else 1
 
     def key(row: Mapping[str, Any]) -> tuple[int, Any]:
         value: Any = row
         for name in path:
             value = None if value is None else value.get(name)
-        value = one.transform.apply(value, source.field_type)
+        value = sort_field.transform.apply(value, source.field_type)
         if value is None:
             return null_rank, 0
         ordered = key_of(value)
@@ -251,6 +253,6 @@ class _Descending:
         return hash(self.value)
 
 
-def _type_of(schema: Schema | None, one: SortField) -> Type | None:
-    found = None if schema is None else schema.find_field(one.source_ids[0])
+def _type_of(schema: Schema | None, sort_field: SortField) -> Type | None:
+    found = None if schema is None else schema.find_field(sort_field.source_ids[0])
     return None if found is None else found.field_type

@@ -304,7 +304,9 @@ def _to_struct(value: Any, data_type: StructType) -> dict[str, Any]:
 def _to_list(value: Any, data_type: ListType) -> list[Any]:
     if isinstance(value, str | bytes | Mapping) or not hasattr(value, "__iter__"):
         raise _Refused(f"expected a list, not {_type_of(value)}")
-    return [_convert_part(one, data_type.element_type, "element", required=data_type.element_required) for one in value]
+    return [
+        _convert_part(item, data_type.element_type, "element", required=data_type.element_required) for item in value
+    ]
 
 
 def _to_map(value: Any, data_type: MapType) -> dict[Any, Any]:
@@ -336,7 +338,7 @@ def _type_of(value: Any) -> str:
 def map_key(value: Any) -> Hashable:
     """Return a value in a form that can be a dict's key: lists as tuples, dicts frozen."""
     if isinstance(value, list | tuple):
-        return tuple(map_key(one) for one in value)
+        return tuple(map_key(item) for item in value)
     if isinstance(value, dict):
         return FrozenMap((key, map_key(one)) for key, one in value.items())
     return value  # type: ignore[no-any-return]
@@ -389,7 +391,7 @@ def to_python(value: Any, data_type: Type) -> Any:
     if isinstance(data_type, StructType):
         return {field.name: to_python(value.get(field.name), field.field_type) for field in data_type.fields}
     if isinstance(data_type, ListType):
-        return [to_python(one, data_type.element_type) for one in value]
+        return [to_python(item, data_type.element_type) for item in value]
     if isinstance(data_type, MapType):
         return {
             map_key(to_python(key, data_type.key_type)): to_python(one, data_type.value_type)
@@ -468,7 +470,7 @@ def _format_struct(value: Mapping[str, Any], data_type: StructType) -> str:
 
 
 def _format_list(value: list[Any], data_type: ListType) -> str:
-    return f"[{', '.join(format_value(one, data_type.element_type) for one in value)}]"
+    return f"[{', '.join(format_value(item, data_type.element_type) for item in value)}]"
 
 
 def _format_map(value: Mapping[Any, Any], data_type: MapType) -> str:

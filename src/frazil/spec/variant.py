@@ -128,9 +128,9 @@ class VariantValue:
     def to_python(self) -> Any:
         """Return the value without its stored types: objects as dicts, arrays as lists."""
         if self.kind is VariantKind.OBJECT:
-            return {name: part.to_python() for name, part in self.value.items()}
+            return {name: value.to_python() for name, value in self.value.items()}
         if self.kind is VariantKind.ARRAY:
-            return [part.to_python() for part in self.value]
+            return [item.to_python() for item in self.value]
         return self.value
 
 
@@ -161,7 +161,7 @@ def variant_of(value: Any) -> VariantValue:
         case Mapping():
             return VariantValue(VariantKind.OBJECT, {name: variant_of(part) for name, part in value.items()})
         case list() | tuple():
-            return VariantValue(VariantKind.ARRAY, tuple(variant_of(part) for part in value))
+            return VariantValue(VariantKind.ARRAY, tuple(variant_of(item) for item in value))
         case _:
             raise InvalidRequestError(
                 f"Cannot make a variant of a {type(value).__name__}: no variant type holds it", heading=HEADING

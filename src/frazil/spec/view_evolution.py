@@ -79,9 +79,9 @@ def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[View
 
     The version keeps the id it has where that is above all others.
     """
-    for one in metadata.versions:
-        if one.same_definition(version):
-            return metadata, one.version_id
+    for view_version in metadata.versions:
+        if view_version.same_definition(version):
+            return metadata, view_version.version_id
     if version.schema_id not in metadata.schemas_by_id:
         raise InvalidRequestError(
             f"Cannot add a version to the view: its schema_id {version.schema_id} is not among the view's schemas"

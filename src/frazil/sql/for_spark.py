@@ -31,7 +31,7 @@ def script_for_spark(text: str, is_ours: Callable[[str], bool]) -> str:
     """Return a script whose statements that a lake answers itself are parsed when they are run."""
     tokens = list(cut_tokens(text))
     made: list[str] = []
-    at = 0
+    position = 0
     start: int | None = None
     for index, token in enumerate(tokens):
         if start is None:
@@ -41,10 +41,10 @@ def script_for_spark(text: str, is_ours: Callable[[str], bool]) -> str:
         if start is not None and token.is_mark(";"):
             statement = text[start : token.start].rstrip()
             if is_ours(statement):
-                made += [text[at:start], f"EXECUTE IMMEDIATE {_string(statement)}"]
-                at = token.start
+                made += [text[position:start], f"EXECUTE IMMEDIATE {_string(statement)}"]
+                position = token.start
             start = None
-    return "".join([*made, text[at:]])
+    return "".join([*made, text[position:]])
 
 
 def _string(text: str) -> str:
@@ -56,38 +56,41 @@ def evolution_as_option(text: str) -> str:
     """Return a statement whose INSERT WITH SCHEMA EVOLUTION is an option of the table's name."""
     tokens = list(cut_tokens(text))
     made: list[str] = []
-    at = 0
+    position = 0
     for index in range(len(tokens)):
         found = tuple(token.upper for token in tokens[index : index + len(_EVOLVING)])
         if found != _EVOLVING or index + len(_EVOLVING) == len(tokens):
             continue
         after = _after_name(tokens, index + len(_EVOLVING))
         has_options = [token.upper or token.text for token in tokens[after : after + 2]] == ["WITH", "("]
-        made += [text[at : tokens[index].end], text[tokens[index + len(_EVOLVING) - 1].end : tokens[after - 1].end]]
-        at = tokens[after - 1].end
+        made += [
+            text[position : tokens[index].end],
+            text[tokens[index + len(_EVOLVING) - 1].end : tokens[after - 1].end],
+        ]
+        position = tokens[after - 1].end
         if has_options:
             made.append(f" WITH ('{EVOLUTION_OPTION}'='true', ")
-            at = tokens[after + 1].end
+            position = tokens[after + 1].end
         else:
             made.append(f" WITH ('{EVOLUTION_OPTION}'='true')")
-    return "".join([*made, text[at:]])
+    return "".join([*made, text[position:]])
 
 
-def _after_name(tokens: list[Token], at: int) -> int:
+def _after_name(tokens: list[Token], index: int) -> int:
     """Return the index after INTO or OVERWRITE, TABLE, and a name or a call of IDENTIFIER."""
-    while at < len(tokens) and tokens[at].upper in ("INTO", "OVERWRITE", "TABLE"):
-        at += 1
-    at += 1
-    if at < len(tokens) and tokens[at].is_mark("("):
+    while index < len(tokens) and tokens[index].upper in ("INTO", "OVERWRITE", "TABLE"):
+        index += 1
+    index += 1
+    if index < len(tokens) and tokens[index].is_mark("("):
         depth = 0
-        while at < len(tokens):
-            depth += tokens[at].is_mark("(") - tokens[at].is_mark(")")
-            at += 1
+        while index < len(tokens):
+            depth += tokens[index].is_mark("(") - tokens[index].is_mark(")")
+            index += 1
             if depth == 0:
-                return at
-    while at < len(tokens) and tokens[at].is_mark("."):
-        at += 2
-    return min(at, len(tokens))
+                return index
+    while index < len(tokens) and tokens[index].is_mark("."):
+        index += 2
+    return min(index, len(tokens))
 
 
 def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) -> str:
@@ -99,24 +102,24 @@ def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) ->
     tokens = list(cut_tokens(text))
     defined = _defined(tokens)
     made: list[str] = []
-    at = 0
+    index = 0
     for place in range(1, len(tokens) - 2):
-        words = [one.upper for one in tokens[place : place + 3]]
-        if words[:2] != ["CHANGES", "FROM"] or words[2] not in _BOUNDS or tokens[place].start < at:
+        words = [token.upper for token in tokens[place : place + 3]]
+        if words[:2] != ["CHANGES", "FROM"] or words[2] not in _BOUNDS or tokens[place].start < index:
             continue
         name = _name_before(tokens, place)
         if not name or not is_ours(name) or (len(name) == 1 and name[0].lower() in defined):
             continue
         options, after = _changes(tokens, place + 2, text)
-        made.append(text[at : tokens[place - 1].end])
-        at = tokens[after - 1].end
+        made.append(text[index : tokens[place - 1].end])
+        index = tokens[after - 1].end
         said = ", ".join(f"'{key}'='{escape(value)}'" for key, value in options.items())
-        if [one.upper or one.text for one in tokens[after : after + 2]] == ["WITH", "("]:
+        if [token.upper or token.text for token in tokens[after : after + 2]] == ["WITH", "("]:
             made.append(f" WITH ({said}, ")
-            at = tokens[after + 1].end
+            index = tokens[after + 1].end
         else:
             made.append(f" WITH ({said})")
-    return "".join([*made, text[at:]])
+    return "".join([*made, text[index:]])
 
 
 def _name_before(tokens: list[Token], place: int) -> tuple[str, ...]:
@@ -133,9 +136,9 @@ def _name_before(tokens: list[Token], place: int) -> tuple[str, ...]:
 def _defined(tokens: list[Token]) -> set[str]:
     """Return the names that a statement may define itself: `name AS (` or `name (columns) AS (`."""
     return {
-        one.text.lower()
-        for one, after in pairwise(tokens)
-        if one.kind in (WORD, QUOTED) and (after.upper == "AS" or after.is_mark("("))
+        token.text.lower()
+        for token, after in pairwise(tokens)
+        if token.kind in (WORD, QUOTED) and (after.upper == "AS" or after.is_mark("("))
     }
 
 

@@ -23,66 +23,66 @@ def read_literal(text: str) -> Any:
     if len(text) > _MAX_TEXT:
         return NOT_A_LITERAL
     tokens = list(cut_tokens(text))
-    value, at = _value(tokens, 0)
-    return value if at == len(tokens) else NOT_A_LITERAL
+    value, index = _value(tokens, 0)
+    return value if index == len(tokens) else NOT_A_LITERAL
 
 
-def _value(tokens: list[Token], at: int) -> tuple[Any, int]:
+def _value(tokens: list[Token], index: int) -> tuple[Any, int]:
     """Return the literal at an index and the index after it; NOT_A_LITERAL and -1 where there is none."""
     nothing = (NOT_A_LITERAL, -1)
-    if at >= len(tokens):
+    if index >= len(tokens):
         return nothing
-    token = tokens[at]
+    token = tokens[index]
     if token.upper in _WORDS:
-        return _WORDS[token.upper], at + 1
+        return _WORDS[token.upper], index + 1
     if token.kind == STRING:
         text = token.text
-        at += 1
-        while at < len(tokens) and tokens[at].kind == STRING:
-            text += tokens[at].text
-            at += 1
-        return text, at
+        index += 1
+        while index < len(tokens) and tokens[index].kind == STRING:
+            text += tokens[index].text
+            index += 1
+        return text, index
     if token.is_mark("-") or token.is_mark("+"):
-        if at + 1 < len(tokens) and tokens[at + 1].kind == NUMBER:
-            number = _number(tokens[at + 1].text)
-            return (-number if token.text == "-" else number), at + 2
+        if index + 1 < len(tokens) and tokens[index + 1].kind == NUMBER:
+            number = _number(tokens[index + 1].text)
+            return (-number if token.text == "-" else number), index + 2
         return nothing
     if token.kind == NUMBER:
-        return _number(token.text), at + 1
-    following = tokens[at + 1] if at + 1 < len(tokens) else None
+        return _number(token.text), index + 1
+    following = tokens[index + 1] if index + 1 < len(tokens) else None
     if following is not None and following.kind == STRING and token.upper in ("X", "DATE"):
         if token.upper == "DATE":
-            return following.text, at + 2
+            return following.text, index + 2
         try:
-            return bytes.fromhex(following.text), at + 2
+            return bytes.fromhex(following.text), index + 2
         except ValueError:
             return nothing
     if following is not None and following.is_mark("(") and token.upper in ("ARRAY", "MAP"):
-        return _collection(tokens, at)
+        return _collection(tokens, index)
     return nothing
 
 
-def _collection(tokens: list[Token], at: int) -> tuple[Any, int]:
-    word = tokens[at].upper
-    at += 2
+def _collection(tokens: list[Token], index: int) -> tuple[Any, int]:
+    word = tokens[index].upper
+    index += 2
     items: list[Any] = []
-    if at < len(tokens) and tokens[at].is_mark(")"):
-        return ([] if word == "ARRAY" else {}), at + 1
+    if index < len(tokens) and tokens[index].is_mark(")"):
+        return ([] if word == "ARRAY" else {}), index + 1
     while True:
-        item, at = _value(tokens, at)
-        if item is NOT_A_LITERAL or at >= len(tokens):
+        item, index = _value(tokens, index)
+        if item is NOT_A_LITERAL or index >= len(tokens):
             return NOT_A_LITERAL, -1
         items.append(item)
-        if tokens[at].is_mark(")"):
+        if tokens[index].is_mark(")"):
             break
-        if not tokens[at].is_mark(","):
+        if not tokens[index].is_mark(","):
             return NOT_A_LITERAL, -1
-        at += 1
+        index += 1
     if word == "ARRAY":
-        return items, at + 1
+        return items, index + 1
     if len(items) % 2 or any(not isinstance(key, str) for key in items[::2]):
         return NOT_A_LITERAL, -1
-    return dict(zip(items[::2], items[1::2], strict=True)), at + 1
+    return dict(zip(items[::2], items[1::2], strict=True)), index + 1
 
 
 def _number(text: str) -> int | float | Decimal:

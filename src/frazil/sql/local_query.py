@@ -123,13 +123,13 @@ class _Query:
         tokens = self._tokens
         parts: list[str] = []
         scopes = [_Scope(may_begin_with_from=True)]
-        at = 0
+        index = 0
         if tokens[0].upper == "TABLE" or (tokens[0].upper == "FROM" and not _has_select(tokens)):
             parts.append("SELECT * FROM")
             scopes[-1].expect_table()
-            at = 1
-        while at < len(tokens):
-            token, scope = tokens[at], scopes[-1]
+            index = 1
+        while index < len(tokens):
+            token, scope = tokens[index], scopes[-1]
             if token.is_mark("("):
                 # A query in brackets has its own tables; so have tables that are joined in brackets.
                 scopes.append(scope.inside())
@@ -137,29 +137,29 @@ class _Query:
                 scopes.pop()
             elif scope.is_table_next and token.kind in (WORD, QUOTED) and token.upper not in _BEFORE_TABLES:
                 scope.is_table_next = False
-                at, made = self._table(at)
+                index, made = self._table(index)
                 parts.append(f" {made} ")
                 continue
             else:
-                scope.step(token, tokens[at - 1] if at else None)
-            if at and tokens[at - 1].end < token.start:
+                scope.step(token, tokens[index - 1] if index else None)
+            if index and tokens[index - 1].end < token.start:
                 parts.append(" ")
-            at, made = self._plain(at)
+            index, made = self._plain(index)
             parts.append(made)
         return "".join(parts)
 
-    def _table(self, at: int) -> tuple[int, str]:
+    def _table(self, index: int) -> tuple[int, str]:
         """Return where a table's name with its state ends, and what stands for it."""
-        start, names = at, [self._tokens[at].text]
-        at += 1
-        while self._mark(at, ".") and self._peek(at + 1).kind in (WORD, QUOTED, NUMBER):
-            names.append(self._tokens[at + 1].text)
-            at += 2
-        if self._mark(at, "("):
-            return self._as_written(start, at)
-        after, version, as_of = self._state(at)
-        if len(names) == 1 and names[0].lower() in self._made and after == at:
-            return self._as_written(start, at)
+        start, names = index, [self._tokens[index].text]
+        index += 1
+        while self._mark(index, ".") and self._peek(index + 1).kind in (WORD, QUOTED, NUMBER):
+            names.append(self._tokens[index + 1].text)
+            index += 2
+        if self._mark(index, "("):
+            return self._as_written(start, index)
+        after, version, as_of = self._state(index)
+        if len(names) == 1 and names[0].lower() in self._made and after == index:
+            return self._as_written(start, index)
         following = self._peek(after)
         has_alias = following.upper == "AS" or (following.kind in (WORD, QUOTED) and following.upper not in _NO_ALIAS)
         return after, self._name_of(TableReference(tuple(names), version, as_of, has_alias))
@@ -167,13 +167,13 @@ class _Query:
     def _as_written(self, start: int, end: int) -> tuple[int, str]:
         return end, "".join(self._plain(index)[1] for index in range(start, end))
 
-    def _state(self, at: int) -> tuple[int, str | None, str | int | None]:
+    def _state(self, index: int) -> tuple[int, str | None, str | int | None]:
         """Return where the state that follows a name ends, and the version or the time it says."""
-        place = at + 1 if self._peek(at).upper == "FOR" else at
+        place = index + 1 if self._peek(index).upper == "FOR" else index
         word = self._peek(place).upper
         words = [self._peek(place + 1).upper, self._peek(place + 2).upper]
         if word not in (*_VERSIONS, *_TIMES) or words != ["AS", "OF"]:
-            return at, None, None
+            return index, None, None
         value = self._peek(place + 3)
         if value.kind not in (STRING, NUMBER) or (value.kind == NUMBER and not value.text.isdigit()):
             raise _syntax(self._text, value, "a version or a time as text or a whole number was expected")
@@ -182,18 +182,18 @@ class _Query:
         # Spark counts seconds in a number, and frazil's times are milliseconds.
         return place + 4, None, int(value.text) * 1000 if value.kind == NUMBER else value.text
 
-    def _peek(self, at: int) -> Token:
+    def _peek(self, index: int) -> Token:
         size = len(self._text)
-        return self._tokens[at] if at < len(self._tokens) else Token(MARK, "", size, size)
+        return self._tokens[index] if index < len(self._tokens) else Token(MARK, "", size, size)
 
-    def _mark(self, at: int, mark: str) -> bool:
-        return self._peek(at).is_mark(mark)
+    def _mark(self, index: int, mark: str) -> bool:
+        return self._peek(index).is_mark(mark)
 
-    def _plain(self, at: int) -> tuple[int, str]:
+    def _plain(self, index: int) -> tuple[int, str]:
         """Return where a token that is no table ends, and its text for DataFusion."""
-        token = self._tokens[at]
+        token = self._tokens[index]
         if token.kind == QUOTED:
-            return at + 1, quoted_name(token.text)
+            return index + 1, quoted_name(token.text)
         if token.kind == STRING:
             if self._text[token.start] == '"':
                 raise _syntax(
@@ -202,17 +202,17 @@ class _Query:
                     "text in double quotes is a string to Spark and a name to others",
                     hint="Write strings in single quotes and names in backticks.",
                 )
-            return at + 1, "'" + token.text.replace("'", "''") + "'"
+            return index + 1, "'" + token.text.replace("'", "''") + "'"
         if token.kind == NUMBER:
             # What has a point is a decimal to Spark.
             is_decimal = self._is_sparks and "." in token.text and _NUMBER.fullmatch(token.text + "BD") is not None
-            return at + 1, _number(token.text + "BD" if is_decimal and "e" not in token.text.lower() else token.text)
-        if token.is_mark(":") and self._peek(at + 1).kind == WORD and self._peek(at + 1).start == token.end:
-            self.parameters.add(self._tokens[at + 1].text)
-            return at + 2, "$" + self._tokens[at + 1].text
+            return index + 1, _number(token.text + "BD" if is_decimal and "e" not in token.text.lower() else token.text)
+        if token.is_mark(":") and self._peek(index + 1).kind == WORD and self._peek(index + 1).start == token.end:
+            self.parameters.add(self._tokens[index + 1].text)
+            return index + 2, "$" + self._tokens[index + 1].text
         if token.is_mark("$") or token.is_mark("?"):
             raise _syntax(self._text, token, "parameters are written :name")
-        return at + 1, "=" if token.is_mark("==") else token.text
+        return index + 1, "=" if token.is_mark("==") else token.text
 
 
 class _Scope:

@@ -22,13 +22,13 @@ def find_no_query(text: str) -> str | None:
     tokens = list(cut_tokens(text))
     if tokens and tokens[-1].kind == BROKEN:
         return tokens[-1].text
-    at = _skip_open(tokens, 0)
-    if at >= len(tokens) or tokens[at].upper not in _STARTS:
-        return _word(tokens, at)
-    if tokens[at].upper == "WITH":
-        at = _skip_open(tokens, _skip_definitions(tokens, at + 1))
-        if at >= len(tokens) or tokens[at].upper in _CHANGES:
-            return _word(tokens, at)
+    position = _skip_open(tokens, 0)
+    if position >= len(tokens) or tokens[position].upper not in _STARTS:
+        return _word(tokens, position)
+    if tokens[position].upper == "WITH":
+        position = _skip_open(tokens, _skip_definitions(tokens, position + 1))
+        if position >= len(tokens) or tokens[position].upper in _CHANGES:
+            return _word(tokens, position)
     for one, following in pairwise(tokens):
         if one.upper == "INSERT" and following.upper in _AFTER_INSERT:
             return "INSERT"
@@ -45,29 +45,29 @@ def without_semicolons(text: str) -> str:
     return text
 
 
-def _word(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at].text.upper() if at < len(tokens) else "nothing"
+def _word(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].text.upper() if index < len(tokens) else "nothing"
 
 
-def _skip_open(tokens: Sequence[Token], at: int) -> int:
-    while at < len(tokens) and tokens[at].is_mark("("):
-        at += 1
-    return at
+def _skip_open(tokens: Sequence[Token], index: int) -> int:
+    while index < len(tokens) and tokens[index].is_mark("("):
+        index += 1
+    return index
 
 
-def _skip_definitions(tokens: Sequence[Token], at: int) -> int:
+def _skip_definitions(tokens: Sequence[Token], index: int) -> int:
     """Return the index after the definitions of a WITH: the first word that follows a closing mark and no comma."""
     depth = 0
-    while at < len(tokens):
-        token = tokens[at]
+    while index < len(tokens):
+        token = tokens[index]
         if token.kind == MARK and token.text in "([{":
             depth += 1
         elif token.kind == MARK and token.text in ")]}":
             depth -= 1
-            following = tokens[at + 1] if at + 1 < len(tokens) else None
+            following = tokens[index + 1] if index + 1 < len(tokens) else None
             if depth == 0 and following is not None and following.kind in (WORD, QUOTED, MARK):
                 is_open = following.is_mark(",") or following.upper in ("AS", "MAX", "USING")
                 if not is_open:
-                    return at + 1
-        at += 1
-    return at
+                    return index + 1
+        index += 1
+    return index

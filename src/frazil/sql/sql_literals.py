@@ -82,7 +82,7 @@ def _nested(value: Any, data_type: Type) -> str:
         )
         return f"named_struct({', '.join(parts)})"
     if isinstance(data_type, ListType):
-        return f"array({', '.join(stored_literal(one, data_type.element_type) for one in value)})"
+        return f"array({', '.join(stored_literal(item, data_type.element_type) for item in value)})"
     if isinstance(data_type, MapType):
         pairs = [
             (stored_literal(key, data_type.key_type), stored_literal(one, data_type.value_type))

@@ -81,10 +81,10 @@ def term_name(schema: Schema, transform: Transform, source_ids: tuple[int, ...])
 
 def column_name(schema: Schema, field_id: int) -> str:
     """Return a column's name with the structs it is in, as SQL writes it: a dot in a name is no step."""
-    part = schema.find_field(field_id)
-    if part is None:
+    field = schema.find_field(field_id)
+    if field is None:
         return quote_path((f"dropped {field_id}",))
-    return quote_path(tuple(one.name for one in [*reversed(schema.ancestors_of(field_id)), part]))
+    return quote_path(tuple(one.name for one in [*reversed(schema.ancestors_of(field_id)), field]))
 
 
 def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:

@@ -225,11 +225,11 @@ class AzureRequests(ObjectRequests):
                 raise unreadable(location, "the answer is not a listing")
             blobs = next(iter(children(root, "Blobs")), ET.Element("Blobs"))
             objects = [
-                (_name(child), int(child_text(told, "Content-Length")), _time_ms(told))
+                (_name(child), int(child_text(element, "Content-Length")), _time_ms(element))
                 for child in children(blobs, "Blob")
-                for told in children(child, "Properties")[:1]
+                for element in children(child, "Properties")[:1]
                 # An account with folders of its own lists them too.
-                if child_text(told, "ResourceType") != "directory"
+                if child_text(element, "ResourceType") != "directory"
             ]
             prefixes = [_name(child) for child in children(blobs, "BlobPrefix")]
         except (ET.ParseError, ValueError, OverflowError, TypeError) as error:

@@ -297,7 +297,7 @@ def check_readable(storage: Storage, locations: Sequence[str]) -> None:
 def _schemes(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the schemes of `read.schemes`, which commas separate."""
     text = properties.get(READ_SCHEMES)
-    named = () if text is None else tuple(one.strip().rstrip(":").lower() for one in text.split(","))
+    named = () if text is None else tuple(piece.strip().rstrip(":").lower() for piece in text.split(","))
     for one in named:
         if scheme_of(f"{one}:") != one:
             raise InvalidPropertyError(
@@ -325,7 +325,7 @@ def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None
     text = properties.get(name)
     if text is None:
         return None
-    named = [one.strip() for one in text.split(",")]
+    named = [piece.strip() for piece in text.split(",")]
     for one in named:
         is_whole = scheme_of(one) is not None or one.startswith("/")
         if not is_whole or ((scheme_of(one) or FILE_SCHEME) == FILE_SCHEME and parse_location(one).path == "/"):

@@ -43,7 +43,7 @@ class PartedNewFile(NewFile):
 
     def __init__(
         self,
-        place: ObjectKey,
+        key: ObjectKey,
         requests: ObjectRequests,
         *,
         headers: dict[str, str],
@@ -51,8 +51,8 @@ class PartedNewFile(NewFile):
         publish: Callable[[ObjectKey, Complete], None],
         part_bytes: int = PART_BYTES,
     ) -> None:
-        super().__init__(place.location)
-        self._place = place
+        super().__init__(key.location)
+        self._place = key
         self._requests = requests
         self._headers = headers
         self._create = create

@@ -31,26 +31,26 @@ _MAX_ANSWER_BYTES: Final = 1 << 24
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def delete_object(requests: ObjectRequests, place: ObjectKey) -> None:
+def delete_object(requests: ObjectRequests, key: ObjectKey) -> None:
     """Delete an object; one that is not there is no error, a bucket that is not there is."""
-    outcome = requests.send("DELETE", place)
+    outcome = requests.send("DELETE", key)
     if outcome.is_success:
         return
     if outcome.answer is None or outcome.status != 404:
-        raise requests.failed_write("delete", place, outcome)
+        raise requests.failed_write("delete", key, outcome)
     if error_of(outcome.answer)[0] in NO_BUCKET:
-        raise requests.refused("delete", place, outcome)
+        raise requests.refused("delete", key, outcome)
 
 
 def delete_objects(requests: ObjectRequests, places: Iterable[ObjectKey]) -> dict[str, StorageError]:
     """Delete objects, all that can be; return why the others could not, by location."""
     failed: dict[str, StorageError] = {}
     batches: dict[str, list[ObjectKey]] = {}
-    for place in places:
-        batch = batches.setdefault(place.bucket, [])
-        batch.append(place)
+    for key in places:
+        batch = batches.setdefault(key.bucket, [])
+        batch.append(key)
         if len(batch) == MAX_BULK:
-            failed |= _delete_batch(requests, batches.pop(place.bucket))
+            failed |= _delete_batch(requests, batches.pop(key.bucket))
     for batch in batches.values():
         failed |= _delete_batch(requests, batch)
     return failed
@@ -60,16 +60,16 @@ def _delete_batch(requests: ObjectRequests, places: list[ObjectKey]) -> dict[str
     failed: dict[str, StorageError] = {}
     singly: list[ObjectKey] = []
     in_bulk: list[ObjectKey] = []
-    for place in places:
-        is_fit = requests.service.has_bulk_delete and not _NOT_IN_XML.search(place.key)
-        (in_bulk if is_fit else singly).append(place)
+    for key in places:
+        is_fit = requests.service.has_bulk_delete and not _NOT_IN_XML.search(key.key)
+        (in_bulk if is_fit else singly).append(key)
     if len(in_bulk) > 1:
         in_bulk = _delete_in_bulk(requests, in_bulk, failed)
-    for place in [*singly, *in_bulk]:
+    for key in [*singly, *in_bulk]:
         try:
-            delete_object(requests, place)
+            delete_object(requests, key)
         except StorageError as error:
-            failed[place.location] = error
+            failed[key.location] = error
     return failed
 
 
@@ -77,7 +77,7 @@ def _delete_in_bulk(
     requests: ObjectRequests, places: list[ObjectKey], failed: dict[str, StorageError]
 ) -> list[ObjectKey]:
     """Delete objects of one bucket; return those that are still to be deleted."""
-    names = "".join(f"<Object><Key>{_xml_text(place.key)}</Key></Object>" for place in places)
+    names = "".join(f"<Object><Key>{_xml_text(key.key)}</Key></Object>" for key in places)
     body = f"<Delete><Quiet>true</Quiet>{names}</Delete>".encode()
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     outcome = requests.send(
@@ -91,7 +91,7 @@ def _delete_in_bulk(
     answer = outcome.answer
     if answer is None or outcome.may_have_happened:
         # The server is gone or ill; asking a thousand times more would not help.
-        failed |= {place.location: requests.failed_write("delete", place, outcome) for place in places}
+        failed |= {key.location: requests.failed_write("delete", key, outcome) for key in places}
         return []
     if not answer.is_success or not answer.is_read:
         return places
@@ -100,7 +100,7 @@ def _delete_in_bulk(
     except ET.ParseError:
         return places
     kept = {child_text(child, "Key"): child_text(child, "Code") for child in children(root, "Error")}
-    return [place for place in places if kept.get(place.key, "NoSuchKey") != "NoSuchKey"]
+    return [key for key in places if kept.get(key.key, "NoSuchKey") != "NoSuchKey"]
 
 
 def _xml_text(text: str) -> str:

@@ -94,7 +94,7 @@ class ObjectRequests:
     def send(
         self,
         method: str,
-        place: ObjectKey,
+        key: ObjectKey,
         *,
         query: Iterable[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
@@ -104,8 +104,8 @@ class ObjectRequests:
     ) -> Outcome:
         """Send a request until there is an answer to go by, or enough was tried."""
         body_sha256 = hashlib.sha256(body).hexdigest()
-        address = self.service.address(place.bucket)
-        path = escape(self.service.path(place.bucket, place.key), is_path=True)
+        address = self.service.address(key.bucket)
+        path = escape(self.service.path(key.bucket, key.key), is_path=True)
         query_string = query_text(query)
         target = path if query_string == "" else f"{path}?{query_string}"
         plain = {"host": address.origin.authority, **(headers or {})}
@@ -145,9 +145,9 @@ class ObjectRequests:
         tail = f"{answer.status}, {code}" if code else f"{answer.status}"
         return self.service.hide_secrets(said if not message else f"{said.rstrip('.')} ({tail})")
 
-    def refused(self, verb: str, place: ObjectKey, outcome: Outcome) -> StorageError:
+    def refused(self, verb: str, key: ObjectKey, outcome: Outcome) -> StorageError:
         """Return the error for a request that was not carried out."""
-        location = place.location
+        location = key.location
         answer = outcome.answer
         if answer is None:
             return StorageError(f"Cannot {verb} {location}: {outcome.reason}", path=location)
@@ -163,38 +163,38 @@ class ObjectRequests:
             hint = "Check the credentials, when they expire, and what they may do in this bucket."
         return StorageError(f"Cannot {verb} {location}: {self.explain(answer)}", hint=hint, path=location)
 
-    def failed_write(self, verb: str, place: ObjectKey, outcome: Outcome) -> StorageError:
+    def failed_write(self, verb: str, key: ObjectKey, outcome: Outcome) -> StorageError:
         """Return the error for a write that did not succeed, by whether it may have happened."""
-        return self.unknown(place, outcome) if outcome.may_have_happened else self.refused(verb, place, outcome)
+        return self.unknown(key, outcome) if outcome.may_have_happened else self.refused(verb, key, outcome)
 
-    def unknown(self, place: ObjectKey, outcome: Outcome) -> WriteOutcomeUnknownError:
+    def unknown(self, key: ObjectKey, outcome: Outcome) -> WriteOutcomeUnknownError:
         """Return the error for a write that may have happened."""
         reason = outcome.reason
         if reason == "" and outcome.answer is not None:
             reason = self.explain(outcome.answer)
         return WriteOutcomeUnknownError(
-            f"Cannot tell whether {place.location} was written: {reason}",
+            f"Cannot tell whether {key.location} was written: {reason}",
             hint="Read the file back to find out; do not delete what was written for it.",
-            path=place.location,
+            path=key.location,
         )
 
-    def list_pages(self, place: ObjectKey, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
+    def list_pages(self, key: ObjectKey, *, prefix: str, is_deep: bool, max_keys: int = 1000) -> Iterator[Listed]:
         """Yield the objects whose keys start with a prefix, a page at a time; by folder unless the listing is deep."""
         following: str | None = None
-        bucket = ObjectKey(place.bucket, "", place.location)
+        bucket = ObjectKey(key.bucket, "", key.location)
         seen: set[bytes] = set()
         while True:
             query = self._list_query(prefix, is_deep, max_keys, following)
             outcome = self.send("GET", bucket, query=query.items(), max_bytes=_MAX_LIST_BYTES)
             if outcome.answer is None or not outcome.is_success or not outcome.answer.is_read:
-                raise self.refused("list", place, outcome)
-            page, following = self._parse_page(outcome.answer.body, place.location)
+                raise self.refused("list", key, outcome)
+            page, following = self._parse_page(outcome.answer.body, key.location)
             yield page
             if following is None:
                 return
             token = hashlib.blake2b(following.encode(errors="surrogatepass"), digest_size=16).digest()
             if token in seen:
-                raise unreadable(place.location, "its pages go in a circle")
+                raise unreadable(key.location, "its pages go in a circle")
             seen.add(token)
 
     def _list_query(self, prefix: str, is_deep: bool, max_keys: int, following: str | None) -> dict[str, str]:

@@ -105,10 +105,10 @@ class ObjectStorage(Storage):
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
         """Return a whole file; refuse one that is larger than `max_bytes`."""
-        place = self._file(path)
-        outcome = self._requests.send("GET", place, max_bytes=max_bytes)
+        key = self._file(path)
+        outcome = self._requests.send("GET", key, max_bytes=max_bytes)
         if outcome.answer is None or not outcome.is_success:
-            raise self._requests.refused("read", place, outcome)
+            raise self._requests.refused("read", key, outcome)
         if not outcome.answer.is_read:
             size = outcome.answer.body_length
             raise too_large(path, max_bytes + 1 if size is None else size, max_bytes)
@@ -117,14 +117,14 @@ class ObjectStorage(Storage):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; a file that ends before is an error."""
         check_range(path, offset, length)
-        place = self._file(path)
+        key = self._file(path)
         if length == 0:
             size = self.size(path)
             if offset > size:
                 raise too_short(path, size, offset, length)
             return b""
         wanted = {"range": f"bytes={offset}-{offset + length - 1}"}
-        outcome = self._requests.send("GET", place, headers=wanted, min_bytes=length, max_bytes=length)
+        outcome = self._requests.send("GET", key, headers=wanted, min_bytes=length, max_bytes=length)
         answer = outcome.answer
         if answer is not None and answer.status == 206 and answer.is_read:
             return answer.body
@@ -135,14 +135,14 @@ class ObjectStorage(Storage):
                 raise too_short(path, size, offset, length)
         if answer is not None and answer.is_success:
             raise StorageError(f"Cannot read {path}: the server does not keep to the range that was asked", path=path)
-        raise self._requests.refused("read", place, outcome)
+        raise self._requests.refused("read", key, outcome)
 
     def size(self, path: str) -> int:
         """Return the size of a file in bytes."""
-        place = self._file(path)
-        outcome = self._requests.send("HEAD", place)
+        key = self._file(path)
+        outcome = self._requests.send("HEAD", key)
         if outcome.answer is None or not outcome.is_success:
-            raise self._requests.refused("read", place, outcome)
+            raise self._requests.refused("read", key, outcome)
         size = outcome.answer.body_length
         if size is None:
             raise StorageError(f"Cannot read {path}: the server does not tell its size", path=path)
@@ -150,19 +150,19 @@ class ObjectStorage(Storage):
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file; an error where that cannot be told."""
-        place = self._file(path)
-        outcome = self._requests.send("HEAD", place)
+        key = self._file(path)
+        outcome = self._requests.send("HEAD", key)
         if not outcome.is_success and outcome.status != 404:
-            raise self._requests.refused("look for", place, outcome)
+            raise self._requests.refused("look for", key, outcome)
         return outcome.is_success
 
     # Writing
 
     def create(self, path: str, data: bytes) -> None:
         """Write a new file; refuse a name that is taken."""
-        place = self._file(path)
-        if self._keeps_conditions(place):
-            self._create(place, data)
+        key = self._file(path)
+        if self._keeps_conditions(key):
+            self._create(key, data)
             return
         if self.exists(path):
             raise _exists(path)
@@ -170,17 +170,17 @@ class ObjectStorage(Storage):
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
-        place = self._file(path)
-        self._check_conditions(place)
-        self._create(place, data)
+        key = self._file(path)
+        self._check_conditions(key)
+        self._create(key, data)
 
     def open_new(self, path: str) -> NewFile:
         """Begin a new file; a large one is sent in parts, which nobody sees before it is published."""
-        place = self._file(path)
+        key = self._file(path)
         service = self._requests.service
         id_ = self._new_id()
         return self.parts_kind(
-            place,
+            key,
             self._requests,
             headers={**service.write_headers(), service.id_header: id_},
             create=self.create,
@@ -190,33 +190,31 @@ class ObjectStorage(Storage):
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
-        place = self._file(path)
-        outcome = self._requests.send("PUT", place, headers=self._requests.service.write_headers(), body=bytes(data))
+        key = self._file(path)
+        outcome = self._requests.send("PUT", key, headers=self._requests.service.write_headers(), body=bytes(data))
         if not outcome.is_success:
-            raise self._requests.failed_write("write", place, outcome)
+            raise self._requests.failed_write("write", key, outcome)
 
-    def _create(self, place: ObjectKey, data: bytes) -> None:
+    def _create(self, key: ObjectKey, data: bytes) -> None:
         id_ = self._new_id()
         data = bytes(data)
-        self._settle(place, id_, lambda: self._put_new(place, data, id_))
+        self._settle(key, id_, lambda: self._put_new(key, data, id_))
 
-    def _put_new(self, place: ObjectKey, data: bytes, id_: str) -> Outcome:
+    def _put_new(self, key: ObjectKey, data: bytes, id_: str) -> Outcome:
         service = self._requests.service
         headers = dict([service.condition, (service.id_header, id_)])
-        return self._requests.send("PUT", place, headers={**service.write_headers(), **headers}, body=data)
+        return self._requests.send("PUT", key, headers={**service.write_headers(), **headers}, body=data)
 
-    def _publish_parts(self, place: ObjectKey, id_: str, complete: Callable[[bool], Outcome]) -> None:
+    def _publish_parts(self, key: ObjectKey, id_: str, complete: Callable[[bool], Outcome]) -> None:
         """Complete a file that was sent in parts, as `create` would."""
-        if self._requests.service.has_conditional_parts and self._keeps_conditions(place):
-            self._settle(place, id_, lambda: complete(True))
+        if self._requests.service.has_conditional_parts and self._keeps_conditions(key):
+            self._settle(key, id_, lambda: complete(True))
             return
-        if self.exists(place.location):
-            raise _exists(place.location)
-        self._settle(place, id_, lambda: complete(False), is_conditional=False)
+        if self.exists(key.location):
+            raise _exists(key.location)
+        self._settle(key, id_, lambda: complete(False), is_conditional=False)
 
-    def _settle(
-        self, place: ObjectKey, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True
-    ) -> None:
+    def _settle(self, key: ObjectKey, id_: str, attempt: Callable[[], Outcome], *, is_conditional: bool = True) -> None:
         """Carry out a write that may find its own object in its way, and raise unless it succeeded."""
         outcome = Outcome(None, False)
         may_have_happened = False
@@ -227,14 +225,14 @@ class ObjectStorage(Storage):
             may_have_happened = may_have_happened or outcome.may_have_happened
             is_taken = self._is_taken(outcome)
             if not is_taken and not may_have_happened and outcome.status != 409:
-                raise self._requests.refused("create", place, outcome)
-            found = self._requests.send("HEAD", place)
+                raise self._requests.refused("create", key, outcome)
+            found = self._requests.send("HEAD", key)
             if found.answer is not None and found.is_success:
                 if found.answer.headers.get(self._requests.service.id_header) == id_:
                     return
                 if is_conditional:
                     # Whatever of ours is still under way will be refused.
-                    raise _exists(place.location)
+                    raise _exists(key.location)
                 break
             if found.status != 404:
                 # The name may be taken by our own object; only reading it would tell.
@@ -244,8 +242,8 @@ class ObjectStorage(Storage):
                 break
             # The name was taken and is free again: whoever had it has deleted it.
         if may_have_happened:
-            raise self._requests.unknown(place, outcome)
-        raise self._requests.refused("create", place, outcome)
+            raise self._requests.unknown(key, outcome)
+        raise self._requests.refused("create", key, outcome)
 
     def _is_taken(self, outcome: Outcome) -> bool:
         """Return whether an answer says that the name is taken."""
@@ -255,21 +253,21 @@ class ObjectStorage(Storage):
 
     # Whether the store can be relied on
 
-    def _check_conditions(self, place: ObjectKey) -> None:
-        if not self._keeps_conditions(place):
+    def _check_conditions(self, key: ObjectKey) -> None:
+        if not self._keeps_conditions(key):
             raise UnsupportedError(
-                f"Cannot create {place.location} exclusively: the store does not refuse to overwrite an object "
+                f"Cannot create {key.location} exclusively: the store does not refuse to overwrite an object "
                 "(If-None-Match), and two writers could both win",
                 hint="Use a store that has conditional writes, or a SQL catalog, which needs none.",
-                path=place.location,
+                path=key.location,
             )
 
-    def _keeps_conditions(self, place: ObjectKey) -> bool:
+    def _keeps_conditions(self, key: ObjectKey) -> bool:
         if self._requests.service.is_proven:
             return True
-        known = self._has_conditions.get(place.bucket)
+        known = self._has_conditions.get(key.bucket)
         if known is None:
-            known = self._has_conditions[place.bucket] = self._try_conditions(place)
+            known = self._has_conditions[key.bucket] = self._try_conditions(key)
         return known
 
     def _try_conditions(self, beside: ObjectKey) -> bool:
@@ -320,21 +318,21 @@ class ObjectStorage(Storage):
 
     def create_folder(self, folder: str) -> None:
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
-        place = self._folder(folder)
-        if place.key == "":
+        key = self._folder(folder)
+        if key.key == "":
             raise _exists(folder)
-        self._check_conditions(place)
-        if self.exists(folder.rstrip("/")) or self._has_any(place, but=None):
+        self._check_conditions(key)
+        if self.exists(folder.rstrip("/")) or self._has_any(key, but=None):
             raise _exists(folder)
-        self._create(place, b"")
+        self._create(key, b"")
 
     def delete_folder(self, folder: str) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
-        place = self._folder(folder)
-        if self._has_any(place, but=place.key):
+        key = self._folder(folder)
+        if self._has_any(key, but=key.key):
             raise not_empty(folder)
-        if place.key != "":
-            delete_object(self._requests, place)
+        if key.key != "":
+            delete_object(self._requests, key)
 
     def _has_any(self, place: ObjectKey, *, but: str | None) -> bool:
         pages = self._requests.list_pages(place, prefix=place.key, is_deep=True, max_keys=2)
@@ -353,10 +351,10 @@ class ObjectStorage(Storage):
     # Locations
 
     def _file(self, path: str) -> ObjectKey:
-        place = self._place(path)
-        if place.key == "" or place.key.endswith("/"):
+        key = self._place(path)
+        if key.key == "" or key.key.endswith("/"):
             raise InvalidRequestError(f"Cannot use the location {path!r} as a file: it names a folder")
-        return place
+        return key
 
     def _folder(self, folder: str) -> ObjectKey:
         """Return a folder's key: it ends with one slash, or is empty for a bucket."""
@@ -374,13 +372,13 @@ class ObjectStorage(Storage):
 
 
 def _rebuild(
-    kind: type[ObjectStorage],
+    cls: type[ObjectStorage],
     service: ObjectService,
     schemes: tuple[str, ...],
     reached: tuple[float, float, Proxy | None],
 ) -> ObjectStorage:
     http = HttpClient(connect_timeout=reached[0], timeout=reached[1], proxy=reached[2])
-    return kind(service, schemes=schemes, http=http)
+    return cls(service, schemes=schemes, http=http)
 
 
 def _exists(path: str) -> FileAlreadyExistsError:

@@ -97,8 +97,8 @@ def test_two_columns_that_map_to_one_id_are_refused() -> None:
 
 def test_pruning_keeps_what_leads_to_a_stored_column() -> None:
     (point, marks) = prune(fields_of(SCHEMA), {2, 4, 6})
-    assert (point.name, point.at, [(part.name, part.at) for part in point.parts]) == ("point", 0, [("y", 0)])
-    assert (marks.name, marks.at) == ("marks", 1)
+    assert (point.name, point.index, [(part.name, part.index) for part in point.parts]) == ("point", 0, [("y", 0)])
+    assert (marks.name, marks.index) == ("marks", 1)
     assert [part.name for part in walk(marks.parts)] == ["key", "value", "b"]
 
 

@@ -94,7 +94,7 @@ def test_without_columns_rows_are_counted() -> None:
 def test_a_part_of_a_struct_brings_the_whole_column() -> None:
     reader = open_bytes(encode(ROWS[:3]))
     (column,) = reader.pruned({3}).fields
-    assert (column.name, column.at, [part.name for part in column.parts]) == ("s", 0, ["x", "y"])
+    assert (column.name, column.index, [part.name for part in column.parts]) == ("s", 0, ["x", "y"])
     assert read(encode(ROWS[:2]), SCHEMA.select(["s.y"])) == [{"s": {"y": 0}}, {"s": {"y": -1}}]
 
 

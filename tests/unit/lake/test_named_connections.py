@@ -115,7 +115,7 @@ def test_frazils_own_file_goes_first_and_nests(tmp_path: Path) -> None:
     )
     assert find_connection("folder", folder) == NamedConnection("/srv/folder", None, {})
     found = find_connection("local", folder)
-    assert found is not None and found.place == "/srv/wh"
+    assert found is not None and found.address == "/srv/wh"
 
 
 def test_values_are_not_shown(tmp_path: Path) -> None:

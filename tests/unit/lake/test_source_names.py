@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.lake.sql_session import Place, SqlSession
+from frazil.lake.sql_session import FullName, SqlSession
 from frazil.sessions.source_names import find_relation, source_name
 
 
@@ -20,7 +20,7 @@ def test_a_metadata_table_of_a_path_is_named_behind_a_hash(tmp_path: Path) -> No
         session = SqlSession({"lake": lake})
         options = {"path": f"{table.location}#Files", "snapshot-id": str(made.snapshot_id)}
         found = source_name(session, options)
-        relation = find_relation(session, Place("lake", lake, (*found["namespace"], found["name"])))
+        relation = find_relation(session, FullName("lake", lake, (*found["namespace"], found["name"])))
         assert relation.metadata_table == "files"
         assert relation.state.snapshot_id == made.snapshot_id
         assert relation.table.metadata == table.metadata

@@ -33,7 +33,7 @@ def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
     made = Compiler({TARGET: COLUMNS}).compile(parse_expression(text).expression)
     columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     found = made.array(Rows(columns, len(rows)))
-    assert found.type == made.kind
+    assert found.type == made.data_type
     return found
 
 

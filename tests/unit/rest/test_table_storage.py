@@ -12,7 +12,7 @@ import pytest
 from frazil.catalog.outcomes import Committed
 from frazil.changes.updates import SetProperties
 from frazil.errors import AccessDeniedError, ServiceError, StorageError, UnsupportedError
-from frazil.rest.load_result import VendedKeys
+from frazil.rest.load_result import VendedCredentials
 from frazil.rest.table_storage import KeyRing, VendedStorage, table_storage
 from frazil.rest.transport import Reply
 from frazil.spark.jvm.file_systems import hadoop_options
@@ -48,7 +48,7 @@ def with_keys(given: Any) -> Any:
     return table_json(**more)
 
 
-def never() -> tuple[VendedKeys, ...]:
+def never() -> tuple[VendedCredentials, ...]:
     raise AssertionError("nobody asked for new keys")
 
 
@@ -58,7 +58,7 @@ def unsigned(_: dict[str, Any]) -> Reply:
 
 def test_the_longest_prefix_that_fits_has_the_keys() -> None:
     plain = choose_storage({})
-    given = (VendedKeys("s3://b/", keys("all")), VendedKeys("s3://b/db/t/data", keys("data")))
+    given = (VendedCredentials("s3://b/", keys("all")), VendedCredentials("s3://b/db/t/data", keys("data")))
     storage = table_storage(plain, {}, {}, given, never, unsigned)
     assert credentials_of(storage, "s3://b/db/t/data/f.parquet").access_key_id == "data-id"
     assert credentials_of(storage, "s3a://b/db/t/metadata/m.avro").access_key_id == "all-id"
@@ -81,11 +81,11 @@ def test_keys_are_asked_for_anew_before_they_end() -> None:
     now = [0]
     asked: list[int] = []
 
-    def fetch() -> tuple[VendedKeys, ...]:
+    def fetch() -> tuple[VendedCredentials, ...]:
         asked.append(now[0])
-        return (VendedKeys("s3://b/", keys(f"n{len(asked)}", now[0] + 1_000_000)),)
+        return (VendedCredentials("s3://b/", keys(f"n{len(asked)}", now[0] + 1_000_000)),)
 
-    ring = KeyRing((VendedKeys("s3://b/", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0])
+    ring = KeyRing((VendedCredentials("s3://b/", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0])
     source = ring.s3("s3://b/")
     seen = []
     for moment in (0, 699_999, 700_000, 1_399_999, 1_400_000):
@@ -98,10 +98,10 @@ def test_keys_are_asked_for_anew_before_they_end() -> None:
 def test_keys_that_cannot_be_renewed_are_used_until_they_end() -> None:
     now = [800_000]
 
-    def fetch() -> tuple[VendedKeys, ...]:
+    def fetch() -> tuple[VendedCredentials, ...]:
         raise ServiceError("Cannot reach it")
 
-    source = KeyRing((VendedKeys("", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0]).s3("")
+    source = KeyRing((VendedCredentials("", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0]).s3("")
     assert source().access_key_id == "n0-id"
     now[0] = 1_000_001
     with pytest.raises(ServiceError):
@@ -298,11 +298,11 @@ def test_a_signer_elsewhere_is_sent_nothing(service: ScriptedService) -> None:
 def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None:
     fetched: list[int] = []
 
-    def fetch() -> tuple[VendedKeys, ...]:
+    def fetch() -> tuple[VendedCredentials, ...]:
         fetched.append(1)
-        return (VendedKeys("s3://b/db/t/", keys("new", 10_000_000)),)
+        return (VendedCredentials("s3://b/db/t/", keys("new", 10_000_000)),)
 
-    given = (VendedKeys("s3://b/db/t/", {**keys("old", 2_000_000), "s3.endpoint": "http://127.0.0.1:1"}),)
+    given = (VendedCredentials("s3://b/db/t/", {**keys("old", 2_000_000), "s3.endpoint": "http://127.0.0.1:1"}),)
     storage = table_storage(choose_storage({}), {}, {}, given, fetch, unsigned, now_ms=lambda: 1_000_000)
     assert isinstance(storage, VendedStorage)
     found = storage.reach("s3a://b/db/t/data/f.parquet")

@@ -9,7 +9,7 @@ import pytest
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.lake.lake import Lake
-from frazil.lake.sql_session import Place
+from frazil.lake.sql_session import FullName
 from frazil.lake.stream_options import stream_options
 from frazil.scan.stream_offsets import StreamOffset
 from frazil.sessions.stream_sources import StreamSource, columns_of
@@ -20,7 +20,7 @@ GUARD = "frazil.stream.orders"
 def new_source(lake: Lake) -> StreamSource:
     table = lake.table("db.t")
     options = stream_options({"stream-guard": "orders"})
-    return StreamSource(Place("lake", lake, ("db", "t")), table, options, columns_of(table.schema, options))
+    return StreamSource(FullName("lake", lake, ("db", "t")), table, options, columns_of(table.schema, options))
 
 
 def test_a_guard_that_another_query_moves_is_warned_about() -> None:

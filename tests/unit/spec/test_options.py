@@ -48,7 +48,7 @@ LISTS = {
 
 
 def _with_wrong_values(options: Iterable[Option]) -> list[Option]:
-    return [one for one in options if one.kind.parse(WRONG) is None]
+    return [one for one in options if one.value_type.parse(WRONG) is None]
 
 
 def _given(option: Option) -> str:
@@ -58,7 +58,7 @@ def _given(option: Option) -> str:
 def _value(option: Option) -> str:
     """Return a value that the option may have and that asks for something else than what happens anyway."""
     words = ("true", "false", "distributed", "7")
-    return next(one for one in words if option.kind.parse(one) is not None and one not in option.fine)
+    return next(one for one in words if option.value_type.parse(one) is not None and one not in option.fine)
 
 
 @pytest.mark.parametrize("name", ["target-file-size-byte", "distribution_mode", "Compression-Codecs", "isolationlevel"])
@@ -95,7 +95,7 @@ def test_what_is_misspelt_is_refused_wherever_it_is_given(way: str, name: str, m
 def test_a_wrong_value_of_a_write_option_is_refused_with_what_is_allowed(option: Option) -> None:
     with pytest.raises(InvalidRequestError, match="Set it to") as found:
         WRITE_OPTIONS.check({option.name: WRONG})
-    assert option.kind.allowed in str(found.value)
+    assert option.value_type.allowed in str(found.value)
 
 
 @pytest.mark.parametrize("option", _with_wrong_values(READ), ids=lambda one: one.name)

@@ -175,7 +175,7 @@ def test_a_value_that_is_not_allowed_is_refused_with_key_value_and_what_is_allow
         read_property({one.name: text}, one)
     assert one.name in caught.value.message
     assert text[:20] in caught.value.message
-    assert caught.value.hint == f"Set it to {one.kind.allowed}."
+    assert caught.value.hint == f"Set it to {one.value_type.allowed}."
     assert len(str(caught.value)) < 500
 
 

@@ -71,7 +71,7 @@ def assigned_columns(
             hint="Give the whole column, as in named_struct('a', 1, 'b', 2).",
         )
     given = [to_column(value) for parts in found.values() for value in parts.values()]
-    typed = iter(frame.select(*(one.alias(f"v{index}") for index, one in enumerate(given))).schema.fields)
+    typed = iter(frame.select(*(column.alias(f"v{index}") for index, column in enumerate(given))).schema.fields)
     spark = frame.sparkSession
 
     def assign(part: NestedField, old: Column | None, parts: Mapping[tuple[str, ...], _Typed], path: str) -> Column:
@@ -96,9 +96,11 @@ def assigned_columns(
 
     made: dict[int, Column] = {}
     for field_id, parts in found.items():
-        part = schema.field(field_id)
+        nested_field = schema.field(field_id)
         of_parts = {path: (to_column(value), next(typed).dataType) for path, value in parts.items()}
-        made[field_id] = assign(part, None if stored is None else stored(part), of_parts, part.name)
+        made[field_id] = assign(
+            nested_field, None if stored is None else stored(nested_field), of_parts, nested_field.name
+        )
     return made
 
 

@@ -31,7 +31,7 @@ from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.jvm.jvm_write import in_own_session
 from frazil.spark.own_columns import F
 from frazil.spark.read.relation import ReadRequest
-from frazil.spark.read.row_places import FILE_COLUMN, POS_COLUMN, Places, read_places
+from frazil.spark.read.row_positions import FILE_COLUMN, POS_COLUMN, RowPositions, read_positions
 from frazil.spark.read.target_rows import PATH, FileChoice, plan_tasks, read_chosen
 from frazil.spark.types import is_shown_as_stored, show_column, shown_schema, stored_type
 from frazil.spark.write.distribute import write_settings
@@ -99,7 +99,7 @@ class RowChange(RowLevelChange):
         What is offered and not used costs nothing; so it is enough to know what may be named.
         """
         written = list(expressions)
-        self._columns = next((one.columns for one in written if isinstance(one, Resolved)), None)
+        self._columns = next((resolved.columns for resolved in written if isinstance(resolved, Resolved)), None)
         text = " ".join(map(str, written)).lower()
         taken = {field.name.lower() for field in self.schema.fields} | {name.lower() for name in other_names}
         partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
@@ -112,7 +112,11 @@ class RowChange(RowLevelChange):
         `predicate` is tested exactly; `only` are files to read, with positions to leave out.
         """
         more = [FILE, POS, *([ROW_ID] if self.has_lineage else [])]
-        more += [PATH if part == FILE else part for part in self._offered if part not in more or part == FILE]
+        more += [
+            PATH if nested_field == FILE else nested_field
+            for nested_field in self._offered
+            if nested_field not in more or nested_field == FILE
+        ]
         self._read = predicate
         if only is not None:
             self.choice.only = only
@@ -164,12 +168,12 @@ class RowChange(RowLevelChange):
         """Return the files that can hold rows of a filter, by path."""
         return {} if self.parent is None else plan_tasks(self._request(()), predicate)
 
-    def read_places(self, kept: DataFrame) -> Places:
-        """Return the positions of kept rows; they have the columns of `row_places.py`."""
+    def read_places(self, kept: DataFrame) -> RowPositions:
+        """Return the positions of kept rows; they have the columns of `row_positions.py`."""
         with engine_errors(f"find rows of {self.loaded.name}"):
-            return read_places(kept)
+            return read_positions(kept)
 
-    def by_path(self, places: Places) -> dict[str, DeletionVector]:
+    def by_path(self, places: RowPositions) -> dict[str, DeletionVector]:
         """Return positions by the path of their file."""
         return {self.choice.path_of(number): vector for number, vector in places.positions.items()}
 

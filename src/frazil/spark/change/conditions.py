@@ -97,14 +97,14 @@ def opposite_predicate(rows: DataFrame, where: Column, schema: Schema, choice: F
 def _leaf_names(schema: Schema, names: set[str]) -> list[str]:
     """Return the columns, and fields in structs of columns, whose null makes a condition unknown."""
     found = []
-    for part in schema.fields:
-        if part.name not in names:
+    for nested_field in schema.fields:
+        if nested_field.name not in names:
             continue
-        found.append(part.name)
-        if isinstance(part.field_type, StructType):
+        found.append(nested_field.name)
+        if isinstance(nested_field.field_type, StructType):
             found += [
                 schema.name_of(field.field_id)
-                for field, _, _ in walk_fields(part.field_type)
+                for field, _, _ in walk_fields(nested_field.field_type)
                 if not any(
                     isinstance(above.field_type, ListType | MapType) for above in schema.ancestors_of(field.field_id)
                 )

@@ -18,7 +18,7 @@ from frazil.spark.change.conditions import asked_predicate, filter_rows, opposit
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
-from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
+from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN
 from frazil.spark.write.progress import showing_progress
 
 

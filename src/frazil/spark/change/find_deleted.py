@@ -1,7 +1,7 @@
 """Find the deleted rows of data files on Spark: the data half of `maintenance/convert_equality_deletes.py`.
 
 Rows are read with their position and whether they are deleted, of the columns that deletes compare; positions of
-those that are come here as `row_places.py` says. Nothing is written.
+those that are come here as `row_positions.py` says. Nothing is written.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
 from frazil.spark.read.relation import ReadRequest
-from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_places
+from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_positions
 from frazil.spark.read.target_rows import FileChoice, read_chosen
 from frazil.spark.write.progress import showing_progress
 from frazil.spec.reserved_columns import DELETED, FILE, POS
@@ -54,7 +54,7 @@ def find_deleted(
             gone = frame.filter(F.col(DELETED.name)).select(
                 F.col(FILE.name).alias(FILE_COLUMN), F.col(POS.name).alias(POS_COLUMN), F.lit(1).alias(ACTION_COLUMN)
             )
-            places = read_places(keep_rows(gone))
+            places = read_positions(keep_rows(gone))
         return {choice.path_of(number): vector for number, vector in places.positions.items()}
 
     with showing_progress(spark, f"find deleted rows of {loaded.name}"):

@@ -37,7 +37,7 @@ from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
 from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal
 from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
-from frazil.spark.read.row_places import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, Places
+from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, RowPositions
 from frazil.spark.write.progress import showing_progress
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
@@ -93,7 +93,7 @@ def merge_rows(
     """
     check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
-    written_out = [part for clause in clauses for part in (clause.condition, *(clause.values or {}).values())]
+    written_out = [value for clause in clauses for value in (clause.condition, *(clause.values or {}).values())]
     change.offer([on, *written_out], source.columns)
     with engine_errors(f"merge into {loaded.name}"):
         pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
@@ -113,7 +113,7 @@ def merge_rows(
         )
     positions = change.by_path(places)
     written = [index + 1 for index, clause in enumerate(clauses) if clause.do != "delete"]
-    new_count = sum(places.counts.get(at, 0) for at in written)
+    new_count = sum(places.counts.get(index, 0) for index in written)
     if not positions and new_count == 0:
         return None
     new_rows = None
@@ -127,7 +127,7 @@ def merge_rows(
     return noted(planned, summary_of(clauses, counts, copied=change.copied, unchanged=unchanged))
 
 
-def _rows_of_clauses(clauses: Sequence[MergeClause], places: Places) -> Mapping[int, int]:
+def _rows_of_clauses(clauses: Sequence[MergeClause], places: RowPositions) -> Mapping[int, int]:
     """Return how many rows each clause was about; one that goes because it meets several rows is counted once."""
     if not places.is_twice:
         return places.counts
@@ -234,15 +234,17 @@ def _new_row(
         for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
     writing = [(index + 1, clause) for index, clause in enumerate(clauses) if clause.do != "delete"]
-    given = {at: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for at, one in writing}
+    given = {index: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for index, one in writing}
     columns = []
     for stored_field in change.stored_fields:
         value: Any = F
-        for at, one in writing:
-            value = value.when(F.col(ACTION_COLUMN) == at, _value(change, given[at], stored_field, one))
+        for position, merge_clause in writing:
+            value = value.when(
+                F.col(ACTION_COLUMN) == position, _value(change, given[position], stored_field, merge_clause)
+            )
         made = value if writing else literal(None, stored_field.field_type)
         columns.append(made.alias(stored_field.name))
-    kept_ids = [at for at, one in writing if one.do == "update"]
+    kept_ids = [index for index, one in writing if one.do == "update"]
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
         row_id = F.when(F.col(ACTION_COLUMN).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
@@ -260,7 +262,7 @@ def _values(
         chosen,
         change.schema,
         values,
-        None if clause.do == "insert" else lambda part: change.stored_column(part, TARGET),
+        None if clause.do == "insert" else lambda field: change.stored_column(field, TARGET),
         may_lack_parts=may_lack_columns,
         keeps_parts=may_lack_columns and clause.values is None,
     )
@@ -269,13 +271,13 @@ def _values(
 def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
     given = [name for name in source.columns if name != _FOUND]
     found = same_names((stored_field.name for stored_field in change.stored_fields), given)
-    missing = [name for name, one in found.items() if one is None]
+    missing = [name for name, value in found.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
             f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
             hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
         )
-    return {quote(name): F.col(f"{SOURCE}.{quote(one)}") for name, one in found.items() if one is not None}
+    return {quote(name): F.col(f"{SOURCE}.{quote(value)}") for name, value in found.items() if value is not None}
 
 
 def _value(change: RowChange, given: Mapping[int, Column], field: NestedField, clause: MergeClause) -> Column:

@@ -33,7 +33,7 @@ from frazil.sql.quote_names import quote
 class JoinKey:
     """A column of the table and the expression over the source that must equal it; null may equal null."""
 
-    part: NestedField
+    field: NestedField
     value: Column
     is_null_safe: bool = False
 
@@ -59,7 +59,7 @@ def read_keys(
 
     `unique` are columns of the source that must not have the same values twice, null being a value.
     """
-    usable = [key for key in keys if is_usable_key(key.part)]
+    usable = [key for key in keys if is_usable_key(key.field)]
     asked = [one for key in usable for one in _columns_of(key, spec, kept)]
     names = [F.col(quote(name)) for name in unique]
     is_comparable = all(_is_comparable(kept.schema[name].dataType) for name in unique)
@@ -91,11 +91,11 @@ class _ValuesThere:
 
 
 def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_Asked]:
-    found = [_Asked(key, plain_number(key.value, key.part.field_type))]
-    for field in spec.fields_of_source(key.part.field_id):
-        unit = unit_of(field.transform, key.part)
+    found = [_Asked(key, plain_number(key.value, key.field.field_type))]
+    for field in spec.fields_of_source(key.field.field_id):
+        unit = unit_of(field.transform, key.field)
         if unit is not None:
-            times = transform_value(field.transform, key.value, key.part.field_type, source.sparkSession)
+            times = transform_value(field.transform, key.value, key.field.field_type, source.sparkSession)
             found.append(_Asked(key, times, unit))
     return found
 
@@ -106,17 +106,19 @@ def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequenc
         columns += [F.min(one.column).alias(f"low{index}"), F.max(one.column).alias(f"high{index}")]
         columns += [F.count_if(one.column.isNull()).alias(f"nulls{index}")]
         columns += [F.approx_count_distinct(one.column).alias(f"about{index}")]
-    told = kept.agg(*columns).collect()[0]
+    row = kept.agg(*columns).collect()[0]
     listed: dict[int, list[Any]] = {}
-    few = [index for index in range(len(asked)) if told[f"about{index}"] <= MAX_VALUES]
+    few = [index for index in range(len(asked)) if row[f"about{index}"] <= MAX_VALUES]
     if few:
         # About so few values each, so they may come together here.
-        sets = kept.agg(*(F.collect_set(asked[at].column).alias(f"set{at}") for at in few)).collect()[0]
-        listed = {at: [_value(one) for one in sets[f"set{at}"]] for at in few}
+        sets = kept.agg(*(F.collect_set(asked[position].column).alias(f"set{position}") for position in few)).collect()[
+            0
+        ]
+        listed = {position: [_value(one) for one in sets[f"set{position}"]] for position in few}
     values = [
         _ValuesThere(
-            (_value(told[f"low{index}"]), _value(told[f"high{index}"])),
-            told[f"nulls{index}"] > 0,
+            (_value(row[f"low{index}"]), _value(row[f"high{index}"])),
+            row[f"nulls{index}"] > 0,
             listed.get(index) if len(listed.get(index, ())) <= MAX_VALUES else None,
         )
         for index in range(len(asked))
@@ -133,7 +135,7 @@ def _prune(keys: Sequence[JoinKey], asked: Sequence[_Asked], values: Sequence[Ke
 def _filter_of(key: JoinKey, known: Sequence[tuple[_Asked, KeyValues]]) -> Predicate:
     own = next(values for asked, values in known if asked.unit is None)
     times = [(asked.unit, values) for asked, values in known if asked.unit is not None]
-    return filter_of(key.part.name, own, times, is_null_safe=key.is_null_safe)
+    return filter_of(key.field.name, own, times, is_null_safe=key.is_null_safe)
 
 
 def _find_twice(kept: DataFrame, names: Sequence[Column]) -> list[tuple[Any, ...]]:

@@ -121,8 +121,8 @@ _FAILED = ("FRAZIL_FAILED", "58000")
 
 
 def _kind(error: FrazilError) -> tuple[str, str, str]:
-    for kind, *told in _CONDITIONS:
-        if isinstance(error, kind):
+    for cls, *told in _CONDITIONS:
+        if isinstance(error, cls):
             return told[0], told[1], told[2]
     return "execution", *_FAILED
 

@@ -115,7 +115,7 @@ def _translate(what: str, error: Exception) -> FrazilError:
     return EngineError(f"Cannot {what}: Spark failed: {shown}")
 
 
-def _as_it_was(kind: type[FrazilError], message: str, rest: str) -> FrazilError:
+def _as_it_was(cls: type[FrazilError], message: str, rest: str) -> FrazilError:
     """Return an error with what its text told below the message."""
     context: dict[str, object] = {}
     hint = None
@@ -128,7 +128,7 @@ def _as_it_was(kind: type[FrazilError], message: str, rest: str) -> FrazilError:
             break
         else:
             break
-    return kind(message, hint=hint, **context)
+    return cls(message, hint=hint, **context)
 
 
 def _about_file(text: str) -> FrazilError | None:

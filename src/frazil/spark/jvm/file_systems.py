@@ -48,8 +48,8 @@ _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
 
 def hadoop_version() -> str | None:
     """Return which Hadoop this Spark ships; None where it brings none of its own."""
-    for one in sorted(Path(_find_spark_home(), "jars").glob("hadoop-client-*.jar")):
-        found = _JAR.fullmatch(one.name)
+    for path in sorted(Path(_find_spark_home(), "jars").glob("hadoop-client-*.jar")):
+        found = _JAR.fullmatch(path.name)
         if found is not None:
             return found[1]
     return None

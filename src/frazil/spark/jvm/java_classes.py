@@ -177,9 +177,9 @@ def _for_this_spark(jvm: Any, text: str) -> str:
     )
 
 
-def _part(at: int, kind: str) -> str:
+def _part(index: int, kind: str) -> str:
     box = _BOXES.get(kind)
-    value = f"(({box or kind}) scan.productElement({at}))"
+    value = f"(({box or kind}) scan.productElement({index}))"
     return value if box is None else f"{value}.{kind}Value()"
 
 

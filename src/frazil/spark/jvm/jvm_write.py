@@ -49,7 +49,7 @@ class NamedColumn:
     """A column of a frame as another one has it: under the same name, of a type, with metadata."""
 
     name: str
-    kind: st.DataType | None = None
+    data_type: st.DataType | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -59,19 +59,21 @@ def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFram
         return frame.select(*map(_column, columns))
     told = [
         {
-            "quoted": quote(one.name),
-            "name": one.name,
-            "type": None if one.kind is None else one.kind.json(),
-            "metadata": json.dumps(one.metadata),
+            "quoted": quote(column.name),
+            "name": column.name,
+            "type": None if column.data_type is None else column.data_type.json(),
+            "metadata": json.dumps(column.metadata),
         }
-        for one in columns
+        for column in columns
     ]
     return DataFrame(_written(frame.sparkSession).columns(frame._jdf, json.dumps(told)), frame.sparkSession)
 
 
-def _column(one: NamedColumn) -> Column:
-    column = F.col(quote(one.name))
-    return (column if one.kind is None else column.cast(one.kind)).alias(one.name, metadata=dict(one.metadata))
+def _column(named_column: NamedColumn) -> Column:
+    column = F.col(quote(named_column.name))
+    return (column if named_column.data_type is None else column.cast(named_column.data_type)).alias(
+        named_column.name, metadata=dict(named_column.metadata)
+    )
 
 
 def write_parquet(frame: DataFrame, folder: str, options: Mapping[str, str], partition: str | None) -> None:

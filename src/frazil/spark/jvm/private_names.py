@@ -333,8 +333,8 @@ def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
         return
     known = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
     columns = plan.projectList()
-    for at, form in forms.items():
-        shown = columns.apply(at)
+    for position, form in forms.items():
+        shown = columns.apply(position)
         if shown.getClass().getSimpleName() != "Alias":
             continue
         shown = shown.child()

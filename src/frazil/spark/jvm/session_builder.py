@@ -43,7 +43,7 @@ class LakeSettings:
 class OpenedLake:
     """A lake that was opened: where its files are, how they are reached, and how a session gets it."""
 
-    place: str
+    location: str
     properties: Mapping[str, str] = field(repr=False)
     attach: Callable[[SparkSession, str], object]
     close: Callable[[], None]
@@ -86,7 +86,7 @@ class SessionBuilder(SparkSession.Builder):
             # Where their files are is known before Spark starts, since it takes packages then.
             opened = {name: self._opened(lake, unused) for name, lake in lakes.items()}
             for lake in opened.values():
-                add_package(self._options, lake.place)
+                add_package(self._options, lake.location)
             self._start_jvm()
             made = start()
             # What spark-submit was told is known when Spark runs.
@@ -99,7 +99,7 @@ class SessionBuilder(SparkSession.Builder):
                 )
             hadoop = made.sparkContext._jsc.hadoopConfiguration()
             for name, lake in opened.items():
-                for key, value in settings_of(lake.place, lake.properties).items():
+                for key, value in settings_of(lake.location, lake.properties).items():
                     hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
                 lake.attach(made, name)
             unused.pop_all()
@@ -141,12 +141,12 @@ def lakes_of(settings: Mapping[str, Any]) -> dict[str, LakeSettings]:
                 f"Cannot read the setting {key!r}: it is not known",
                 hint=f"After {PREFIX}<name>. come warehouse, catalog, catalog-name and property.<property>.",
             )
-        one = found.setdefault(parts["name"], LakeSettings())
+        lake_settings = found.setdefault(parts["name"], LakeSettings())
         if parts["property"] is not None:
-            one.properties[parts["property"]] = str(value)
+            lake_settings.properties[parts["property"]] = str(value)
         else:
-            setattr(one, parts["what"].replace("-", "_"), str(value))
-    for name, one in found.items():
-        if not one.warehouse:
+            setattr(lake_settings, parts["what"].replace("-", "_"), str(value))
+    for name, lake_settings in found.items():
+        if not lake_settings.warehouse:
             raise InvalidRequestError(f"Cannot open lake {name!r}: {PREFIX}{name}.warehouse is not set")
     return found

@@ -48,6 +48,6 @@ def _package_file() -> Path:
     _folders.append(folder)
     made = Path(folder.name) / "frazil-package.zip"
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
-        for one in sorted(root.rglob("*.py")):
-            archive.write(one, str(Path("frazil") / one.relative_to(root)))
+        for path in sorted(root.rglob("*.py")):
+            archive.write(path, str(Path("frazil") / path.relative_to(root)))
     return made

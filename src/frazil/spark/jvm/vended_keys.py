@@ -95,18 +95,18 @@ class KeyDelivery:
             due = {name: one for name, one in self._kept.items() if one.renew_at <= now}
         # The service is asked without the lock: queries that begin meanwhile do not wait for it.
         found: dict[str, Keys] = {}
-        for name, one in due.items():
+        for name, entry in due.items():
             # Credentials that cannot be had now may be had in a while; until they end, the old ones are good.
             with suppress(Exception):
-                keys = one.ask()
-                if keys is not None and keys != one.keys:
+                keys = entry.ask()
+                if keys is not None and keys != entry.keys:
                     found[name] = keys
         with self._changed:
             now = self._now()
-            for name, one in due.items():
-                if self._kept.get(name) is one:
-                    one.keys = found.get(name, one.keys)
-                    one.renew_at = _renew_at(one.keys, now)
+            for name, entry in due.items():
+                if self._kept.get(name) is entry:
+                    entry.keys = found.get(name, entry.keys)
+                    entry.renew_at = _renew_at(entry.keys, now)
                 else:
                     found.pop(name, None)
             if found:

@@ -121,11 +121,11 @@ def _warn_of_driver(name: str, tasks: list[FileScanTask]) -> None:
     """Say that this process reads files of a store that Spark could read with many."""
     far = [task for task in tasks if scheme_of(task.data_file.file_path) not in (None, "file", "memory")]
     if far:
-        place = far[0].data_file.file_path
+        file_path = far[0].data_file.file_path
         size = sum(task.size_bytes for task in far)
         warnings.warn(
-            f"{name} is read on the driver, {size} bytes of {len(far)} files: Spark has no file system for {place}. "
-            f"{missing_line(place)}",
+            f"{name} is read on the driver, {size} bytes of {len(far)} files: Spark has no file system for {file_path}."
+            f" {missing_line(file_path)}",
             UserWarning,
             stacklevel=2,
         )
@@ -153,7 +153,7 @@ def stored_array(array: Any, data_type: Type, target: pa.DataType) -> Any:
         return array
     if isinstance(data_type, VariantType):
         # Spark names the parts of a variant in the other order.
-        parts = [array.field(array.type.get_field_index(part.name)) for part in target]
+        parts = [array.field(array.type.get_field_index(field.name)) for field in target]
         return pa.StructArray.from_arrays(
             [part.cast(pa.binary()) for part in parts], fields=list(target), mask=array.is_null()
         )

@@ -91,7 +91,7 @@ class _ChangedFiles(ScanFiles):
         if not any(by_value):
             return kinds
         each = kinds * len(batch.files) if len(kinds) == 1 else kinds
-        return [_read_by_python(one) if by else one for one, by in zip(each, by_value, strict=True)]
+        return [_read_by_python(group) if by else group for group, by in zip(each, by_value, strict=True)]
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
         return [DeleteKind.POSITIONS if numbers else DeleteKind.NONE for numbers in _all_deletes(batch)]
@@ -106,9 +106,9 @@ class _ChangedFiles(ScanFiles):
             vectors = self._vectors(planned)
             singling = planned.files.column(SINGLED_OUT_BY_FIELD).is_valid().to_pylist()
             keep = [not (one and vector.is_empty) for one, vector in zip(singling, vectors, strict=True)]
-            part = chosen_part(planned.batch, np.array(keep, dtype=bool))
-            if part is not None:
-                left.append(PlannedBatch(self, planned.plan, part))
+            file_batch = chosen_part(planned.batch, np.array(keep, dtype=bool))
+            if file_batch is not None:
+                left.append(PlannedBatch(self, planned.plan, file_batch))
         return left
 
     def vector_bytes(self) -> int:
@@ -123,7 +123,7 @@ class _ChangedFiles(ScanFiles):
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
         """Return for each file the bits of the rows to leave out, or of those that are singled out."""
         vectors = zip(self._vectors(planned), _tasks(planned), strict=True)
-        return pa.array([vector_bytes(one, task.data_file) for one, task in vectors], pa.binary())
+        return pa.array([vector_bytes(vector, task.data_file) for vector, task in vectors], pa.binary())
 
     def _vectors(self, planned: PlannedBatch) -> list[DeletionVector]:
         return list(map_in_order(self._vector, _tasks(planned), threads=default_threads()))

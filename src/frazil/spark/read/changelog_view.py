@@ -37,8 +37,8 @@ def without_carry_overs(changes: DataFrame) -> DataFrame:
     left = found.filter("__balance <> 0").select(
         F.explode(F.array_repeat("__row", F.abs("__balance").cast("int"))).alias("__row"), F.col("__balance")
     )
-    kind = F.when(F.col("__balance") > 0, F.lit(INSERT)).otherwise(F.lit(DELETE))
-    return left.select(*_columns_of(changes, {CHANGE_TYPE.name: kind}))
+    change_type = F.when(F.col("__balance") > 0, F.lit(INSERT)).otherwise(F.lit(DELETE))
+    return left.select(*_columns_of(changes, {CHANGE_TYPE.name: change_type}))
 
 
 def net_changes(changes: DataFrame) -> DataFrame:
@@ -55,7 +55,7 @@ def net_changes(changes: DataFrame) -> DataFrame:
         F.first(F.struct(*map(_column, changes.columns))).alias("__row"),
     )
     kind = f"count:int,{CHANGE_ORDINAL.name}:int,sign:int,{COMMIT_SNAPSHOT_ID.name}:bigint"
-    start = F.struct(*[F.lit(0).cast(one.split(":")[1]).alias(one.split(":")[0]) for one in kind.split(",")])
+    start = F.struct(*[F.lit(0).cast(piece.split(":")[1]).alias(piece.split(":")[0]) for piece in kind.split(",")])
 
     def fold(left: Column, column: Column) -> Column:
         begun = F.struct(
@@ -103,13 +103,15 @@ def with_updates(changes: DataFrame, identifiers: Sequence[str]) -> DataFrame:
         )
     keys = [_column(known[identifier.lower()]) for identifier in identifiers]
     found = without_carry_overs(changes)
-    kind = _column(CHANGE_TYPE.name)
+    change_type = _column(CHANGE_TYPE.name)
     window = Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name))
     ranked = found.select(
         "*",
-        F.count_if(kind == DELETE).over(window).alias("__removed"),
-        F.count_if(kind == INSERT).over(window).alias("__added"),
-        F.row_number().over(Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name), kind).orderBy(kind)).alias("__at"),
+        F.count_if(change_type == DELETE).over(window).alias("__removed"),
+        F.count_if(change_type == INSERT).over(window).alias("__added"),
+        F.row_number()
+        .over(Window.partitionBy(*keys, _column(CHANGE_ORDINAL.name), change_type).orderBy(change_type))
+        .alias("__at"),
     )
     names = ",".join(identifiers)
     problem = F.raise_error(
@@ -118,15 +120,15 @@ def with_updates(changes: DataFrame, identifiers: Sequence[str]) -> DataFrame:
             "Rows must be unique by them."
         )
     )
-    told = (
+    message = (
         F.when(F.col("__removed") > 1, problem.cast("string"))
-        .when((F.col("__removed") == 0) | (F.col("__added") == 0), kind)
-        .when(kind == DELETE, F.lit(UPDATE_BEFORE))
+        .when((F.col("__removed") == 0) | (F.col("__added") == 0), change_type)
+        .when(change_type == DELETE, F.lit(UPDATE_BEFORE))
         .when(F.col("__at") == 1, F.lit(UPDATE_AFTER))
-        .otherwise(kind)
+        .otherwise(change_type)
     )
     return ranked.select(
-        *[told.alias(column) if column == CHANGE_TYPE.name else _column(column) for column in changes.columns]
+        *[message.alias(column) if column == CHANGE_TYPE.name else _column(column) for column in changes.columns]
     )
 
 

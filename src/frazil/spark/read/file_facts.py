@@ -29,9 +29,9 @@ FILE_FACTS: Final = st.StructField(
 
 def with_file_facts(frame: DataFrame, table: str) -> DataFrame:
     """Return a table's frame with `_metadata` after its columns; refuse where its rows come by more than one reader."""
-    kind = FILE_FACTS.dataType
-    assert isinstance(kind, st.StructType)
-    parts = [F.col(f"{FILE_FACTS.name}.{field.name}").alias(field.name) for field in kind.fields]
+    spark_type = FILE_FACTS.dataType
+    assert isinstance(spark_type, st.StructType)
+    parts = [F.col(f"{FILE_FACTS.name}.{field.name}").alias(field.name) for field in spark_type.fields]
     try:
         return frame.select("*", F.struct(*parts).alias(FILE_FACTS.name))
     except AnalysisException as error:

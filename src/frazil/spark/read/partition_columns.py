@@ -89,11 +89,11 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
     """Return the text that tells the partition of each row."""
     values = partition_values(spec, schema, spark)
     kinds = [field.result_type(schema) for field in spec.fields if not field.transform.is_void]
-    parts = [_encode(value, kind) for value, kind in zip(values, kinds, strict=True)]
+    parts = [_encode(value, data_type) for value, data_type in zip(values, kinds, strict=True)]
     if not parts:
         return F.lit("k")
-    key = F.concat(F.lit("k"), parts[0], *(piece for one in parts[1:] for piece in (F.lit("_"), one)))
-    texts = [value for value, kind in zip(values, kinds, strict=True) if isinstance(kind, _BYTES)]
+    key = F.concat(F.lit("k"), parts[0], *(piece for column in parts[1:] for piece in (F.lit("_"), column)))
+    texts = [value for value, data_type in zip(values, kinds, strict=True) if isinstance(data_type, _BYTES)]
     # Spark computes a key anew wherever it stands, so its length is told from the values, where they leave room for it.
     room = _MAX_NAME - len("k") - len(parts) * len("x_") - (len(parts) - len(texts)) * _MAX_NUMBER
     if not texts and room >= 0:
@@ -110,8 +110,8 @@ def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tu
         return None
     parts = iter(text[1:].split("_"))
     values: list[Any] = []
-    for field, kind in zip(spec.fields, partition_type.fields, strict=True):
-        values.append(None if field.transform.is_void else _decode(next(parts), kind.field_type))
+    for field, nested_field in zip(spec.fields, partition_type.fields, strict=True):
+        values.append(None if field.transform.is_void else _decode(next(parts), nested_field.field_type))
     return tuple(values)
 
 

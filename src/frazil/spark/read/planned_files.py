@@ -120,8 +120,8 @@ def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
     """
     top = {field.field_id for field in schema.fields}
     return {
-        field_id: at
-        for field_id, at in identity_sources(spec, schema).items()
+        field_id: index
+        for field_id, index in identity_sources(spec, schema).items()
         if field_id in top and not isinstance(schema.field(field_id).field_type, FloatType | DoubleType)
     }
 
@@ -168,11 +168,11 @@ def _by_python(file_format: FileFormat) -> FileGroup:
     return FileGroup(file_format, frozenset(), DeleteKind.NONE, is_native=False)
 
 
-def _with_deletes(kind: FileGroup, deletes: DeleteKind) -> FileGroup:
+def _with_deletes(group: FileGroup, deletes: DeleteKind) -> FileGroup:
     """Return the group of files with deletes: Spark's ORC reader knows no positions, and Python applies all of them."""
-    if not kind.is_native or deletes is DeleteKind.NONE:
-        return kind
-    return replace(kind, deletes=deletes) if kind.file_format is FileFormat.PARQUET else _by_python(kind.file_format)
+    if not group.is_native or deletes is DeleteKind.NONE:
+        return group
+    return replace(group, deletes=deletes) if group.file_format is FileFormat.PARQUET else _by_python(group.file_format)
 
 
 class ScanFiles:
@@ -272,8 +272,8 @@ class ScanFiles:
             kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
             if len(kinds) == 1:
                 deletes = list(dict.fromkeys(deletes))
-            for kind, applying in dict.fromkeys(_pairs(kinds, deletes)):
-                found.setdefault(_with_deletes(kind, applying))
+            for group, applying in dict.fromkeys(_pairs(kinds, deletes)):
+                found.setdefault(_with_deletes(group, applying))
         if self.reads_clean_with_marked:
             marked = {replace(one, deletes=DeleteKind.NONE) for one in found if one.deletes is DeleteKind.POSITIONS}
             found = {one: None for one in found if one not in marked}
@@ -294,8 +294,8 @@ class ScanFiles:
         A filter that came later may have left out deletes of the file. It stays in a group there is: one that looks for
         more deletes than the file has finds none.
         """
-        for one in _ORDER[_ORDER.index(deletes) :]:
-            group = _with_deletes(kind, one)
+        for delete_kind in _ORDER[_ORDER.index(deletes) :]:
+            group = _with_deletes(kind, delete_kind)
             if group in self._known:
                 return group
         return _with_deletes(kind, deletes)
@@ -394,9 +394,9 @@ class ScanFiles:
         plan = self.plan(pushed)
         found = []
         for batch in self.whole(plan):
-            part = chosen_part(batch, self._members(plan, batch, group))
-            if part is not None:
-                found.append(PlannedBatch(self, plan, part))
+            file_batch = chosen_part(batch, self._members(plan, batch, group))
+            if file_batch is not None:
+                found.append(PlannedBatch(self, plan, file_batch))
         return found
 
     def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
@@ -552,9 +552,9 @@ def partition_constant(name: str, field: NestedField) -> Constant:
     return Constant(name, target, values)
 
 
-def _child(files: ManifestColumns, at: int) -> pa.Array:
+def _child(files: ManifestColumns, index: int) -> pa.Array:
     partition = files.column("partition").combine_chunks()
-    return pc.struct_field(partition, [at])
+    return pc.struct_field(partition, [index])
 
 
 def to_stored(array: pa.Array, target: pa.DataType) -> pa.Array:
@@ -609,16 +609,16 @@ def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:
     )
 
 
-def tuple_constant(name: str, part: NestedField) -> Constant:
+def tuple_constant(name: str, nested_field: NestedField) -> Constant:
     """Return one part of each file's partition, null where the file's spec has no such part.
 
     Parts are apart, since readers of Spark before 4.3 take no structs as constants, and filters on them stay exact.
     """
-    target = arrow_type_of(part.field_type)
+    target = arrow_type_of(nested_field.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
         for index, field in enumerate(batch.files.partition_type.fields):
-            if field.field_id == part.field_id:
+            if field.field_id == nested_field.field_id:
                 return to_stored(_child(batch.files, index), target)
         return pa.nulls(len(batch.files), target)
 

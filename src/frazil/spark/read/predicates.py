@@ -138,9 +138,9 @@ class _Reader:
         if name == "In":
             return self._in(parts)
         if name == "EqualNullSafe":
-            for at in (0, 1):
-                if parts[at][0] == "lit" and parts[at][2] is None:
-                    return self._leaf("IsNull", [parts[1 - at]])
+            for index in (0, 1):
+                if parts[index][0] == "lit" and parts[index][2] is None:
+                    return self._leaf("IsNull", [parts[1 - index]])
         if name in ("EqualTo", "EqualNullSafe"):
             return self._compare(Op.EQ, *parts)
         if name in _ORDERS:
@@ -249,14 +249,14 @@ class _Reader:
         field = self._find(node[1])
         if field is None:
             return None
-        column, kind, text = self._schema.name_of(field.field_id), field.field_type, literal[2]
+        column, field_type, text = self._schema.name_of(field.field_id), field.field_type, literal[2]
         found: Predicate | None = None
-        if isinstance(kind, UuidType) and op is Op.EQ:
+        if isinstance(field_type, UuidType) and op is Op.EQ:
             # The text of a uuid has one spelling; nothing equals another.
             found = equal(column, uuid.UUID(text)) if _UUID.fullmatch(text) else FALSE
-        elif isinstance(kind, TimeType):
+        elif isinstance(field_type, TimeType):
             found = _compare_time(op, column, literal)
-        elif isinstance(kind, TimestampNsType | TimestamptzNsType) and literal[1].startswith("timestamp"):
+        elif isinstance(field_type, TimestampNsType | TimestamptzNsType) and literal[1].startswith("timestamp"):
             first = int(text) * 1000
             found = _in_range(op, column, first, first + 1000) if abs(first) < _FAR_NANOS else None
         try:
@@ -416,7 +416,7 @@ def _any_sql(children: Sequence[Predicate], find: Callable[[BoundReference], str
     tests = [child for child in children if isinstance(child, Bound) and isinstance(child.term, BoundReference)]
     nans = {test.term for test in tests if test.op is Op.IS_NAN}
     greater = [test for test in tests if test.op in (Op.GT, Op.GT_EQ) and test.term in nans]
-    covered = {one.term for one in greater}
+    covered = {bound.term for bound in greater}
     found = []
     for child in children:
         if child in greater and isinstance(child, Bound) and isinstance(child.term, BoundReference):
@@ -432,12 +432,12 @@ _SIGNS = {Op.EQ: "=", Op.LT: "<", Op.LT_EQ: "<=", Op.GT: ">", Op.GT_EQ: ">="}
 
 
 def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
-    op, kind = predicate.op, term.result_type
+    op, result_type = predicate.op, term.result_type
     if op in (Op.IS_NULL, Op.NOT_NULL):
         return f"{column} IS {'NULL' if op is Op.IS_NULL else 'NOT NULL'}"
     if op in (Op.IS_NAN, Op.NOT_NAN):
         return f"isnan({column})" if op is Op.IS_NAN else f"{column} IS NULL OR NOT isnan({column})"
-    literals = [stored_literal(literal, kind) for literal in predicate.literals]
+    literals = [stored_literal(literal, result_type) for literal in predicate.literals]
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         starts = f"startswith({column}, {literals[0]})"
         return starts if op is Op.STARTS_WITH else f"{column} IS NULL OR NOT {starts}"
@@ -448,5 +448,5 @@ def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
         return f"{column} IS NULL OR {column} <> {literals[0]}"
     found = f"{column} {_SIGNS[op]} {literals[0]}"
     # To Spark, NaN is greater than every number; to the format it is not comparable.
-    is_nan_greater = isinstance(kind, FloatType | DoubleType) and op in (Op.GT, Op.GT_EQ)
+    is_nan_greater = isinstance(result_type, FloatType | DoubleType) and op in (Op.GT, Op.GT_EQ)
     return f"{found} AND NOT isnan({column})" if is_nan_greater else found

@@ -76,13 +76,13 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     names: dict[int, set[str]] = {}
     ambiguous: set[int] = set()
     for schema in metadata.schemas:
-        for field_id, part in schema.fields_by_id.items():
+        for field_id, nested_field in schema.fields_by_id.items():
             # A part's name is met within its parent, and Spark may compare names without regard to case.
-            place = (schema.parents_by_id.get(field_id, -1), part.name.lower())
+            place = (schema.parents_by_id.get(field_id, -1), nested_field.name.lower())
             known = first.setdefault(place, field_id)
             if known != field_id:
                 ambiguous |= {known, field_id}
-            names.setdefault(field_id, set()).add(part.name)
+            names.setdefault(field_id, set()).add(nested_field.name)
         # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
         # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
         ambiguous |= {field.field_id for field in schema.fields if holds_float(field.field_type)}
@@ -143,14 +143,14 @@ class ReadColumn:
 
     def struct_field(self) -> st.StructField:
         """Return the column as Spark's reader is asked for it."""
-        part = self.field
-        metadata: dict[str, Any] = {FIELD_ID: part.field_id} if self.shape.has_ids else {}
-        has_default = part.initial_default is not None and is_filled_by_spark(part.field_type) and self.shape.has_ids
+        field = self.field
+        metadata: dict[str, Any] = {FIELD_ID: field.field_id} if self.shape.has_ids else {}
+        has_default = field.initial_default is not None and is_filled_by_spark(field.field_type) and self.shape.has_ids
         if has_default:
-            metadata[EXISTS_DEFAULT] = stored_literal(part.initial_default, part.field_type)
+            metadata[EXISTS_DEFAULT] = stored_literal(field.initial_default, field.field_type)
         # Spark refuses a file without a required column before it looks for a default.
-        is_nullable = part.optional or has_default
-        return st.StructField(self.name, self._read_type(part), is_nullable, metadata)
+        is_nullable = field.optional or has_default
+        return st.StructField(self.name, self._read_type(field), is_nullable, metadata)
 
     def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
         """Return the type that is read, its parts under the names they are read under or under their own."""
@@ -184,37 +184,37 @@ class ReadColumn:
 
     def stored(self) -> Column:
         """Return the column in its stored form, its parts under their own names."""
-        part = self.field
+        field = self.field
         if not self.is_read:
-            return self._filled(part)
+            return self._filled(field)
         column = F.col(quote(self.name))
-        if self._is_renamed(part.field_type):
-            own = self._read_type(part, with_own_names=True)
+        if self._is_renamed(field.field_type):
+            own = self._read_type(field, with_own_names=True)
             column = column.cast(own if self.keeps_ids else without_metadata(own))
-        column = self._rebuilt(column, part, is_required=part.required)
-        if part.required and part.initial_default is not None and is_filled_by_spark(part.field_type):
+        column = self._rebuilt(column, field, is_required=field.required)
+        if field.required and field.initial_default is not None and is_filled_by_spark(field.field_type):
             # Files without the column give the default already; this says that nothing is null.
-            column = F.coalesce(column, expression(stored_literal(part.initial_default, part.field_type)))
+            column = F.coalesce(column, expression(stored_literal(field.initial_default, field.field_type)))
         return column
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether the stored form is the column of the relation itself."""
-        part = self.field
-        has_default = part.required and part.initial_default is not None
-        is_changed = self._is_rebuilt(part.field_type) or self._is_renamed(part.field_type)
-        is_changed = is_changed or part.field_id in self.shape.dates
+        field = self.field
+        has_default = field.required and field.initial_default is not None
+        is_changed = self._is_rebuilt(field.field_type) or self._is_renamed(field.field_type)
+        is_changed = is_changed or field.field_id in self.shape.dates
         return self.is_read and not has_default and not is_changed
 
     def _is_rebuilt(self, data_type: Type) -> bool:
         if _holds_empty(data_type):
             return True
-        if any(not self._is_read(part) for part in _struct_parts(data_type)):
+        if any(not self._is_read(field) for field in _struct_parts(data_type)):
             return True
         return bool(self.shape.dates) and any(field.field_id in self.shape.dates for field in _all_parts(data_type))
 
     def _is_renamed(self, data_type: Type) -> bool:
-        return any(self._is_read(part) and self._name_of(part) != part.name for part in _struct_parts(data_type))
+        return any(self._is_read(field) and self._name_of(field) != field.name for field in _struct_parts(data_type))
 
     def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
         """Return a column, its parts under their own names, with the parts that are not read."""
@@ -237,40 +237,40 @@ class ReadColumn:
             return column
         assert isinstance(data_type, StructType)
         parts = []
-        for part in data_type.fields:
-            if self._is_read(part):
-                made = self._rebuilt(column[part.name], part, is_required=part.required)
+        for nested_field in data_type.fields:
+            if self._is_read(nested_field):
+                made = self._rebuilt(column[nested_field.name], nested_field, is_required=nested_field.required)
             else:
-                made = self._filled(part)
+                made = self._filled(nested_field)
                 # What may be null is said to be, so that a null struct may hold it.
-                made = made if part.required else F.when(column.isNotNull(), made)
-            parts.append(made.alias(part.name))
+                made = made if nested_field.required else F.when(column.isNotNull(), made)
+            parts.append(made.alias(nested_field.name))
         made = F.struct(*parts)
         return made if is_required else F.when(column.isNotNull(), made)
 
-    def _filled(self, part: NestedField) -> Column:
+    def _filled(self, nested_field: NestedField) -> Column:
         """Return the value of a field that is not read: what the partition tells, else the default, else null."""
-        data_type = part.field_type
-        if part.field_id in self.given:
-            return F.col(quote(self.given[part.field_id]))
+        data_type = nested_field.field_type
+        if nested_field.field_id in self.given:
+            return F.col(quote(self.given[nested_field.field_id]))
         if isinstance(data_type, UnknownType):
             return F.lit(None)
         if isinstance(data_type, StructType):
             made = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
-            if part.initial_default is not None:
+            if nested_field.initial_default is not None:
                 return made
-            told = [F.col(quote(name)) for name in self.within.get(part.field_id, ())]
+            told = [F.col(quote(name)) for name in self.within.get(nested_field.field_id, ())]
             if told:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
-                return F.when(reduce(Column.__or__, (one.isNotNull() for one in told)), made)
-        if part.initial_default is not None:
-            return expression(stored_literal(part.initial_default, data_type)).cast(
+                return F.when(reduce(Column.__or__, (column.isNotNull() for column in told)), made)
+        if nested_field.initial_default is not None:
+            return expression(stored_literal(nested_field.initial_default, data_type)).cast(
                 stored_type(data_type, with_ids=self.keeps_ids)
             )
-        if part.required:
+        if nested_field.required:
             raise SchemaMismatchError(
-                f"Cannot read column {part.name!r} (field id {part.field_id}): it is required, but some files have no "
-                "such column and the schema has no default for it",
+                f"Cannot read column {nested_field.name!r} (field id {nested_field.field_id}): it is required, "
+                "but some files have no such column and the schema has no default for it",
                 hint="Make the column optional, or leave it out of the columns to read.",
             )
         return F.lit(None).cast(stored_type(data_type, with_ids=self.keeps_ids))
@@ -343,9 +343,9 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
         ]
         return F.when(column.isNotNull(), F.struct(*parts))
     if isinstance(have, ListType) and isinstance(want, ListType):
-        return F.transform(column, lambda one: narrow_column(one, have.element_type, want.element_type))
+        return F.transform(column, lambda element: narrow_column(element, have.element_type, want.element_type))
     if isinstance(have, MapType) and isinstance(want, MapType):
-        return F.transform_values(column, lambda _, one: narrow_column(one, have.value_type, want.value_type))
+        return F.transform_values(column, lambda _, element: narrow_column(element, have.value_type, want.value_type))
     return column
 
 

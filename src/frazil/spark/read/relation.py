@@ -171,7 +171,7 @@ class ReadRequest:
     loaded: LoadedTable
     snapshot: Snapshot | None
     schema: Schema
-    shown: Schema
+    output_schema: Schema
     predicate: Predicate = TRUE
     cache: ManifestCache | None = None
     as_stored: bool = False
@@ -210,7 +210,7 @@ class Reader:
         """Whether relations are rows of a stream as they are; where they are joined, `StreamedRows` sees to it."""
         # A column that is tested is read whole; of one that is only shown, the shown parts.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
-        wanted = {field.field_id: field for field in request.shown.fields if not is_reserved_id(field.field_id)}
+        wanted = {field.field_id: field for field in request.output_schema.fields if not is_reserved_id(field.field_id)}
         wanted |= {field.field_id: field for field in schema.fields if field.field_id in tested}
         self.compared_only = {column.field_id for column in self.joins.columns()} - set(wanted)
         self.fields = join_fields(wanted, self.joins.columns(), self.names)
@@ -259,7 +259,7 @@ class Reader:
     def result_schema(self) -> st.StructType:
         """Return the schema of the result."""
         fields = []
-        for field in self.request.shown.fields:
+        for field in self.request.output_schema.fields:
             kind = stored_type(field.field_type) if self.request.as_stored else shown_type(field.field_type, self.spark)
             fields.append(st.StructField(field.name, kind, field.optional, _comment(field)))
         return st.StructType(fields)
@@ -290,16 +290,24 @@ class Reader:
     def may_read_orc(self) -> bool:
         """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""
         if self.view.name_mapping is not None or any(
-            self._shows(one) for one in (POS, DELETED, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+            self._shows(field) for field in (POS, DELETED, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
         ):
             return False
         known = self.request.loaded.metadata.schemas
-        for part in self.fields.values():
-            former = [one for one in (schema.find_field(part.field_id) for schema in known) if one is not None]
-            is_same = all(field.name == part.name and field.field_type == part.field_type for field in former)
-            if not is_same or self.names.of(part) != part.name or part.name.lower().startswith("_col"):
+        for nested_field in self.fields.values():
+            former = [
+                field for field in (schema.find_field(nested_field.field_id) for schema in known) if field is not None
+            ]
+            is_same = all(
+                field.name == nested_field.name and field.field_type == nested_field.field_type for field in former
+            )
+            if (
+                not is_same
+                or self.names.of(nested_field) != nested_field.name
+                or nested_field.name.lower().startswith("_col")
+            ):
                 return False
-            if part.initial_default is not None or not isinstance(part.field_type, _SAME_IN_ORC):
+            if nested_field.initial_default is not None or not isinstance(nested_field.field_type, _SAME_IN_ORC):
                 return False
         return True
 
@@ -308,7 +316,7 @@ class Reader:
         if not group.is_native:
             return self._read_by_python(group)
         columns = self._columns_of(group)
-        shown = {field: self._shown_text(field, columns) for field in self.request.shown.fields}
+        shown = {field: self._shown_text(field, columns) for field in self.request.output_schema.fields}
         is_bare = group.deletes is DeleteKind.NONE and self.predicate == TRUE and not self._needs_position(group)
         if is_bare and all(text and is_exact(text) for text in shown.values()):
             # Spark makes sense of relation and columns at once.
@@ -330,7 +338,9 @@ class Reader:
             frame = self._without_positions(frame)
         if group.deletes is DeleteKind.EQUALITY:
             mark = self.names.own("gone") if self._shows(DELETED) else None
-            frame = self.joins.without_deleted(self.spark, frame, lambda one: self._find(columns, one), mark)
+            frame = self.joins.without_deleted(
+                self.spark, frame, lambda bound_reference: self._find(columns, bound_reference), mark
+            )
         frame = self._filtered(frame, columns)
         if all(shown.values()):
             # A call to the JVM for each column, where it takes seven otherwise.
@@ -342,7 +352,7 @@ class Reader:
     def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
         """Let filters on what users see of a column prune by what it holds."""
         forms = {}
-        for index, field in enumerate(self.request.shown.fields):
+        for index, field in enumerate(self.request.output_schema.fields):
             column = columns.get(field.field_id)
             if column is not None and column.is_plain and isinstance(field.field_type, SHOWN_OTHERWISE):
                 forms[index] = json.dumps(["shown", ["col", column.name]])
@@ -393,7 +403,7 @@ class Reader:
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
         """Return the rows of files that Spark's readers cannot read."""
-        fields = [field for field in self.request.shown.fields if not isinstance(field.field_type, UnknownType)]
+        fields = [field for field in self.request.output_schema.fields if not isinstance(field.field_type, UnknownType)]
         if not fields:
             fields = [POS]
         loaded, snapshot = self.request.loaded, self.request.snapshot
@@ -409,7 +419,7 @@ class Reader:
         tasks = [task for batch in self.scan.batches(group, None) for task in batch.plan.tasks_of(batch.batch)]
         frame = read_through_arrow(self.spark, read, tasks, self._split_options())
         shown = []
-        for field in self.request.shown.fields:
+        for field in self.request.output_schema.fields:
             if isinstance(field.field_type, UnknownType):
                 value = F.lit(None)
             else:
@@ -423,7 +433,7 @@ class Reader:
         self, group: FileGroup, columns: dict[int, ReadColumn], select: Sequence[str] | None = None
     ) -> DataFrame:
         # What is not asked for may be null, whatever it is.
-        unasked = {key: replace(part, required=False) for key, part in self.request.schema.fields_by_id.items()}
+        unasked = {key: replace(field, required=False) for key, field in self.request.schema.fields_by_id.items()}
         parts = {**unasked, **self.read_schema.fields_by_id}
         given = next((column.given for column in columns.values()), {})
         constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
@@ -542,12 +552,12 @@ class Reader:
     def _distinct(self) -> dict[int, int]:
         return distinct_values(self.request.loaded.metadata, self.scan.snapshot_id)
 
-    def _shows(self, part: NestedField) -> bool:
-        return any(field.field_id == part.field_id for field in self.request.shown.fields)
+    def _shows(self, nested_field: NestedField) -> bool:
+        return any(field.field_id == nested_field.field_id for field in self.request.output_schema.fields)
 
     @property
     def _shown_partition(self) -> StructType:
-        for field in self.request.shown.fields:
+        for field in self.request.output_schema.fields:
             if field.field_id == PARTITION_FIELD_ID and isinstance(field.field_type, StructType):
                 return field.field_type
         return StructType(())
@@ -589,46 +599,46 @@ class Reader:
     def _shown(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         return self._value(field, group, columns).alias(field.name, metadata=_comment(field))
 
-    def _value(self, part: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
+    def _value(self, nested_field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         names = self.names
-        if part.field_id == FILE.field_id:
+        if nested_field.field_id == FILE.field_id:
             return F.col(quote(names.own("file")))
-        if part.field_id == POS.field_id:
+        if nested_field.field_id == POS.field_id:
             return self._position
-        if part.field_id == SPEC_ID.field_id:
+        if nested_field.field_id == SPEC_ID.field_id:
             return F.col(quote(names.own("spec")))
-        if part.field_id == DELETED.field_id:
+        if nested_field.field_id == DELETED.field_id:
             if group.deletes is DeleteKind.NONE:
                 return F.lit(False)
             is_gone = self._is_deleted()
             return is_gone | F.col(quote(names.own("gone"))) if group.deletes is DeleteKind.EQUALITY else is_gone
-        if part.field_id == ROW_ID.field_id:
+        if nested_field.field_id == ROW_ID.field_id:
             inherited = F.col(quote(names.own("first_row_id"))) + self._position
             return self._lineage(ROW_ID, inherited, group)
-        if part.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+        if nested_field.field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             inherited = F.when(F.col(quote(names.own("first_row_id"))).isNotNull(), F.col(quote(names.own("sequence"))))
             return self._lineage(LAST_UPDATED_SEQUENCE_NUMBER, inherited, group)
-        if part.field_id == PARTITION_FIELD_ID:
+        if nested_field.field_id == PARTITION_FIELD_ID:
             parts = self._shown_partition.fields
             if not parts:
                 return F.lit(None).cast(st.StructType())
             stored = F.struct(
                 *[F.col(quote(names.own(f"partition_{field.field_id}"))).alias(field.name) for field in parts]
             )
-        elif isinstance(part.field_type, UnknownType):
+        elif isinstance(nested_field.field_type, UnknownType):
             return F.lit(None)
         else:
-            column = columns[part.field_id]
-            stored = narrow_column(column.stored(), column.field.field_type, part.field_type)
+            column = columns[nested_field.field_id]
+            stored = narrow_column(column.stored(), column.field.field_type, nested_field.field_type)
         if self.request.as_stored:
             return stored
-        shown = show_column(stored, part.field_type, self.spark)
-        filler = _FILLERS.get(type(part.field_type)) if part.required else None
+        value = show_column(stored, nested_field.field_type, self.spark)
+        filler = _FILLERS.get(type(nested_field.field_type)) if nested_field.required else None
         # Shown forms are made of functions that may give null; this says that nothing is.
         return (
-            shown
+            value
             if filler is None
-            else F.coalesce(shown, expression(filler).cast(shown_type(part.field_type, self.spark)))
+            else F.coalesce(value, expression(filler).cast(shown_type(nested_field.field_type, self.spark)))
         )
 
     def _lineage(self, field: NestedField, inherited: Column, group: FileGroup) -> Column:

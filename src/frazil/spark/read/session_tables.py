@@ -170,7 +170,7 @@ def _items(spark: SparkSession, items: Any) -> list[Any]:
 
 
 def _mapping(spark: SparkSession, mapping: Any) -> dict[str, str]:
-    return {str(one._1()): str(one._2()) for one in _items(spark, mapping.toSeq())}
+    return {str(item._1()): str(item._2()) for item in _items(spark, mapping.toSeq())}
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -264,19 +264,19 @@ def pruning_filter(pushed: Any, schema: Schema) -> Predicate:
     if attribute is None:
         return TRUE
     column = ".".join(attribute)
-    part = schema.find_field(column)
-    if part is None or part.field_type.is_nested:
+    field = schema.find_field(column)
+    if field is None or field.field_type.is_nested:
         return TRUE
     if name in ("IsNull", "IsNotNull"):
         return is_null(column) if name == "IsNull" else not_null(column)
-    if not _is_compared(part.field_type):
+    if not _is_compared(field.field_type):
         return TRUE
     return _bound(_comparison(name, column, pushed.value), schema)
 
 
 def _comparison(name: str, column: str, value: Any) -> Predicate:
     if name == "In":
-        values = [one for one in value if one is not None]
+        values = [item for item in value if item is not None]
         return is_in(column, values) if values else TRUE
     if value is None:
         return is_null(column) if name == "EqualNullSafe" else TRUE
@@ -293,12 +293,12 @@ def _negated(pushed: Any, schema: Schema) -> Predicate:
     """Return a predicate for a filter that is false: unequal and not null, none of a list."""
     name = type(pushed).__name__
     column = ".".join(getattr(pushed, "attribute", ()))
-    part = schema.find_field(column) if column else None
-    if part is None or part.field_type.is_nested:
+    field = schema.find_field(column) if column else None
+    if field is None or field.field_type.is_nested:
         return TRUE
     if name == "IsNull":
         return not_null(column)
-    if not _is_compared(part.field_type):
+    if not _is_compared(field.field_type):
         return TRUE
     if name == "EqualTo" and pushed.value is not None:
         return _bound(all_of(not_null(column), not_equal(column, pushed.value)), schema)

@@ -42,8 +42,8 @@ def function_type(name: str, types: Sequence[st.DataType]) -> st.DataType:
     if name == ICEBERG_VERSION:
         _check_count(name, types, 0)
         return st.StringType()
-    transform, kind = _transform(name, types)
-    return st.DateType() if transform == DAY else stored_type(transform.result_type(kind))
+    transform, data_type = _transform(name, types)
+    return st.DateType() if transform == DAY else stored_type(transform.result_type(data_type))
 
 
 def function_expression(
@@ -53,7 +53,7 @@ def function_expression(
     made = function_type(name, types)
     if name == ICEBERG_VERSION:
         return _expression(spark, F.lit(version))
-    transform, kind = _transform(name, types)
+    transform, data_type = _transform(name, types)
     if name in _WITH_NUMBER:
         if not arguments[0].foldable():
             raise InvalidRequestError(
@@ -64,7 +64,7 @@ def function_expression(
             return _expression(spark, F.lit(None).cast(made))
         transform = _WITH_NUMBER[name](int(number))
     column = OwnColumn(spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(arguments[-1]))  # type: ignore[union-attr]
-    value = transform_value(transform, store_column(column, kind), kind, spark)
+    value = transform_value(transform, store_column(column, data_type), data_type, spark)
     if transform == DAY:
         value = F.date_from_unix_date(value.cast("int"))
     return _expression(spark, value.cast(made))
@@ -79,13 +79,13 @@ def _transform(name: str, types: Sequence[st.DataType]) -> tuple[Transform, Type
             hint="Write a plain whole number: an int.",
         )
     transform = _UNARY[name] if name in _UNARY else _ANY_NUMBER[name]
-    kind = from_spark_type(types[-1], name, count(1))
-    if not transform.can_transform(kind):
+    data_type = from_spark_type(types[-1], name, count(1))
+    if not transform.can_transform(data_type):
         raise InvalidRequestError(
             f"Cannot use {name} of {types[-1].simpleString()} values: the transform does not take this type",
             hint="Cast the argument to a type that it takes.",
         )
-    return transform, kind
+    return transform, data_type
 
 
 def _check_count(name: str, types: Sequence[st.DataType], wanted: int) -> None:

@@ -115,8 +115,11 @@ class _ChosenFiles(ScanFiles):
         only = self._choice.only
         if only is None:
             return found
-        parts = [chosen_part(one, np.array([path in only for path in _paths(one)], dtype=bool)) for one in found]
-        return [one for one in parts if one is not None]
+        parts = [
+            chosen_part(file_batch, np.array([path in only for path in _paths(file_batch)], dtype=bool))
+            for file_batch in found
+        ]
+        return [file_batch for file_batch in parts if file_batch is not None]
 
     def vector_bytes(self) -> int:
         """Return what files take whose rows may be joined; positions that are to be left out come as bits."""
@@ -134,8 +137,8 @@ class _ChosenFiles(ScanFiles):
         paths = _paths(batch)
         each = kinds * len(paths) if len(kinds) == 1 else kinds
         return [
-            DeleteKind.POSITIONS if kind is DeleteKind.NONE and not only[path].is_empty else kind
-            for kind, path in zip(each, paths, strict=True)
+            DeleteKind.POSITIONS if delete_kind is DeleteKind.NONE and not only[path].is_empty else delete_kind
+            for delete_kind, path in zip(each, paths, strict=True)
         ]
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
@@ -193,21 +196,21 @@ class _ChosenReader(Reader):
         """Return the rows of files that Python reads: paths become numbers, and positions are joined."""
         self._choice.note(self.predicate)
         whole = self.request
-        shown = Schema(tuple(field for field in whole.shown.fields if field.field_id != PATH.field_id))
-        self.request = replace(whole, shown=shown)
+        schema = Schema(tuple(field for field in whole.output_schema.fields if field.field_id != PATH.field_id))
+        self.request = replace(whole, output_schema=schema)
         frame = super()._read_by_python(group)
         self.request = whole
         if FILE.name not in frame.columns:
             return frame
         if self._shows(PATH):
             paths_too = frame.withColumn(PATH.name, F.col(FILE.name))
-            frame = paths_too.select(*(quote(field.name) for field in whole.shown.fields))
+            frame = paths_too.select(*(quote(field.name) for field in whole.output_schema.fields))
         paths = [
             task.data_file.file_path
             for batch in self.scan.batches(group, None)
             for task in batch.plan.tasks_of(batch.batch)
         ]
-        pairs = [part for path in paths for part in (F.lit(path), F.lit(self._choice.number_of(path)))]
+        pairs = [column for path in paths for column in (F.lit(path), F.lit(self._choice.number_of(path)))]
         number = F.create_map(*pairs)[F.col(FILE.name)].cast("int")
         frame = frame.withColumn(FILE.name, number)
         only = self._choice.only

@@ -50,7 +50,7 @@ CHANGE_FIELDS = (
 class StreamColumns:
     """What the rows of a stream show: columns of the table, how rows changed, and by what updates are known."""
 
-    shown: Schema
+    output_schema: Schema
     has_changes: bool = False
     identifiers: tuple[str, ...] = ()
     """The columns by which a removed and an added row are an update; none, and updates are told as both."""
@@ -71,7 +71,7 @@ class BatchReader:
 
     def rows(self, batch: StreamBatch) -> DataFrame:
         """Return the rows of a batch."""
-        frames = [self._files(one) for one in (batch.whole, batch.added) if one is not None]
+        frames = [self._files(stream_files) for stream_files in (batch.whole, batch.added) if stream_files is not None]
         if batch.changes is not None:
             frames.append(
                 changed_rows(
@@ -89,11 +89,11 @@ class BatchReader:
 
     def lost(self, message: str) -> DataFrame:
         """Return rows that are not there: an error says so when they are read."""
-        told = F.raise_error(F.lit(message))
+        error = F.raise_error(F.lit(message))
         schema = stream_schema(self.columns, self.spark)
         # Every column is the error too: Spark would leave out the rows of a filter on columns that are null.
-        columns = [told.cast(one.dataType).alias(one.name) for one in schema.fields]
-        return self.spark.range(1).filter(told.cast("string").isNull()).select(*columns)
+        columns = [error.cast(field.dataType).alias(field.name) for field in schema.fields]
+        return self.spark.range(1).filter(error.cast("string").isNull()).select(*columns)
 
     def _request(self, snapshot_id: int) -> ReadRequest:
         metadata = self.loaded.metadata
@@ -101,7 +101,7 @@ class BatchReader:
             self.loaded,
             metadata.snapshot(snapshot_id),
             metadata.current_schema,
-            self.columns.shown,
+            self.columns.output_schema,
             cache=self.cache,
             split_bytes=self.split_bytes,
             open_file_cost_bytes=self.open_file_cost_bytes,
@@ -114,12 +114,12 @@ class BatchReader:
             return frame
         snapshot = self.loaded.metadata.snapshot(files.last_snapshot_id)
         told = [F.lit(CHANGE_KINDS[INSERT]), *_commit_values(F.lit(snapshot.snapshot_id), [snapshot])]
-        return _with_changes(frame, [quote(one.name) for one in self.columns.shown.fields], told)
+        return _with_changes(frame, [quote(field.name) for field in self.columns.output_schema.fields], told)
 
 
 def stream_schema(columns: StreamColumns, spark: SparkSession) -> st.StructType:
     """Return the columns of a stream as Spark's."""
-    own = shown_schema(columns.shown, spark)
+    own = shown_schema(columns.output_schema, spark)
     return st.StructType([*own.fields, *CHANGE_FIELDS]) if columns.has_changes else own
 
 
@@ -138,9 +138,9 @@ def changed_rows(
     Rows that a rewrite of files merely copied are left out, unless `keeps_copies`. Net changes are what is left of all.
     """
     metadata = request.loaded.metadata
-    snapshots = [metadata.snapshot(one) for one in change_ids]
-    shown = Schema((*request.shown.fields, *CHANGE_COLUMNS))
-    frame = read_changes(spark, replace(request, shown=shown), window=window)
+    snapshots = [metadata.snapshot(change_id) for change_id in change_ids]
+    schema = Schema((*request.output_schema.fields, *CHANGE_COLUMNS))
+    frame = read_changes(spark, replace(request, output_schema=schema), window=window)
     if is_net:
         frame = net_changes(frame)
         # Whenever it was removed and added, it is one update.
@@ -149,14 +149,14 @@ def changed_rows(
         frame = with_updates(frame, identifiers)
     elif not keeps_copies and any(map(_may_copy, snapshots)):
         frame = without_carry_overs(frame)
-    kind = F.col(quote(CHANGE_TYPE.name))
-    told = F.coalesce(*(F.when(kind == word, F.lit(name)) for word, name in CHANGE_KINDS.items()))
+    change_type = F.col(quote(CHANGE_TYPE.name))
+    reported = F.coalesce(*(F.when(change_type == word, F.lit(name)) for word, name in CHANGE_KINDS.items()))
     by_id = _commit_values(F.col(quote(COMMIT_SNAPSHOT_ID.name)), snapshots)
-    return _with_changes(frame, [quote(one.name) for one in request.shown.fields], [told, *by_id])
+    return _with_changes(frame, [quote(field.name) for field in request.output_schema.fields], [reported, *by_id])
 
 
 def _with_changes(frame: DataFrame, own: Iterable[str], told: Sequence[Column]) -> DataFrame:
-    named = [value.alias(part.name) for value, part in zip(told, CHANGE_FIELDS, strict=True)]
+    named = [value.alias(change_field.name) for value, change_field in zip(told, CHANGE_FIELDS, strict=True)]
     return frame.select(*own, *named)
 
 
@@ -179,13 +179,13 @@ def _commit_values(snapshot_id: Column, snapshots: Sequence[Snapshot]) -> list[C
     if len(snapshots) == 1:
         versions, times = F.lit(commit_version(snapshots[0])).cast("long"), F.lit(snapshots[0].timestamp_ms)
         return [versions, F.timestamp_millis(times)]
-    ids = ",".join(f"{one.snapshot_id}L" for one in snapshots)
+    ids = ",".join(f"{snapshot.snapshot_id}L" for snapshot in snapshots)
 
     def of(values: Iterable[int]) -> Column:
-        known = expression(f"map_from_arrays(array({ids}), array({','.join(f'{one}L' for one in values)}))")
+        known = expression(f"map_from_arrays(array({ids}), array({','.join(f'{value}L' for value in values)}))")
         return F.element_at(known, snapshot_id)
 
     return [
         of(map(commit_version, snapshots)),
-        F.timestamp_millis(of(one.timestamp_ms for one in snapshots)),
+        F.timestamp_millis(of(snapshot.timestamp_ms for snapshot in snapshots)),
     ]

@@ -149,12 +149,12 @@ class _ArrowForm:
         want = to_arrow_schema(schema, with_ids=False)
         kept: list[pa.Field] = []
         self._reshapes: list[Convert | None] = []
-        for part, field in zip(schema.fields, want, strict=True):
-            have = source.field(part.name).type
+        for nested_field, field in zip(schema.fields, want, strict=True):
+            have = source.field(nested_field.name).type
             # A variant keeps the two columns Spark gives it in, whatever their order.
-            is_own = isinstance(part.field_type, VariantType)
-            kept.append(pa.field(part.name, have if is_own else field.type))
-            self._reshapes.append(None if is_own else find_reshape(part.field_type, have, field.type, _leaf))
+            is_own = isinstance(nested_field.field_type, VariantType)
+            kept.append(pa.field(nested_field.name, have if is_own else field.type))
+            self._reshapes.append(None if is_own else find_reshape(nested_field.field_type, have, field.type, _leaf))
         self.arrow = pa.schema(kept)
 
     def convert(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:

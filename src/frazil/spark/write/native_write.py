@@ -130,7 +130,7 @@ def write_natively(
 
 
 def _delete_all(storage: Storage, folder: str) -> None:
-    storage.delete_many([one.path for one in storage.list(folder)])
+    storage.delete_many([stored_file.path for stored_file in storage.list(folder)])
     remove_empty_folders(storage, folder)
 
 
@@ -179,13 +179,13 @@ def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
 
 def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]:
     """Return the descriptions of all files of a job that has succeeded."""
-    listed = sorted(target.storage.list(folder), key=lambda one: one.path)
-    marks = [one.path for one in listed if one.path == f"{folder}/_SUCCESS"]
+    listed = sorted(target.storage.list(folder), key=lambda stored_file: stored_file.path)
+    marks = [stored_file.path for stored_file in listed if stored_file.path == f"{folder}/_SUCCESS"]
     if not marks and not _is_local(folder):
         raise EngineError(f"Cannot write data files to {folder}: Spark's job ended without saying that it succeeded")
-    written = [one for one in listed if _is_data(one.path[len(folder) :])]
+    written = [stored_file for stored_file in listed if _is_data(stored_file.path[len(folder) :])]
     rules = DescribeRules(target.schema, metrics_modes(target.schema, target.properties, target.sort_order))
-    kind = target.spec.partition_type(target.schema, other_schemas=target.older_schemas)
+    partition_type = target.spec.partition_type(target.schema, other_schemas=target.older_schemas)
     order_id = target.sort_order.order_id if target.sort_order.is_sorted else UNSORTED_ORDER_ID
 
     def describe(stored_file: StoredFile) -> DataFile:
@@ -195,7 +195,7 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
             rules,
             size_bytes=stored_file.size,
             spec_id=target.spec.spec_id,
-            partition=_partition_of(target, stored_file, folder, key_name, kind),
+            partition=_partition_of(target, stored_file, folder, key_name, partition_type),
             sort_order_id=order_id,
         )
         if any(name in found.notes for name in _LEGACY):
@@ -206,7 +206,9 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
         return found.file
 
     described = list(map_in_order(describe, written, threads=min(default_threads(), max(len(written), 1))))
-    target.storage.delete_many([*marks, *(one.path for one in listed if one.path.endswith(".crc"))])
+    target.storage.delete_many(
+        [*marks, *(stored_file.path for stored_file in listed if stored_file.path.endswith(".crc"))]
+    )
     empty = [file.file_path for file in described if file.record_count == 0]
     target.storage.delete_many(empty)
     return [file for file in described if file.record_count > 0]

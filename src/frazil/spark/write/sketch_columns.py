@@ -45,7 +45,11 @@ class _WorkerSketch:
                 yield from pickle.loads(self._packs[number])  # noqa: S301
 
         found = self._work.sketch(tasks())
-        columns = [[*found], [one.theta for one in found.values()], [one.hashes.tobytes() for one in found.values()]]
+        columns = [
+            [*found],
+            [theta_sketch.theta for theta_sketch in found.values()],
+            [theta_sketch.hashes.tobytes() for theta_sketch in found.values()],
+        ]
         yield pa.RecordBatch.from_arrays(
             [pa.array(values, part.type) for values, part in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
         )
@@ -67,7 +71,7 @@ def _sketch(
     packs = [pickle.dumps(group.tasks) for group in plan_groups(iter(tasks), options)]
     count = len(packs)
     frame = spark.range(0, count, 1, max(min(count, _MAX_TASKS), 1)).mapInArrow(_WorkerSketch(work, packs), _DDL)
-    by_field: dict[int, list[ThetaSketch]] = {one: [] for one in work.field_ids}
+    by_field: dict[int, list[ThetaSketch]] = {field_id: [] for field_id in work.field_ids}
     for row in frame.collect():
         by_field[row[0]].append(ThetaSketch(np.frombuffer(bytes(row[2]), np.uint64), row[1]))
     return {key: reduce(ThetaSketch.union, found, EMPTY_SKETCH) for key, found in by_field.items()}

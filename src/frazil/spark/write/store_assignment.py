@@ -117,23 +117,23 @@ def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ
     """
     problems: list[str] = []
     columns = []
-    for index, (part, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
-        kind = _place_parts(part.field_type, have.dataType, part.name, problems, may_differ=may_differ)
+    for index, (field, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
+        kind = _place_parts(field.field_type, have.dataType, field.name, problems, may_differ=may_differ)
         column = F.col(f"c{index}")
-        columns.append((column if kind == have.dataType else column.cast(kind)).alias(part.name))
+        columns.append((column if kind == have.dataType else column.cast(kind)).alias(field.name))
     _refuse_data(problems)
     return frame.toDF(*(f"c{index}" for index in range(len(columns)))).select(*columns)
 
 
 def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> None:
     """Refuse columns of a view's query whose types are no longer such that the view's own are the same or wider."""
-    for part, field in zip(fields, frame.schema.fields, strict=True):
-        want = shown_type(part.field_type, frame.sparkSession)
-        is_wider = find_cast(field.dataType, want, part.name, part.field_type) is not None
+    for nested_field, field in zip(fields, frame.schema.fields, strict=True):
+        want = shown_type(nested_field.field_type, frame.sparkSession)
+        is_wider = find_cast(field.dataType, want, nested_field.name, nested_field.field_type) is not None
         if field.dataType != want and not (is_wider and is_up_cast(field.dataType, want)):
             raise SchemaMismatchError(
-                f"Cannot read view {view}: {part.name!r} is {want.simpleString()} in the view, which is bound to its "
-                f"schema, and {field.dataType.simpleString()} in its query",
+                f"Cannot read view {view}: {nested_field.name!r} is {want.simpleString()} in the view, which is "
+                f"bound to its schema, and {field.dataType.simpleString()} in its query",
                 hint="Replace the view.",
             )
 
@@ -149,8 +149,8 @@ def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], 
             names = ", ".join(field.name for field in want.fields)
             problems.append(f"{path}: it has the parts {names}, and the data has {len(have.fields)} of them")
         made = [
-            st.StructField(part.name, place(part, field.dataType), field.nullable)
-            for part, field in zip(want.fields, have.fields, strict=False)
+            st.StructField(nested_field.name, place(nested_field, field.dataType), field.nullable)
+            for nested_field, field in zip(want.fields, have.fields, strict=False)
         ]
         return st.StructType([*made, *have.fields[len(made) :]])
     if isinstance(want, ListType) and isinstance(have, st.ArrayType):
@@ -199,12 +199,12 @@ class _Plan:
 
     def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
         """Return whether columns are the table's already: its order, its types, none of them nested or required."""
-        return [part.name for part in want] == [one.name for one in have] and all(
-            not part.required
-            and not isinstance(part.field_type, StructType | ListType | MapType | UnknownType)
-            and self._again()._match_leaf(part.field_type, one.dataType, "") is None
-            and one.dataType == stored_type(part.field_type)
-            for part, one in zip(want, have, strict=True)
+        return [field.name for field in want] == [one.name for one in have] and all(
+            not field.required
+            and not isinstance(field.field_type, StructType | ListType | MapType | UnknownType)
+            and self._again()._match_leaf(field.field_type, one.dataType, "") is None
+            and one.dataType == stored_type(field.field_type)
+            for field, one in zip(want, have, strict=True)
         )
 
     def match_fields(
@@ -245,7 +245,7 @@ class _Plan:
 
     def _find_places(self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str) -> dict[str, int]:
         names = [one.name for one in have]
-        places = {part.name: names.index(part.name) for part in want if part.name in names}
+        places = {field.name: names.index(field.name) for field in want if field.name in names}
         for index, name in enumerate(names):
             if index in places.values():
                 continue
@@ -253,7 +253,7 @@ class _Plan:
                 self._problems.append(f"{prefix}{name}: the data has two columns of that name")
                 places[f"{name}#{index}"] = index
                 continue
-            alike = [part.name for part in want if part.name.lower() == name.lower()]
+            alike = [field.name for field in want if field.name.lower() == name.lower()]
             free = [one for one in alike if one not in places]
             if free:
                 places[free[0]] = index
@@ -318,8 +318,8 @@ class _Plan:
         return convert
 
     def _match_list(self, want: ListType, have: st.ArrayType, path: str) -> Convert | None:
-        part = want.element_field
-        inner = self._match_part(part, have.elementType, f"{path}.element", may_be_null=have.containsNull)
+        element_field = want.element_field
+        inner = self._match_part(element_field, have.elementType, f"{path}.element", may_be_null=have.containsNull)
         return None if inner is None else lambda column: F.transform(column, inner)
 
     def _match_map(self, want: MapType, have: st.MapType, path: str) -> Convert | None:
@@ -416,10 +416,10 @@ def is_up_cast(have: st.DataType, want: st.DataType) -> bool:
     return not isinstance(want, st.DateType)
 
 
-def _digits(kind: st.NumericType) -> tuple[int, int]:
-    if isinstance(kind, st.DecimalType):
-        return kind.precision - kind.scale, kind.scale
-    return _WHOLE_DIGITS[type(kind)], 0
+def _digits(numeric_type: st.NumericType) -> tuple[int, int]:
+    if isinstance(numeric_type, st.DecimalType):
+        return numeric_type.precision - numeric_type.scale, numeric_type.scale
+    return _WHOLE_DIGITS[type(numeric_type)], 0
 
 
 def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: str, kind: Any) -> Column:

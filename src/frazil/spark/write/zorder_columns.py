@@ -45,16 +45,16 @@ def arrange_by_place(
     first: Sequence[Column] = (),
 ) -> DataFrame:
     """Return rows in z-order of some columns, in about as many tasks as files; `first` comes before the order."""
-    values = [_comparable(frame, field_column(schema, one)) for one in field_ids]
+    values = [_comparable(frame, field_column(schema, field_id)) for field_id in field_ids]
     # A column of its own, so that it is computed once for each row.
     placed = frame.withColumn(_PLACE, reduce(add, _places(frame, values, rows=rows, files=files)))
     order = [*first, F.col(f"`{_PLACE}`")]
     return placed.repartitionByRange(max(files, 1), *order).sortWithinPartitions(*order).drop(_PLACE)
 
 
-def spread_bits(number: int, bits: int, at: int, of: int) -> int:
+def spread_bits(number: int, bits: int, index: int, of: int) -> int:
     """Return the bits of one of several numbers where they lie among all when they are interleaved."""
-    return sum(((number >> bit) & 1) << (bit * of + of - 1 - at) for bit in range(bits))
+    return sum(((number >> bit) & 1) << (bit * of + of - 1 - index) for bit in range(bits))
 
 
 def bits_of(files: int, columns: int) -> int:
@@ -77,7 +77,7 @@ def _places(frame: DataFrame, values: Sequence[Column], *, rows: int, files: int
     found = []
     for index, value in enumerate(values):
         # NaN is the largest for Spark, and beyond every cut.
-        seen = sorted(one[index] for one in sample if one[index] is not None and one[index] == one[index])
+        seen = sorted(row[index] for row in sample if row[index] is not None and row[index] == row[index])
         cuts = cuts_of(seen, 1 << bits)
         distinct = sorted(set(cuts))
         numbers = [spread_bits(bisect_right(cuts, one), bits, index, len(values)) for one in distinct]
@@ -98,17 +98,17 @@ def _choose(value: Column, cuts: Sequence[Any], numbers: Sequence[int]) -> Colum
 
 def _comparable(frame: DataFrame, value: Column) -> Column:
     """Return a column in a form whose values are the same on both sides of the session: numbers or short texts."""
-    kind = frame.select(value.alias("v")).schema["v"].dataType
-    if isinstance(kind, st.BooleanType):
+    spark_type = frame.select(value.alias("v")).schema["v"].dataType
+    if isinstance(spark_type, st.BooleanType):
         return value.cast("int")
-    if isinstance(kind, st.DateType):
+    if isinstance(spark_type, st.DateType):
         return F.unix_date(value)
-    if isinstance(kind, st.TimestampType | st.TimestampNTZType):
+    if isinstance(spark_type, st.TimestampType | st.TimestampNTZType):
         return F.unix_micros(value.cast("timestamp"))
-    if isinstance(kind, st.DecimalType):
+    if isinstance(spark_type, st.DecimalType):
         return value.cast("double")
-    if isinstance(kind, st.BinaryType):
+    if isinstance(spark_type, st.BinaryType):
         return F.hex(F.substring(value, 1, _BYTES_LENGTH))
-    if isinstance(kind, st.StringType):
+    if isinstance(spark_type, st.StringType):
         return F.substring(value, 1, _TEXT_LENGTH)
     return value

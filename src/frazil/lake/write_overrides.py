@@ -1,4 +1,4 @@
-"""A table for one write that is told more than its rows: what counts in the place of the table's own properties.
+"""A table for one write, with overrides of its properties.
 
 Files are written, rows found and others' changes judged by what the write says; what is committed begins with the table
 as it is, so that nothing of it stays.
@@ -31,8 +31,8 @@ _ISOLATIONS = (known.DELETE_ISOLATION_LEVEL, known.UPDATE_ISOLATION_LEVEL, known
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a write is told beside its rows; None is as the table says."""
+class WriteOverrides:
+    """Overrides for one write; None is the table's own setting."""
 
     properties: Mapping[str, str] = _NOTHING
     codec: str | None = None
@@ -81,13 +81,13 @@ class Said:
         return replace(loaded, metadata=changed)
 
 
-AS_THE_TABLE_SAYS = Said()
+AS_THE_TABLE_SAYS = WriteOverrides()
 
 
 class SaidTable(TableVerbs):
     """A table whose writes are told more; it commits through the table it is made of."""
 
-    def __init__(self, table: TableVerbs, said: Said) -> None:
+    def __init__(self, table: TableVerbs, said: WriteOverrides) -> None:
         self._table = table
         self._says = said
         self._cache = table._cache
@@ -126,6 +126,6 @@ class SaidTable(TableVerbs):
         return self._table._begin() if self._state is None else self._state
 
 
-def said_table(table: TableVerbs, said: Said) -> TableVerbs:
+def with_overrides(table: TableVerbs, said: WriteOverrides) -> TableVerbs:
     """Return a table whose writes go by what is said."""
     return table if said == AS_THE_TABLE_SAYS else SaidTable(table, said)

@@ -28,7 +28,7 @@ _WORDS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RowPositions:
     """Positions by the number of their file, how often each action occurs, and whether some row was found twice."""
 
     positions: Mapping[int, DeletionVector]
@@ -36,14 +36,14 @@ class Places:
     is_twice: bool = False
 
 
-def read_places(kept: DataFrame, *, few_rows: int = FEW_ROWS) -> Places:
+def read_positions(kept: DataFrame, *, few_rows: int = FEW_ROWS) -> RowPositions:
     """Return the positions of kept rows whose action is above 0; rows without a file are only counted."""
     columns = [F.col(name) for name in (FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)]
     found = collect_few(kept, columns, few_rows)
     return _from_rows(found) if found is not None else _from_words(kept)
 
 
-def _from_rows(table: pa.Table) -> Places:
+def _from_rows(table: pa.Table) -> RowPositions:
     actions = table.column(2).to_numpy()
     counts = dict(zip(*(one.tolist() for one in np.unique(actions, return_counts=True)), strict=True))
     has_place = table.column(0).is_valid().to_numpy()
@@ -53,10 +53,10 @@ def _from_rows(table: pa.Table) -> Places:
     files, rows, actions = files[order], rows[order], actions[has_place][order]
     is_twice = bool(((np.diff(files) == 0) & (np.diff(rows) == 0)).any())
     files, rows = files[actions > 0], rows[actions > 0]
-    return Places({number: DeletionVector(rows[part]) for number, part in _by_file(files)}, counts, is_twice)
+    return RowPositions({number: DeletionVector(rows[part]) for number, part in _by_file(files)}, counts, is_twice)
 
 
-def _from_words(kept: DataFrame) -> Places:
+def _from_words(kept: DataFrame) -> RowPositions:
     bit = f"shiftleft(1L, cast({POS_COLUMN} & 63 as int))"
     words = (
         kept.filter(f"{FILE_COLUMN} is not null")
@@ -76,7 +76,7 @@ def _from_words(kept: DataFrame) -> Places:
     counted = kept.groupBy(ACTION_COLUMN).count().collect()
     is_twice = bool(words.column(3).to_numpy(zero_copy_only=False).any())
     found = {number: vector for number, vector in positions.items() if not vector.is_empty}
-    return Places(found, {row[0]: row[1] for row in counted}, is_twice)
+    return RowPositions(found, {row[0]: row[1] for row in counted}, is_twice)
 
 
 def _by_file(files: npt.NDArray[np.int32]) -> list[tuple[int, slice]]:

@@ -67,11 +67,11 @@ class NotebookLine:
 
     def show(self, text: str) -> None:
         """Show a text in place of the one before."""
-        shown = {"text/plain": visible(text)}
+        forms = {"text/plain": visible(text)}
         if self._handle is None:
-            self._handle = self._display(shown, raw=True, display_id=True)
+            self._handle = self._display(forms, raw=True, display_id=True)
         else:
-            self._handle.update(shown, raw=True)
+            self._handle.update(forms, raw=True)
 
     def end(self, text: str) -> None:
         """Show a last text."""
@@ -138,7 +138,7 @@ class Work:
         return ", ".join(f"{done:,}{'' if of is None else f' of {of:,}'} {unit}" for unit, (done, of) in counts)
 
     def _text(self, *parts: str) -> str:
-        said = ", ".join(one for one in parts if one)
+        said = ", ".join(piece for piece in parts if piece)
         return f"{self._what}: {said}" if said else self._what
 
     def _seconds(self) -> str:
@@ -171,11 +171,11 @@ def showing(what: str, line: Line | None = None) -> Iterator[Work | None]:
 
     Inside of work that is shown already, nothing more is.
     """
-    shown = None if current_work() is not None else find_line() if line is None else line
-    if shown is None:
+    own_line = None if current_work() is not None else find_line() if line is None else line
+    if own_line is None:
         yield None
         return
-    work = Work(what, shown)
+    work = Work(what, own_line)
     token = _work.set(work)
     work.start()
     try:

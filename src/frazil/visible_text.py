@@ -19,4 +19,4 @@ def visible(text: str, *, keeps_lines: bool = False) -> str:
     cannot be printed. Ends of lines and tabs stay where `keeps_lines`.
     """
     pattern = _STEERING if keeps_lines else _STEERING_OR_LINES
-    return pattern.sub(lambda one: repr(one[0])[1:-1], text)
+    return pattern.sub(lambda match: repr(match[0])[1:-1], text)

@@ -206,7 +206,7 @@ class Catalog(ABC):
         """Give a name to a table whose metadata file exists; with `may_replace`, one that a table has already."""
 
     @abstractmethod
-    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state, which `register_table` gives a name again elsewhere.
 
         With `at`, only while that is its metadata file; a service may look at it a moment before.

@@ -80,26 +80,26 @@ def copy_catalog(
     yield from map_in_order(lambda job: _copy_one(source, target, job[0], job[1], keep), jobs, threads=_AT_ONCE)
 
 
-def _copy_one(source: Catalog, target: Catalog, kind: str, name: Identifier, keep: bool) -> CopyStep:
-    if kind == "table":
-        return _guarded(kind, name, lambda: _copy_table(source, target, name, keep))
-    return _guarded(kind, name, lambda: _copy_view(source, target, name, keep))
+def _copy_one(source: Catalog, target: Catalog, entity_type: str, name: Identifier, keep: bool) -> CopyStep:
+    if entity_type == "table":
+        return _guarded(entity_type, name, lambda: _copy_table(source, target, name, keep))
+    return _guarded(entity_type, name, lambda: _copy_view(source, target, name, keep))
 
 
-def _guarded(kind: str, name: Identifier, work: Callable[[], CopyStep]) -> CopyStep:
+def _guarded(entity_type: str, name: Identifier, work: Callable[[], CopyStep]) -> CopyStep:
     try:
         return work()
     except FrazilError as error:
-        return CopyStep(kind, format_name(name), FAILED, None, str(error).partition("\n")[0])
+        return CopyStep(entity_type, format_name(name), FAILED, None, str(error).partition("\n")[0])
 
 
 def _find_work(source: Catalog, names: Sequence[str]) -> _Work:
     spaces: list[Namespace] = []
     waiting = list(source.list_namespaces(()))
     while waiting:
-        one = waiting.pop(0)
-        spaces.append(one)
-        waiting[:0] = source.list_namespaces(one)
+        namespace = waiting.pop(0)
+        spaces.append(namespace)
+        waiting[:0] = source.list_namespaces(namespace)
     tables = [name for space in spaces for name in source.list_tables(space)]
     views = [name for space in spaces for name in source.list_views(space)]
     if names:
@@ -186,7 +186,7 @@ def _copy_table(source: Catalog, target: Catalog, name: Identifier, keep: bool) 
         if keep:
             return CopyStep("table", format_name(name), ALREADY if was_there else COPIED, loaded.metadata_location)
         try:
-            last = source.unregister_table(name, at=loaded.metadata_location)
+            last = source.unregister_table(name, expected_location=loaded.metadata_location)
         except CommitConflictError:
             continue
         try:

@@ -38,31 +38,31 @@ class FailingDatabase(Database):
 
     def read(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query, or fail as planned."""
-        kind = self._next("read")
-        if kind in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER):
+        fault = self._next("read")
+        if fault in (FaultKind.CRASH_BEFORE, FaultKind.CRASH_AFTER):
             raise self._crash()
-        if kind is not None:
-            raise self._error(kind)
+        if fault is not None:
+            raise self._error(fault)
         return self.inner.read(sql, *values)
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Run]:
         """Run statements all or none, or fail as planned."""
-        kind = self._next("transaction")
-        if kind in (FaultKind.IO_ERROR, FaultKind.NO_SPACE):
-            raise self._error(kind)
+        fault = self._next("transaction")
+        if fault in (FaultKind.IO_ERROR, FaultKind.NO_SPACE):
+            raise self._error(fault)
         try:
             with self.inner.transaction() as run:
                 yield run
-                if kind in (FaultKind.TORN, FaultKind.CRASH_BEFORE):
+                if fault in (FaultKind.TORN, FaultKind.CRASH_BEFORE):
                     raise _Lost
         except _Lost:
-            if kind is FaultKind.CRASH_BEFORE:
+            if fault is FaultKind.CRASH_BEFORE:
                 raise self._crash() from None
             raise self.outcome_unknown("the connection was lost") from None
-        if kind is FaultKind.CRASH_AFTER:
+        if fault is FaultKind.CRASH_AFTER:
             raise self._crash()
-        if kind is FaultKind.APPLIED_BUT_ERROR:
+        if fault is FaultKind.APPLIED_BUT_ERROR:
             raise self.outcome_unknown("the connection was lost")
 
     def columns(self, table: str) -> frozenset[str]:
@@ -80,8 +80,8 @@ class FailingDatabase(Database):
             self.calls.append(verb)
             return self.faults.get(len(self.calls))
 
-    def _error(self, kind: FaultKind) -> StorageError:
-        return StorageError(f"Cannot use {self.label}: {kind.value}")
+    def _error(self, fault: FaultKind) -> StorageError:
+        return StorageError(f"Cannot use {self.label}: {fault.value}")
 
     def _crash(self) -> SimulatedCrash:
         self.has_crashed = True

@@ -252,7 +252,7 @@ class FilesystemCatalog(Catalog):
         """Refuse: a table is where its folder is."""
         raise _unsupported("register tables that are elsewhere")
 
-    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
         """Refuse: a table is where its folder is."""
         raise _unsupported("unregister tables")
 

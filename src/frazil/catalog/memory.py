@@ -128,8 +128,8 @@ class MemoryPointers(Pointers):
         """Remove a namespace that exists and is empty."""
         with self._lock:
             self._check_exists(namespace)
-            inside = [*self._pointers, *(one for one in self._namespaces if one != namespace)]
-            held = next((one for one in inside if one[: len(namespace)] == namespace), None)
+            inside = [*self._pointers, *(name for name in self._namespaces if name != namespace)]
+            held = next((name for name in inside if name[: len(namespace)] == namespace), None)
             if held is not None:
                 raise namespace_not_empty(namespace, format_name(held))
             del self._namespaces[namespace]
@@ -138,7 +138,7 @@ class MemoryPointers(Pointers):
         """Return whether a namespace was made, or something below it exists."""
         with self._lock:
             known = (*self._namespaces, *(name[:-1] for name in self._pointers))
-            return any(one[: len(namespace)] == namespace for one in known)
+            return any(name[: len(namespace)] == namespace for name in known)
 
     def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
         """Return the namespaces directly below one that exists, or the topmost, in order."""
@@ -147,7 +147,9 @@ class MemoryPointers(Pointers):
                 self._check_exists(parent)
             known = (*self._namespaces, *(name[:-1] for name in self._pointers))
             depth = len(parent) + 1
-            return tuple(sorted({one[:depth] for one in known if len(one) >= depth and one[: len(parent)] == parent}))
+            return tuple(
+                sorted({name[:depth] for name in known if len(name) >= depth and name[: len(parent)] == parent})
+            )
 
     def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Return the properties of a namespace that exists."""

@@ -124,7 +124,7 @@ class OwnedFolders:
             if not any(is_within(really, root) for root in self._roots):
                 outside[folder] = _OUTSIDE
                 continue
-            is_named = any(is_within(really, one) for one in self._named)
+            is_named = any(is_within(really, folder) for folder in self._named)
             other = None if is_named and not is_alone else self._others(really, is_all=is_alone).overlapping(really)
             if other is not None and not (is_named and other.problem is not None):
                 outside[folder] = _shared(other)
@@ -140,8 +140,8 @@ class OwnedFolders:
         if other is None:
             return None
         # A folder is named for a shared one where it is that or lies in it; one around both tables says nothing.
-        named = (one for one in self._named if is_under(really, one))
-        is_waived = any(other.problem is not None or _holds(other.key, location_key(one)) for one in named)
+        named = (folder for folder in self._named if is_under(really, folder))
+        is_waived = any(other.problem is not None or _holds(other.key, location_key(folder)) for folder in named)
         return None if is_waived else _shared(other)
 
     def _others(self, really: str, *, is_all: bool = False) -> _Others:
@@ -166,17 +166,17 @@ class OwnedFolders:
             yield from folders
 
     def _folders_of(self, name: Identifier) -> list[OthersFolder]:
-        shown = ".".join(name)
+        text = ".".join(name)
         try:
             metadata = self._catalog.load_table(name).metadata
             return [
-                self._folder_of(shown, table_folder)
+                self._folder_of(text, table_folder)
                 for table_folder in table_folders(metadata.location, metadata.properties)
             ]
         except NotFoundError:
             return []
         except FrazilError as error:
-            return [OthersFolder(shown, "", "", error.message)]
+            return [OthersFolder(text, "", "", error.message)]
 
     def _folder_of(self, name: str, folder: str) -> OthersFolder:
         return OthersFolder(name, folder, _key(self._storage, folder))
@@ -289,8 +289,8 @@ def _shared(other: OthersFolder) -> str:
 
 
 def _listed(outside: dict[str, str]) -> str:
-    shown = "; ".join(f"{folder}: {reason}" for folder, reason in list(outside.items())[:_SHOWN])
-    return shown + (f"; and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else "")
+    text = "; ".join(f"{folder}: {reason}" for folder, reason in list(outside.items())[:_SHOWN])
+    return text + (f"; and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else "")
 
 
 def _checked_root(folder: str) -> str:

@@ -181,11 +181,11 @@ class PointerCatalog(Catalog):
         metadata = self._register(EntityType.TABLE, identifier, metadata_location, read_table_metadata, may_replace)
         return LoadedTable(tuple(identifier), metadata, metadata_location, self.storage)
 
-    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state."""
         for _ in range(_TRIES):
             loaded = self.load_table(identifier)
-            check_still_at(loaded, at)
+            check_still_at(loaded, expected_location)
             if self._pointers.drop(EntityType.TABLE, loaded.identifier, loaded.metadata_location) is not None:
                 return loaded
         raise CommitConflictError(
@@ -274,7 +274,9 @@ class PointerCatalog(Catalog):
     def _find_below(self, location: str) -> Identifier | None:
         """Return the name of something whose metadata is below a location, however it is spelt, or None."""
         folder = f"{location_key(location).rstrip('/')}/"
-        return next((name for name, one in self._pointers.locations() if location_key(one).startswith(folder)), None)
+        return next(
+            (name for name, location in self._pointers.locations() if location_key(location).startswith(folder)), None
+        )
 
     def _namespace(self, namespace: Namespace) -> Namespace:
         parts = check_namespace(namespace)
@@ -410,11 +412,15 @@ class PointerCatalog(Catalog):
             return
         folder = (attempt.base.metadata_location or "").rpartition("/")[0]
         named = (metadata_file.metadata_file for metadata_file in forgotten_metadata_files(base, metadata))
-        forgotten = [one for one in named if find_metadata_version(one) is not None and _is_beside(one, folder)]
+        forgotten = [
+            location
+            for location in named
+            if find_metadata_version(location) is not None and _is_beside(location, folder)
+        ]
         if not forgotten:
             return
         key = location_key(folder)
-        others = (one.rpartition("/")[0] for _, one in self.other_pointers(attempt.base.identifier))
+        others = (location.rpartition("/")[0] for _, location in self.other_pointers(attempt.base.identifier))
         if any(location_key(other) == key for other in others):
             return
         for path in forgotten:

@@ -290,4 +290,4 @@ def _secrets(uri: str) -> list[str]:
     for name, value in parse_qsl(uri.partition("?")[2]):
         if any(word in name.lower() for word in _SECRET_WORDS):
             found.add(value)
-    return sorted((one for one in found if one), key=len, reverse=True)
+    return sorted((secret for secret in found if secret), key=len, reverse=True)

@@ -105,7 +105,7 @@ class SqlPointers(Pointers):
             if "." in part:
                 raise InvalidRequestError(
                     f"Cannot use the namespace {part!r} in a SQL catalog: with a dot in it, it cannot be told from "
-                    f"{' in '.join(repr(one) for one in reversed(part.split('.')))}"
+                    f"{' in '.join(repr(step) for step in reversed(part.split('.')))}"
                 )
         if len(namespace_text(namespace)) > MAX_NAMESPACE_CHARS:
             raise InvalidRequestError(
@@ -249,7 +249,7 @@ class SqlPointers(Pointers):
             self._catalog,
         )
         # A file of SQLite's may hold anything in any column; what is no text leads nowhere.
-        texts = [row for row in rows if all(isinstance(one, str) for one in row)]
+        texts = [row for row in rows if all(isinstance(value, str) for value in row)]
         return [((*namespace_parts(namespace), name), location) for namespace, name, location in texts]
 
     # Namespaces

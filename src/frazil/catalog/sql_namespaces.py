@@ -104,7 +104,7 @@ class SqlNamespaces:
             )
             found.update(namespace_parts(name)[: len(parent) + 1] for (name,) in rows)
         # Clients of Iceberg Java may have tables in no namespace at all.
-        return tuple(sorted(one for one in found if len(one) == len(parent) + 1 and "" not in one))
+        return tuple(sorted(name for name in found if len(name) == len(parent) + 1 and "" not in name))
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
         """Return the properties of a namespace that exists."""

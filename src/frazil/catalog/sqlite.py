@@ -33,9 +33,9 @@ class _Connection:
     __slots__ = ("driver", "file")
 
     def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, *, may_write: bool) -> None:
-        place = path if may_write else f"{Path(path).as_uri()}?mode=ro"
+        database = path if may_write else f"{Path(path).as_uri()}?mode=ro"
         options = {"timeout": busy_timeout_ms / 1000, "isolation_level": None, "check_same_thread": False}
-        self.driver = connect(place, **options, **({} if may_write else {"uri": True}))
+        self.driver = connect(database, **options, **({} if may_write else {"uri": True}))
         try:
             self.driver.execute("PRAGMA synchronous=FULL")
             # The file may be untrusted: what it defines calls no function that reaches out of it.

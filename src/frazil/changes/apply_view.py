@@ -76,7 +76,7 @@ def _first_version(view_uuid: str, location: str, schemas: Sequence[Schema], ver
     distinct: list[Schema] = []
     last_id: int | None = None
     for schema in schemas:
-        same = (one.schema_id for one in distinct if one.same_columns(schema))
+        same = (known.schema_id for known in distinct if known.same_columns(schema))
         last_id = next(same, None)
         if last_id is None:
             last_id = INITIAL_SCHEMA_ID + len(distinct)
@@ -140,9 +140,9 @@ def _set_current(draft: _Draft, view_version_id: int, now_ms: int) -> None:
     draft.metadata = set_current_view_version(draft.metadata, version_id, timestamp_ms=max([time_ms, *earlier]))
 
 
-def _id_or_last_added(what: str, one: int, last: int | None) -> int:
-    if one != LAST_ADDED:
-        return one
+def _id_or_last_added(what: str, given_id: int, last: int | None) -> int:
+    if given_id != LAST_ADDED:
+        return given_id
     if last is None:
         raise InvalidRequestError(f"Cannot use the {what} added last: this change has added none")
     return last

@@ -95,7 +95,7 @@ def _request_errors() -> Iterator[None]:
 
 
 def _single(name: str, attribute: str) -> Callable[[Any], JsonFields]:
-    return lambda one: {name: getattr(one, attribute)}
+    return lambda value: {name: getattr(value, attribute)}
 
 
 def _long_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
@@ -111,7 +111,7 @@ def _text_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
 
 
 def _ints_form(tag: str, cls: type, name: str, attribute: str) -> _Form:
-    return _Form(tag, cls, lambda one: {name: list(getattr(one, attribute))}, lambda obj: cls(obj.int32s(name)))
+    return _Form(tag, cls, lambda value: {name: list(getattr(value, attribute))}, lambda obj: cls(obj.int32s(name)))
 
 
 def _encode_add_schema(update: changed.AddSchema) -> JsonFields:
@@ -141,8 +141,8 @@ def _encode_snapshot(snapshot: Snapshot) -> JsonFields:
 
 def _decode_snapshot_ids(obj: JsonObject) -> changed.RemoveSnapshots:
     ids = obj.list("snapshot-ids")
-    for index, one in enumerate(ids):
-        if not isinstance(one, int) or isinstance(one, bool) or not LONG_MIN <= one <= LONG_MAX:
+    for index, value in enumerate(ids):
+        if not isinstance(value, int) or isinstance(value, bool) or not LONG_MIN <= value <= LONG_MAX:
             raise obj.fail("expected a 64-bit integer", field=f"snapshot-ids[{index}]")
     return changed.RemoveSnapshots(tuple(ids))
 
@@ -170,51 +170,53 @@ _UPDATES = (
     _Form(
         "add-spec",
         changed.AddPartitionSpec,
-        lambda one: {"spec": encode_partition_spec(one.spec)},
+        lambda value: {"spec": encode_partition_spec(value.spec)},
         _decode_add_spec,
     ),
     _int_form("set-default-spec", changed.SetDefaultSpec, "spec-id", "spec_id"),
     _Form(
         "add-sort-order",
         changed.AddSortOrder,
-        lambda one: {"sort-order": encode_sort_order(one.sort_order)},
+        lambda value: {"sort-order": encode_sort_order(value.sort_order)},
         lambda obj: changed.AddSortOrder(decode_sort_order(obj.object("sort-order"))),
     ),
     _int_form("set-default-sort-order", changed.SetDefaultSortOrder, "sort-order-id", "sort_order_id"),
     _Form(
         "add-snapshot",
         changed.AddSnapshot,
-        lambda one: {"snapshot": _encode_snapshot(one.snapshot)},
+        lambda value: {"snapshot": _encode_snapshot(value.snapshot)},
         lambda obj: changed.AddSnapshot(decode_snapshot(obj.object("snapshot"))),
     ),
     _Form(
         "set-snapshot-ref",
         changed.SetSnapshotRef,
-        lambda one: {"ref-name": one.ref_name, **encode_ref(one.ref)},
+        lambda value: {"ref-name": value.ref_name, **encode_ref(value.ref)},
         _decode_set_ref,
     ),
     _Form(
         "remove-snapshots",
         changed.RemoveSnapshots,
-        lambda one: {"snapshot-ids": list(one.snapshot_ids)},
+        lambda value: {"snapshot-ids": list(value.snapshot_ids)},
         _decode_snapshot_ids,
     ),
     _text_form("remove-snapshot-ref", changed.RemoveSnapshotRef, "ref-name", "ref_name"),
     _text_form("set-location", changed.SetLocation, "location", "location"),
-    _Form("set-properties", changed.SetProperties, lambda one: {"updates": dict(one.updates)}, _decode_set_properties),
+    _Form(
+        "set-properties", changed.SetProperties, lambda value: {"updates": dict(value.updates)}, _decode_set_properties
+    ),
     _Form(
         "remove-properties",
         changed.RemoveProperties,
-        lambda one: {"removals": list(one.removals)},
+        lambda value: {"removals": list(value.removals)},
         _decode_remove_properties,
     ),
     _Form(
         "set-statistics",
         changed.SetStatistics,
         # The first field is deprecated, and older servers require it.
-        lambda one: {
-            "snapshot-id": one.statistics.snapshot_id,
-            "statistics": encode_statistics_file(one.statistics),
+        lambda value: {
+            "snapshot-id": value.statistics.snapshot_id,
+            "statistics": encode_statistics_file(value.statistics),
         },
         lambda obj: changed.SetStatistics(decode_statistics_file(obj.object("statistics"))),
     ),
@@ -222,7 +224,7 @@ _UPDATES = (
     _Form(
         "set-partition-statistics",
         changed.SetPartitionStatistics,
-        lambda one: {"partition-statistics": encode_partition_statistics_file(one.partition_statistics)},
+        lambda value: {"partition-statistics": encode_partition_statistics_file(value.partition_statistics)},
         lambda obj: changed.SetPartitionStatistics(
             decode_partition_statistics_file(obj.object("partition-statistics"))
         ),
@@ -233,27 +235,27 @@ _UPDATES = (
     _Form(
         "add-encryption-key",
         changed.AddEncryptionKey,
-        lambda one: {"encryption-key": encode_encryption_key(one.encryption_key)},
+        lambda value: {"encryption-key": encode_encryption_key(value.encryption_key)},
         lambda obj: changed.AddEncryptionKey(decode_encryption_key(obj.object("encryption-key"))),
     ),
     _text_form("remove-encryption-key", changed.RemoveEncryptionKey, "key-id", "key_id"),
     _Form(
         "add-view-version",
         changed.AddViewVersion,
-        lambda one: {"view-version": encode_view_version(one.view_version)},
+        lambda value: {"view-version": encode_view_version(value.view_version)},
         lambda obj: changed.AddViewVersion(decode_view_version(obj.object("view-version"))),
     ),
     _int_form("set-current-view-version", changed.SetCurrentViewVersion, "view-version-id", "view_version_id"),
 )
 
 _REQUIREMENTS = (
-    _Form("assert-create", required.AssertCreate, lambda one: {}, lambda obj: required.AssertCreate()),
+    _Form("assert-create", required.AssertCreate, lambda value: {}, lambda obj: required.AssertCreate()),
     _text_form("assert-table-uuid", required.AssertTableUuid, "uuid", "uuid"),
     _text_form("assert-view-uuid", required.AssertViewUuid, "uuid", "uuid"),
     _Form(
         "assert-ref-snapshot-id",
         required.AssertRefSnapshotId,
-        lambda one: {"ref": one.ref, "snapshot-id": one.snapshot_id},
+        lambda value: {"ref": value.ref, "snapshot-id": value.snapshot_id},
         lambda obj: required.AssertRefSnapshotId(obj.string("ref"), obj.int64("snapshot-id", None)),
     ),
     _int_form(

@@ -49,10 +49,10 @@ class Draft:
         """Replace fields of the metadata."""
         self.metadata = replace(self.metadata, **fields)
 
-    def id_or_last_added(self, what: str, one: int) -> int:
+    def id_or_last_added(self, what: str, given_id: int) -> int:
         """Return an id, or what LAST_ADDED stands for."""
-        if one != LAST_ADDED:
-            return one
+        if given_id != LAST_ADDED:
+            return given_id
         found = self.last_added.get(what)
         if found is None:
             raise InvalidRequestError(f"Cannot use the {what} added last: this change has added none")

@@ -86,7 +86,7 @@ def copy(
 
 def _opened(
     shared: Mapping[str, str],
-    place: str,
+    address: str,
     catalog: str | None,
     name: str,
     own: Mapping[str, str],
@@ -96,12 +96,12 @@ def _opened(
 ) -> Any:
     from frazil.lake import open_catalog as opening
 
-    if not opening.lake_exists(place, catalog):
+    if not opening.lake_exists(address, catalog):
         if not is_target:
-            raise NotFoundError(f"Cannot open the lake {place!r}: there is none", hint="Check its path or name.")
+            raise NotFoundError(f"Cannot open the lake {address!r}: there is none", hint="Check its path or name.")
         if dry_run:
             # What a new lake would be: empty.
             return opening.open_catalog("memory:")
-        typer.echo(f"A new lake is made in {place}.", err=True)
-    properties = {**secrets_of_environment(place), **shared, **own}
-    return opening.open_catalog(place, catalog=catalog, name=name, properties=properties)
+        typer.echo(f"A new lake is made in {address}.", err=True)
+    properties = {**secrets_of_environment(address), **shared, **own}
+    return opening.open_catalog(address, catalog=catalog, name=name, properties=properties)

@@ -132,7 +132,7 @@ def _call(path: str, line: int, name: str, inside: str) -> Iterator[Finding]:
         return
     flat = re.sub(r"\([^()]*\)", "", inside)
     arguments = [parameter.name for parameter in known.call_parameters]
-    unknown = [one for one in _ARGUMENT.findall(flat) if one.lower() not in arguments]
+    unknown = [argument for argument in _ARGUMENT.findall(flat) if argument.lower() not in arguments]
     if unknown:
         yield Finding(path, line, "error", f"{what}({unknown[0]})", f"arguments are: {', '.join(arguments)}")
         return
@@ -208,7 +208,7 @@ def _chain(path: str, last: ast.AST) -> Iterator[Finding]:
                     if keyword.arg is not None
                 ]
                 options += _of_dict(node)
-        texts |= {text for one in node.args if (text := _text(one)) is not None}
+        texts |= {text for argument in node.args if (text := _text(argument)) is not None}
         node = node.func
     is_table = "iceberg" in texts or bool(names & _TABLES)
     is_feed = any(name.lower() == "readchangefeed" and value == "true" for _, name, value in options)

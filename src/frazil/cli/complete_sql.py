@@ -33,7 +33,7 @@ def complete_sql(lake: Lake, word: str, typed: str) -> list[str]:
         # A table that cannot be read is for the statement to say, not for the tab key.
         found = []
     # What is offered is typed: an end of a line in a name would run the statement.
-    return sorted({one for one in found if one == visible(one)})[:_MAX_OFFERED]
+    return sorted({name for name in found if name == visible(name)})[:_MAX_OFFERED]
 
 
 def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:
@@ -59,7 +59,7 @@ def _names(lake: Lake, word: str) -> Iterable[str]:
     else:
         offered = [f"{head}.{namespace[-1]}." for namespace in lake.list_namespaces(space)]
         if space:
-            offered += [f"{head}.{one[-1]}" for one in [*lake.list_tables(space), *lake.list_views(space)]]
+            offered += [f"{head}.{name[-1]}" for name in [*lake.list_tables(space), *lake.list_views(space)]]
         else:
             offered.append(f"{head}.system.")
-    return [one for one in offered if one.startswith(f"{head}.{begun}")]
+    return [name for name in offered if name.startswith(f"{head}.{begun}")]

@@ -66,25 +66,25 @@ def run_spark_demo(print_line: Show, *, folder: str | None = None, rows: int = R
     """Run the pipeline in a folder, a new temporary one unless given, and return the folder."""
     if rows < DAYS * 2:
         raise InvalidRequestError(f"Cannot make {rows} trips: give at least {DAYS * 2}, two a day")
-    place = Path(tempfile.mkdtemp(prefix="frazil-demo-")) if folder is None else Path(folder)
-    if folder is not None and place.exists() and any(place.iterdir()):
+    warehouse = Path(tempfile.mkdtemp(prefix="frazil-demo-")) if folder is None else Path(folder)
+    if folder is not None and warehouse.exists() and any(warehouse.iterdir()):
         raise InvalidRequestError(f"Cannot run the demo in {folder!r}: the folder is not empty")
-    with connect(place) as lake:
+    with connect(warehouse) as lake:
         began = time.monotonic()
         spark = start_spark(lake)
         zone = spark.conf.get("spark.sql.session.timeZone")
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         attach(spark, lake)
         try:
-            tour = _Tour(spark, lake, place, print_line)
-            print_line(f"Spark {spark.version}, started in {time.monotonic() - began:.1f} s; the lake is {place}")
+            tour = _Tour(spark, lake, warehouse, print_line)
+            print_line(f"Spark {spark.version}, started in {time.monotonic() - began:.1f} s; the lake is {warehouse}")
             tour.run(rows)
         finally:
             detach(spark)
             spark.conf.set("spark.sql.session.timeZone", zone)
-    for line in _look_around(place):
+    for line in _look_around(warehouse):
         print_line(line)
-    return str(place)
+    return str(warehouse)
 
 
 class _Tour:

@@ -27,21 +27,27 @@ def doctor(
     Exits with 1 where something will not work.
     """
     with reported():
-        found = [one for file in files for one in check_file(file)]
-        shown = found if all_ else [one for one in found if one.level != "fine"]
+        found = [finding for file in files for finding in check_file(file)]
+        listed = found if all_ else [finding for finding in found if finding.level != "fine"]
         rows = [
-            {"file": one.file, "line": one.line, "answer": LEVELS[one.level], "what": one.what, "becomes": one.becomes}
-            for one in shown
+            {
+                "file": finding.file,
+                "line": finding.line,
+                "answer": LEVELS[finding.level],
+                "what": finding.what,
+                "becomes": finding.becomes,
+            }
+            for finding in listed
         ]
         settings = settings_of(context)
         if settings.form is not OutputFormat.TABLE:
             settings.show(rows, ["file", "line", "answer", "what", "becomes"])
         else:
-            for finding in shown:
+            for finding in listed:
                 typer.echo(visible(f"{finding.file}:{finding.line}: {LEVELS[finding.level]}: {finding.what}"))
                 typer.echo(visible(f"    {finding.becomes.replace('`', '')}"))
             typer.echo(_total(found, len(files)))
-        if any(one.level == "error" for one in found):
+        if any(finding.level == "error" for finding in found):
             raise typer.Exit(FAILED)
 
 

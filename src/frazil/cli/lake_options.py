@@ -115,7 +115,7 @@ def _options() -> list[Any]:
                 param.name, param.expose_value = f"{_PREFIX}{param.name}", False
                 param.rich_help_panel = PANEL  # type: ignore[attr-defined]
                 _made.append(param)
-    return [copy(one) for one in _made]
+    return [copy(option) for option in _made]
 
 
 def _keep(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:

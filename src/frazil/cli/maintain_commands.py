@@ -48,15 +48,15 @@ def _parameter(procedure: Procedure, parameter: Parameter) -> inspect.Parameter:
         flags = (flag, f"--no-{flag[2:]}") if parameter.default == "true" else (flag,)
         option = typer.Option("/".join(flags), help=parameter.doc)
         return _taken(parameter.name, Annotated[bool, option], parameter.default == "true")
-    kind = _KINDS.get(parameter.type, str)
+    annotation = _KINDS.get(parameter.type, str)
     many = {"array": "", "map": "NAME=VALUE: "}.get(parameter.type.partition("<")[0])
     doc = parameter.doc if many is None else f"{many}{parameter.doc}. May be repeated"
     option = typer.Option(flag, help=doc, show_default=parameter.default or False)
-    return _taken(parameter.name, Annotated[kind | None, option], None)
+    return _taken(parameter.name, Annotated[annotation | None, option], None)
 
 
-def _taken(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def _taken(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _add_command(procedure: Procedure) -> None:

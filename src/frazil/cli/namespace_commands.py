@@ -22,7 +22,7 @@ def list_namespaces(
     """List namespaces, the topmost or those below one."""
     with opened_catalog(context) as (catalog, settings):
         found = catalog.list_namespaces(() if parent is None else parse_name(parent))
-        settings.show([{"namespace": ".".join(one)} for one in found], ["namespace"])
+        settings.show([{"namespace": ".".join(namespace)} for namespace in found], ["namespace"])
 
 
 @namespace_app.command("properties")
@@ -30,7 +30,7 @@ def show_properties(context: typer.Context, name: Namespace) -> None:
     """List a namespace's properties."""
     with opened_catalog(context) as (catalog, settings):
         found = catalog.load_namespace_properties(parse_name(name))
-        settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
+        settings.show([{"name": name, "value": value} for name, value in sorted(found.items())], ["name", "value"])
 
 
 @namespace_app.command("create")

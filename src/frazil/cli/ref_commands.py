@@ -237,19 +237,19 @@ def _age(text: str | None) -> int | None:
     return None if text is None else age_ms(text)
 
 
-def _show(settings: Settings, table: Any, kind: str, name: str | None = None) -> None:
+def _show(settings: Settings, table: Any, ref_type: str, name: str | None = None) -> None:
     """Print the references of a kind, or one of them."""
-    found = {key: ref for key, ref in table.refs.items() if ref.type == kind and name in (None, key)}
+    found = {key: ref for key, ref in table.refs.items() if ref.type == ref_type and name in (None, key)}
     heads = {key: table.metadata.snapshots.find_head(ref.snapshot_id) for key, ref in found.items()}
     ages = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
-    limits = ages if kind == "branch" else ages[2:]
+    limits = ages if ref_type == "branch" else ages[2:]
     rows = [
         {
-            kind: one,
+            ref_type: ref_name,
             "snapshot_id": ref.snapshot_id,
-            "at": None if heads[one] is None else show_ms(heads[one].timestamp_ms),
+            "at": None if heads[ref_name] is None else show_ms(heads[ref_name].timestamp_ms),
             **{limit: getattr(ref, limit) for limit in limits},
         }
-        for one, ref in sorted(found.items())
+        for ref_name, ref in sorted(found.items())
     ]
-    settings.show(rows, [kind, "snapshot_id", "at", *limits])
+    settings.show(rows, [ref_type, "snapshot_id", "at", *limits])

@@ -99,7 +99,7 @@ def _column_values(column: pa.ChunkedArray) -> list[Any]:
         # Keys that are there twice, or that Python takes for no key: a list of pairs.
         return list(column.to_pylist())
     except (ValueError, OverflowError):
-        return [_value(one) for one in column]
+        return [_value(scalar) for scalar in column]
 
 
 def _value(scalar: pa.Scalar) -> Any:
@@ -133,7 +133,7 @@ def _table(rows: list[list[str]], names: Sequence[str], numeric: Sequence[bool],
         widths = narrowed
     lines = ["  ".join(_fit(head, size, right) for head, size, right in zip(heads, widths, numeric, strict=True))]
     lines.append("  ".join("─" * size for size in widths))
-    lines += ["  ".join(_fit(*one) for one in zip(row, widths, numeric, strict=True)) for row in rows]
+    lines += ["  ".join(_fit(*cell) for cell in zip(row, widths, numeric, strict=True)) for row in rows]
     return [line.rstrip() for line in lines]
 
 
@@ -146,7 +146,8 @@ def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int
     narrowed = list(widths)
     while sum(narrowed) > free:
         position = max(
-            (index for index in range(len(narrowed)) if narrowed[index] > least[index]), key=lambda one: narrowed[one]
+            (index for index in range(len(narrowed)) if narrowed[index] > least[index]),
+            key=lambda column: narrowed[column],
         )
         narrowed[position] -= 1
     return narrowed
@@ -182,7 +183,8 @@ def _columns(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
     )
 
 
@@ -217,7 +219,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {_key(name): _plain(one) for name, one in value.items()}
+        return {_key(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Set):

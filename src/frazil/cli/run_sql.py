@@ -114,8 +114,8 @@ def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: s
             if not is_users(error) or was_stopped(error):
                 raise
             if len(statements) > 1:
-                place = f" of {file}" if file is not None else ""
-                typer.echo(f"Statement {number} of {len(statements)}, line {statement.line}{place}:", err=True)
+                origin = f" of {file}" if file is not None else ""
+                typer.echo(f"Statement {number} of {len(statements)}, line {statement.line}{origin}:", err=True)
             typer.echo(error_text(error), err=True)
             raise typer.Exit(FAILED) from None
 

@@ -84,7 +84,7 @@ def serve(
 
 def check_installed() -> None:
     """Refuse to serve without what that takes."""
-    if any(find_spec(one) is None for one in ("uvicorn", "starlette", "httptools", "jinja2")):
+    if any(find_spec(module) is None for module in ("uvicorn", "starlette", "httptools", "jinja2")):
         raise InvalidRequestError(
             "Cannot serve: the extra `serve` is not installed", hint="pip install 'frazil[serve]'."
         )

@@ -220,9 +220,9 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
     return {**spaced, **pairs_of(texts, "property")}
 
 
-def secrets_of_environment(place: str | None) -> dict[str, str]:
+def secrets_of_environment(address: str | None) -> dict[str, str]:
     """Return who asks a catalog service, where the environment says it: FRAZIL_TOKEN, FRAZIL_CREDENTIAL."""
-    if not (place or "").lower().startswith(("http://", "https://")):
+    if not (address or "").lower().startswith(("http://", "https://")):
         return {}
     variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"}
     return {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}

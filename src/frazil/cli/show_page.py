@@ -88,13 +88,13 @@ def _head(table: LoadedTable) -> Iterator[str]:
 def _columns(table: LoadedTable) -> Iterator[str]:
     fields = table.metadata.current_schema.fields
     yield from _title("Columns")
-    shown = fields[:MAX_COLUMNS]
-    names = [visible(nested_field.name) for nested_field in shown]
+    listed = fields[:MAX_COLUMNS]
+    names = [visible(nested_field.name) for nested_field in listed]
     name_size = max((len(name) for name in names), default=0)
-    types = [visible(sql_type_name(field.field_type)) for field in shown]
-    type_size = min(max((len(one) for one in types), default=0), 40)
+    types = [visible(sql_type_name(field.field_type)) for field in listed]
+    type_size = min(max((len(type_text) for type_text in types), default=0), 40)
     keys = table.metadata.current_schema.identifier_field_ids
-    for field, name, data_type in zip(shown, names, types, strict=True):
+    for field, name, data_type in zip(listed, names, types, strict=True):
         notes = [
             note for note, holds in (("required", field.required), ("identifier", field.field_id in keys)) if holds
         ]
@@ -122,14 +122,14 @@ def _shape(table: LoadedTable) -> Iterator[str]:
 def _files(table: LoadedTable, cache: ManifestCache) -> Iterator[str]:
     yield from _title("Files")
     found = files(table, columns=["content", "file_size_in_bytes", "record_count"], cache=cache).to_pylist()
-    data = [one for one in found if one["content"] == _DATA]
+    data = [file for file in found if file["content"] == _DATA]
     if not data:
         yield "  none"
         return
-    sizes = [int(one["file_size_in_bytes"]) for one in data]
-    rows = sum(int(one["record_count"]) for one in data)
+    sizes = [int(file["file_size_in_bytes"]) for file in data]
+    rows = sum(int(file["record_count"]) for file in data)
     yield f"  {_count(len(data), 'data file')}, {show_size(sum(sizes))}, {_count(rows, 'row')}"
-    deletes = [one for one in found if one["content"] != _DATA]
+    deletes = [file for file in found if file["content"] != _DATA]
     if deletes:
         # A vector or position delete counts rows; one of equality counts keys.
         marked = sum(int(delete["record_count"]) for delete in deletes)

@@ -82,17 +82,17 @@ def _port(host: str, asked: int | None) -> int | None:
     if asked != 0:
         return asked
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as one:
-        one.bind((host, 0))
-        return int(one.getsockname()[1])
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
 
 
 def _pairs(given: list[str] | None) -> dict[str, str]:
     found = {}
-    for one in given or []:
-        name, equals, value = one.partition("=")
+    for pair in given or []:
+        name, equals, value = pair.partition("=")
         if not equals or not name.startswith("spark."):
-            raise InvalidRequestError(f"Cannot take {one!r} as a setting: it is not spark.NAME=VALUE")
+            raise InvalidRequestError(f"Cannot take {pair!r} as a setting: it is not spark.NAME=VALUE")
         found[name] = value
     return found
 
@@ -117,8 +117,8 @@ def _driver(
     from frazil.storage.choose import properties_of
 
     properties = properties_of(lake.catalog.storage)
-    place = systems.place_of_files(lake.catalog.warehouse, properties)
-    systems.add_package(settings, place)
+    location = systems.place_of_files(lake.catalog.warehouse, properties)
+    systems.add_package(settings, location)
     folder = tempfile.mkdtemp(prefix="frazil-spark-")
     # Programs of clients run in the Python that frazil runs in.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -127,7 +127,7 @@ def _driver(
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
-        **systems.settings_of(place, properties),
+        **systems.settings_of(location, properties),
     }
     if _is_loopback(host) and master.startswith("local"):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -149,7 +149,7 @@ def _serve(
     from frazil.sessions import attach as attaching
     from frazil.spark.jvm import serve_clients as clients
 
-    shown = f"[{host}]" if ":" in host else host
+    address = f"[{host}]" if ":" in host else host
     with ExitStack() as ends, _asked_to_stop() as stopped:
         attaching.attach(spark, lake, name)
         ends.callback(attaching.detach, spark)
@@ -157,11 +157,11 @@ def _serve(
             clients.start_connect(spark)
             ends.callback(clients.stop_connect, spark)
             guard = "clients give the token" if is_guarded else _guard(host)
-            _say(f"Spark Connect on sc://{shown}:{ports[0]} ({guard})")
+            _say(f"Spark Connect on sc://{address}:{ports[0]} ({guard})")
         if ports[1] is not None:
             server = clients.start_thrift(spark)
             ends.callback(server.stop)
-            _say(f"JDBC on jdbc:hive2://{shown}:{ports[1]} ({_guard(host)})")
+            _say(f"JDBC on jdbc:hive2://{address}:{ports[1]} ({_guard(host)})")
         _say(f"The lake is {name!r}. Whoever is let in reads and writes it, and runs programs, as this user.")
         while not stopped.wait(_LOOK_SECONDS):
             if clients.has_ended(spark):
@@ -181,8 +181,8 @@ def _asked_to_stop() -> Iterator[threading.Event]:
     stopped = threading.Event()
     before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
-        for one in before:
-            signal.signal(one, lambda *_: stopped.set())
+        for number in before:
+            signal.signal(number, lambda *_: stopped.set())
         yield stopped
     finally:
         for key, handler in before.items():

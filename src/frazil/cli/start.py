@@ -41,4 +41,4 @@ def main() -> None:
 
 def allow_pandas() -> None:
     """Let pandas be found again."""
-    sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, WithoutPandas)]
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, WithoutPandas)]

@@ -81,7 +81,7 @@ def show_properties(context: typer.Context, name: TableName) -> None:
     """List a table's properties."""
     with opened_catalog(context) as (catalog, settings):
         found = catalog.load_table(parse_name(name)).metadata.properties
-        settings.show([{"name": one, "value": value} for one, value in sorted(found.items())], ["name", "value"])
+        settings.show([{"name": key, "value": value} for key, value in sorted(found.items())], ["name", "value"])
 
 
 def _add_metadata_command(table: str, text: str) -> None:
@@ -305,9 +305,9 @@ def _namespaces(catalog: Any) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     waiting = list(catalog.list_namespaces(()))
     while waiting:
-        one = waiting.pop(0)
-        found.append(one)
-        waiting += catalog.list_namespaces(one)
+        namespace = waiting.pop(0)
+        found.append(namespace)
+        waiting += catalog.list_namespaces(namespace)
     return found
 
 

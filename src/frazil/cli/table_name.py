@@ -34,7 +34,7 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
                 found += [".".join(table) for table in catalog.list_tables(parent)]
     except FrazilError:
         return []
-    return [one for one in found if one.startswith(incomplete)]
+    return [name for name in found if name.startswith(incomplete)]
 
 
 DeleteRoots = Annotated[

@@ -242,7 +242,7 @@ class _Reader:
             return self.type_of(arrow.value_type, path, depth + 1)
         if pa.types.is_struct(arrow):
             parts = [arrow.field(index) for index in range(arrow.num_fields)]
-            return StructType(tuple([self.field(part, f"{path}.{part.name}", depth + 1) for part in parts]))
+            return StructType(tuple([self.field(field, f"{path}.{field.name}", depth + 1) for field in parts]))
         if pa.types.is_map(arrow):
             key = self.field(arrow.key_field, f"{path}.key", depth + 1)
             value = self.field(arrow.item_field, f"{path}.value", depth + 1)

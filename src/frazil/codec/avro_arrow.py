@@ -22,7 +22,7 @@ def arrow_type(avro_type: AvroType) -> pa.DataType:
         parts = [
             (index, field.avro_type) for index, field in enumerate(avro_type.fields) if field.avro_type.min_size > 0
         ]
-        return pa.struct([pa.field(f"c{index}", arrow_type(part), nullable=part.is_optional) for index, part in parts])
+        return pa.struct([pa.field(f"c{index}", arrow_type(leaf), nullable=leaf.is_optional) for index, leaf in parts])
     if avro_type.kind == "fixed":
         return pa.binary(avro_type.size)
     return _ARROW_TYPES[avro_type.kind]

@@ -195,8 +195,10 @@ def _struct_converter(data_type: StructType, form: AvroType, target: pa.DataType
 
     def convert(array: pa.Array) -> pa.Array:
         columns = [
-            pa.nulls(len(array), arrow.type) if one is None else one[1](array.field(f"c{one[0]}"))
-            for one, arrow in zip(parts, target, strict=True)
+            pa.nulls(len(array), arrow.type)
+            if part_convert is None
+            else part_convert[1](array.field(f"c{part_convert[0]}"))
+            for part_convert, arrow in zip(parts, target, strict=True)
         ]
         for field, column in zip(data_type.fields, columns, strict=True):
             if field.required and column.null_count:

@@ -309,8 +309,8 @@ class _Job:
 
     def _read_chunk(self, chunk: _Chunk, layout: _Layout, file: ScratchFile) -> pa.RecordBatch:
         rows, size = chunk.rows, chunk.size
-        stamped = {at for stamp in layout.stamps for at in stamp.shapes}
-        plain = [at for at in dict.fromkeys((layout.token_at, *self.wanted)) if at not in stamped]
+        stamped = {index for stamp in layout.stamps for index in stamp.shapes}
+        plain = [index for index in dict.fromkeys((layout.token_at, *self.wanted)) if index not in stamped]
         self.budget.check_chunk(
             size * max(_growth(self.leaves[position].avro_type) for position in (*plain, *self.wanted))
         )
@@ -369,8 +369,8 @@ class _Layout:
         for field in plain_schema(leaves)["fields"]:
             position = int(field["name"][1:])
             if position in first:
-                kind = {"type": "fixed", "name": first[position].name, "size": len(first[position].pattern)}
-                self._fields.append({"name": first[position].name, "type": kind})
+                fixed = {"type": "fixed", "name": first[position].name, "size": len(first[position].pattern)}
+                self._fields.append({"name": first[position].name, "type": fixed})
             elif position not in patterns:
                 self._fields.append(field)
 

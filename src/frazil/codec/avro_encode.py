@@ -87,11 +87,13 @@ def encode_blocks(
     rows = len(columns[0]) if columns else 0
 
     def encode_part(start: int) -> list[tuple[int, bytes]]:
-        part = _encode_slice(leaves, columns, start, min(_ROWS_AT_ONCE, rows - start))
-        return [(count, compress(content)) for count, content in _cut(part)]
+        slice_blocks = _encode_slice(leaves, columns, start, min(_ROWS_AT_ONCE, rows - start))
+        return [(count, compress(content)) for count, content in _cut(slice_blocks)]
 
     starts = range(0, rows, _ROWS_AT_ONCE)
-    return [block for part in map_in_order(encode_part, starts, threads=min(threads, len(starts))) for block in part]
+    return [
+        block for blocks in map_in_order(encode_part, starts, threads=min(threads, len(starts))) for block in blocks
+    ]
 
 
 def _derive_sync(header: Mapping[str, bytes], blocks: Sequence[tuple[int, bytes]]) -> bytes:

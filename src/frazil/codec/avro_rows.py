@@ -282,9 +282,9 @@ def _records(avro_type: AvroType) -> _Column:
 
     def array() -> pa.Array:
         arrays = [column.array() for _, column in columns]
-        kind = pa.struct([(name, made.type) for (name, _), made in zip(columns, arrays, strict=True)])
+        struct_type = pa.struct([(name, made.type) for (name, _), made in zip(columns, arrays, strict=True)])
         validity = None if all(valid) else pa.array(valid, pa.bool_()).buffers()[1]
-        return pa.Array.from_buffers(kind, len(valid), [validity], children=arrays)
+        return pa.Array.from_buffers(struct_type, len(valid), [validity], children=arrays)
 
     return _Column(read, null, array)
 

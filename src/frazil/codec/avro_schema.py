@@ -120,26 +120,26 @@ class _Parser:
             return self._parse_union(value, namespace, depth)
         if not isinstance(value, dict):
             raise self.fail(f"expected a type, found {_shown(value)}")
-        kind = value.get("type")
-        if isinstance(kind, dict | list):
-            return self.parse(kind, namespace, depth + 1)
-        if not isinstance(kind, str):
-            raise self.fail(f"expected the name of a type, found {_shown(kind)}")
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._parse_named(kind, value, namespace, depth)
-        if kind == "array":
+        type_name = value.get("type")
+        if isinstance(type_name, dict | list):
+            return self.parse(type_name, namespace, depth + 1)
+        if not isinstance(type_name, str):
+            raise self.fail(f"expected the name of a type, found {_shown(type_name)}")
+        if type_name in ("record", "error", "enum", "fixed"):
+            return self._parse_named(type_name, value, namespace, depth)
+        if type_name == "array":
             items = self.parse(value.get("items"), namespace, depth + 1)
             if items.min_size == 0:
                 # A count of such items costs no bytes: two bytes could announce two thousand million of them.
                 raise self.fail("an array has items of no bytes")
             logical = _text(value, "logicalType")
             return AvroType("array", items=items, logical=logical, min_size=1, weight=1 + items.weight)
-        if kind == "map":
+        if type_name == "map":
             items = self.parse(value.get("values"), namespace, depth + 1)
             if items.min_size == 0:
                 raise self.fail("a map has values of no bytes")
             return AvroType("map", items=items, min_size=1, weight=1 + items.weight)
-        base = self._parse_name(kind, namespace)
+        base = self._parse_name(type_name, namespace)
         if base.kind not in _MIN_SIZES:
             return base
         return AvroType(
@@ -164,10 +164,10 @@ class _Parser:
         problem = "refers to itself" if full in self.named else "is not defined"
         raise self.fail(f"type {name[:80]!r} {problem}")
 
-    def _parse_named(self, kind: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
+    def _parse_named(self, type_name: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
         name = value.get("name")
         if not isinstance(name, str) or not name:
-            raise self.fail(f"a {kind} has no name")
+            raise self.fail(f"a {type_name} has no name")
         own = value.get("namespace")
         if "." in name:
             full = name
@@ -177,14 +177,14 @@ class _Parser:
         if full in self.named:
             raise self.fail(f"type {full[:80]!r} is defined twice")
         self.named[full] = None
-        made = self._make_named(kind, value, full.rpartition(".")[0], depth)
+        made = self._make_named(type_name, value, full.rpartition(".")[0], depth)
         self.named[full] = made
         return made
 
-    def _make_named(self, kind: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
-        if kind == "enum":
+    def _make_named(self, type_name: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
+        if type_name == "enum":
             return AvroType("int", min_size=1)
-        if kind == "fixed":
+        if type_name == "fixed":
             size = value.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MAX_FIXED_BYTES:
                 raise self.fail(f"a fixed type has size {_shown(size)}")
@@ -200,12 +200,14 @@ class _Parser:
         if not isinstance(parts, list):
             raise self.fail(f"a record has {_shown(parts)} for its fields")
         fields = []
-        for part in parts:
-            if not isinstance(part, dict) or not isinstance(part.get("name"), str):
-                raise self.fail(f"a field of a record is {_shown(part)}")
+        for field in parts:
+            if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+                raise self.fail(f"a field of a record is {_shown(field)}")
             fields.append(
                 AvroField(
-                    part["name"], self._field_id(part, "field-id"), self.parse(part.get("type"), namespace, depth + 1)
+                    field["name"],
+                    self._field_id(field, "field-id"),
+                    self.parse(field.get("type"), namespace, depth + 1),
                 )
             )
         weight = 1 + sum(field.avro_type.weight for field in fields)
@@ -230,14 +232,14 @@ class _Parser:
             raise self.fail("a union holds a union")
         return _as_optional(other, nulls[0])
 
-    def _field_id(self, part: dict[str, Any], key: str) -> int | None:
-        value = part.get(key)
+    def _field_id(self, field: dict[str, Any], key: str) -> int | None:
+        value = field.get(key)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 11:
             value = int(value)
         if value is None:
             return None
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _INT_MAX:
-            raise self.fail(f"field {part['name'][:80]!r} has the id {_shown(value)}")
+            raise self.fail(f"field {field['name'][:80]!r} has the id {_shown(value)}")
         return value
 
 

@@ -57,7 +57,7 @@ class Shape:
         """Return whether some bytes repeat what of the pattern counts."""
         if len(data) != len(self.pattern):
             return False
-        left, right, must = (int.from_bytes(part) for part in (data, self.pattern, self.mask))
+        left, right, must = (int.from_bytes(data_bytes) for data_bytes in (data, self.pattern, self.mask))
         return (left ^ right) & must == 0
 
 
@@ -158,7 +158,9 @@ def guess_shapes(
             parts = [content[start:end] for start, end in spans]
             if found is None:
                 guesses = {
-                    index: _shape_of(leaves[index].avro_type, part) for index, part in enumerate(parts) if index > after
+                    index: _shape_of(leaves[index].avro_type, leaf_bytes)
+                    for index, leaf_bytes in enumerate(parts)
+                    if index > after
                 }
                 found = {offset: shape for offset, shape in guesses.items() if shape is not None}
             found = {offset: shape for offset, shape in found.items() if shape.fits(parts[offset])}
@@ -263,9 +265,9 @@ class _Rows:
     width: int
     start: int
 
-    def fields(self, offset: int, kind: str, count: int, step: int) -> npt.NDArray[Any]:
+    def fields(self, offset: int, dtype: str, count: int, step: int) -> npt.NDArray[Any]:
         """Return `count` values of each row, `step` bytes apart, as an array of two dimensions."""
-        return np.ndarray((self.count, count), kind, self.raw.data, self.start + offset, (self.width, step))
+        return np.ndarray((self.count, count), dtype, self.raw.data, self.start + offset, (self.width, step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,17 +304,17 @@ class _StampReader:
 
     def read(self, shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], avro_type: AvroType) -> pa.Array:
         """Return a leaf in the type it has; `is_same` says which of its bytes are the same in all rows."""
-        kind, items = arrow_type(avro_type), avro_type.items
+        target, items = arrow_type(avro_type), avro_type.items
         if shape.is_null:
-            return pa.nulls(self.count, kind)
+            return pa.nulls(self.count, target)
         assert items is not None
         is_bytes = items.kind == "record" and items.fields[1].avro_type.kind == "bytes"
         values = self._bytes(shape, rows) if is_bytes else _numbers_of(shape, rows, is_same)
         if shape.keys is not None:
             children = [self._tiled(shape.keys), values]
-            values = pa.Array.from_buffers(kind.value_type, len(values), [None], children=children)
+            values = pa.Array.from_buffers(target.value_type, len(values), [None], children=children)
         offsets = self._offsets((len(shape.slots),))
-        return pa.Array.from_buffers(kind, self.count, [None, offsets], children=[values])
+        return pa.Array.from_buffers(target, self.count, [None, offsets], children=[values])
 
     def _bytes(self, shape: Shape, rows: _Rows) -> pa.Array:
         """Return the bytes of all slots, row by row."""
@@ -322,9 +324,9 @@ class _StampReader:
         to = 0
         for series in _series_of(shape.slots):
             if series.size:
-                kind = f"V{series.size}"
-                out.fields(to, kind, series.count, series.size)[:] = rows.fields(
-                    series.start, kind, series.count, series.step
+                dtype = f"V{series.size}"
+                out.fields(to, dtype, series.count, series.size)[:] = rows.fields(
+                    series.start, dtype, series.count, series.step
                 )
             to += series.size * series.count
         buffers = [None, self._offsets(sizes), pa.py_buffer(out.raw)]
@@ -357,22 +359,22 @@ def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa
     series = _series_of(shape.slots)
     if all(is_same[start:end].all() for start, end in shape.slots):
         first = _Rows(rows.raw, 1, rows.width, rows.start)
-        once = np.concatenate([_numbers(first, one)[0] for one in series]) if series else np.empty(0, np.int64)
+        once = np.concatenate([_numbers(first, run)[0] for run in series]) if series else np.empty(0, np.int64)
         tiled = np.empty((rows.count, len(once)), np.int64)
         tiled[:] = once
         return pa.array(tiled.reshape(-1))
     if len(series) == 1:
         return pa.array(_numbers(rows, series[0]).reshape(-1))
-    return pa.array(np.concatenate([_numbers(rows, one) for one in series], axis=1).reshape(-1))
+    return pa.array(np.concatenate([_numbers(rows, run) for run in series], axis=1).reshape(-1))
 
 
 def _numbers(rows: _Rows, series: _Series) -> npt.NDArray[np.int64]:
     # Words that begin with the number; what follows the number in them is masked away.
-    kind = "<u4" if series.size <= _WORD // 2 else "<u8"
-    words = rows.fields(series.start, kind, series.count, series.step)
+    dtype = "<u4" if series.size <= _WORD // 2 else "<u8"
+    words = rows.fields(series.start, dtype, series.count, series.step)
     number = words & words.dtype.type(0x7F)
     for byte in range(1, series.size):
         number |= (words >> words.dtype.type(byte)) & words.dtype.type(0x7F << (7 * byte))
-    zigzag = number.view(kind.replace("u", "i"))
+    zigzag = number.view(dtype.replace("u", "i"))
     signed: npt.NDArray[np.int64] = ((zigzag >> 1) ^ -(zigzag & 1)).astype(np.int64)
     return signed

@@ -55,8 +55,11 @@ def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
         if avro_name in taken:
             avro_name = f"{avro_name}_f{nested_field.field_id}"
         taken.add(avro_name)
-        kind = _encode(nested_field.field_type, nested_field.field_id, named)
-        field: dict[str, Any] = {"name": avro_name, "type": _optional(kind) if nested_field.optional else kind}
+        avro_type = _encode(nested_field.field_type, nested_field.field_id, named)
+        field: dict[str, Any] = {
+            "name": avro_name,
+            "type": _optional(avro_type) if nested_field.optional else avro_type,
+        }
         if nested_field.doc is not None:
             field["doc"] = nested_field.doc
         if nested_field.optional:
@@ -68,8 +71,8 @@ def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _optional(kind: Any) -> Any:
-    return kind if kind == "null" else ["null", kind]
+def _optional(avro_type: Any) -> Any:
+    return avro_type if avro_type == "null" else ["null", avro_type]
 
 
 def _encode(data_type: Type, field_id: int, named: set[str]) -> Any:

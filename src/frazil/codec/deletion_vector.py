@@ -153,8 +153,8 @@ class DeletionVector:
             count = len(bitmap)
             for start in range(0, count, size):
                 first, last = bitmap[start], bitmap[min(start + size, count) - 1]
-                part = _low_positions(bitmap & FrozenBitMap(range(first, last + 1)))
-                yield part.astype(np.int64) + (key << 32)
+                positions = _low_positions(bitmap & FrozenBitMap(range(first, last + 1)))
+                yield positions.astype(np.int64) + (key << 32)
 
     def mask(self, start: int, length: int) -> npt.NDArray[np.bool_]:
         """Return, for `length` rows from position `start`, whether each is deleted."""

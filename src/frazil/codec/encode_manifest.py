@@ -147,12 +147,12 @@ def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructTyp
 
 def _pairs_array(maps: list[Mapping[int, Any] | None], target: pa.DataType) -> pa.Array:
     """Return maps as lists of pairs, without an object for each pair."""
-    offsets = np.fromiter(accumulate((len(one or ()) for one in maps), initial=0), np.int32, len(maps) + 1)
+    offsets = np.fromiter(accumulate((len(pairs or ()) for pairs in maps), initial=0), np.int32, len(maps) + 1)
     pair = target.value_type
-    keys = pa.array([key for one in maps if one is not None for key in one], pair.field(0).type)
-    values = pa.array([value for one in maps if one is not None for value in one.values()], pair.field(1).type)
+    keys = pa.array([key for pairs in maps if pairs is not None for key in pairs], pair.field(0).type)
+    values = pa.array([value for pairs in maps if pairs is not None for value in pairs.values()], pair.field(1).type)
     pairs = pa.Array.from_buffers(pair, len(keys), [None], children=[keys, values])
-    mask = pa.array([one is None for one in maps], pa.bool_())
+    mask = pa.array([pairs is None for pairs in maps], pa.bool_())
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=target, mask=mask)
 
 
@@ -180,7 +180,9 @@ def _prepare(
 ) -> dict[str, pa.Array]:
     """Return the columns in full, one chunk each, with what a writer fills in, checked."""
     given = dict(zip(table.column_names, table.columns, strict=True))
-    columns = {name: _column(given.get(name), name, kind, table.num_rows) for name, kind in _types(partition_type)}
+    columns = {
+        name: _column(given.get(name), name, arrow_type, table.num_rows) for name, arrow_type in _types(partition_type)
+    }
     columns["content"] = pc.fill_null(columns["content"], FileContent.DATA.value)
     if format_version == 1 and snapshot_id is not None:
         columns["snapshot_id"] = pc.fill_null(columns["snapshot_id"], snapshot_id)

@@ -84,12 +84,16 @@ class GeoBoundsCollector:
 
     def add_geometry(self, geometry: Geometry) -> None:
         """Widen the box to hold a geometry."""
-        for part in geometry.walk_simple():
-            if self._is_geography and part.kind is not GeometryKind.POINT and any(len(line) > 1 for line in part.lines):
+        for simple in geometry.walk_simple():
+            if (
+                self._is_geography
+                and simple.kind is not GeometryKind.POINT
+                and any(len(line) > 1 for line in simple.lines)
+            ):
                 self._has_bounds = False
             # The columns of XYM points are X, Y and M.
-            dimensions = (0, 1, *((2,) if part.has_z else ()), *((3,) if part.has_m else ()))
-            for line in part.lines:
+            dimensions = (0, 1, *((2,) if simple.has_z else ()), *((3,) if simple.has_m else ()))
+            for line in simple.lines:
                 for column, dimension in enumerate(dimensions):
                     values = line[:, column]
                     values = values[~np.isnan(values)]

@@ -58,8 +58,8 @@ class JsonObject:
 
     def fail(self, reason: str, *, field: str | None = None) -> CorruptTableError:
         """Return (not raise) the error for this object, or for one of its fields."""
-        place = self.path_of(field) if field is not None else (self.where or "the document")
-        return self._error(f"Cannot read {place}: {reason}", heading=self._heading)
+        path = self.path_of(field) if field is not None else (self.where or "the document")
+        return self._error(f"Cannot read {path}: {reason}", heading=self._heading)
 
     def path_of(self, field: str) -> str:
         """Return the path of one of this object's fields."""

@@ -47,17 +47,17 @@ def parse_json_path(text: str) -> tuple[str | int, ...]:
 def format_json_path(parts: Iterable[str | int]) -> str:
     """Return the normalized path of names and indexes."""
     steps = [ROOT]
-    for part in parts:
-        if isinstance(part, int):
-            if part < 0:
-                raise InvalidRequestError(f"Cannot write the path: the index {part} is negative", heading=HEADING)
-            steps.append(f"[{part}]")
+    for step in parts:
+        if isinstance(step, int):
+            if step < 0:
+                raise InvalidRequestError(f"Cannot write the path: the index {step} is negative", heading=HEADING)
+            steps.append(f"[{step}]")
         else:
-            if not part.isascii() and any("\ud800" <= char <= "\udfff" for char in part):
+            if not step.isascii() and any("\ud800" <= char <= "\udfff" for char in step):
                 raise InvalidRequestError(
-                    f"Cannot write the path: {part[:40]!r} has half a surrogate pair", heading=HEADING
+                    f"Cannot write the path: {step[:40]!r} has half a surrogate pair", heading=HEADING
                 )
-            steps.append(f"['{_NEEDS_ESCAPE.sub(lambda match: _ESCAPES[match[0]], part)}']")
+            steps.append(f"['{_NEEDS_ESCAPE.sub(lambda match: _ESCAPES[match[0]], step)}']")
     return "".join(steps)
 
 

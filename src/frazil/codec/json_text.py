@@ -52,7 +52,7 @@ def split_json_object(
     # Written without spaces and escapes, the fields have this length; with a duplicate they have more.
     length = 1 + sum(len(key.encode()) + 4 + memoryview(value).nbytes for key, value in parts.items())
     if length != len(text):
-        counts = [count_plain_strings(part) for part in (text, *parts.values())]
+        counts = [count_plain_strings(value) for value in (text, *parts.values())]
         if None in counts or counts[0] != len(parts) + sum(count or 0 for count in counts[1:]):
             reader.refuse_duplicates(text)
     return parts
@@ -155,13 +155,13 @@ class _Reader:
         depth = 0
         while level:
             below: list[Any] = []
-            for one in level:
-                if isinstance(one, dict):
-                    strings += len(one)
-                    below += one.values()
-                elif isinstance(one, list):
-                    below += one
-                elif isinstance(one, str):
+            for item in level:
+                if isinstance(item, dict):
+                    strings += len(item)
+                    below += item.values()
+                elif isinstance(item, list):
+                    below += item
+                elif isinstance(item, str):
                     strings += 1
             depth += 1
             if depth > MAX_DEPTH + 1:
@@ -174,8 +174,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> None:
     keys: set[str] = set()
     for key, _ in pairs:
         if key in keys:
-            shown = repr(key)
-            raise DuplicateKey(shown if len(shown) <= 60 else shown[:57] + "...")
+            text = repr(key)
+            raise DuplicateKey(text if len(text) <= 60 else text[:57] + "...")
         keys.add(key)
 
 

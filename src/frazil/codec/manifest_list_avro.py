@@ -102,7 +102,8 @@ def manifests_of(table: pa.Table) -> list[ManifestFile]:
     columns = [table.column(name).to_pylist() for name in names]
     index = names.index("partitions")
     columns[index] = [
-        None if one is None else tuple(FieldSummary(**summary) for summary in one) for one in columns[index]
+        None if summaries is None else tuple(FieldSummary(**summary) for summary in summaries)
+        for summaries in columns[index]
     ]
     return [ManifestFile(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 

@@ -38,12 +38,12 @@ def _decode_fields(holder: JsonObject, name: str, depth: int) -> tuple[MappedFie
     if depth > MAX_NESTING_DEPTH:
         raise holder.fail(f"mappings are nested deeper than {MAX_NESTING_DEPTH} levels", field=name)
     decoded = []
-    for one in holder.objects(name):
-        names = one.strings("names", ())
-        field_id = one.int32("field-id", None)
-        fields = _decode_fields(one, "fields", depth + 1) if "fields" in one else None
-        one.raw("fields")
-        decoded.append(MappedField(names, field_id, fields, one.extra()))
+    for item in holder.objects(name):
+        names = item.strings("names", ())
+        field_id = item.int32("field-id", None)
+        fields = _decode_fields(item, "fields", depth + 1) if "fields" in item else None
+        item.raw("fields")
+        decoded.append(MappedField(names, field_id, fields, item.extra()))
     return tuple(decoded)
 
 

@@ -133,9 +133,9 @@ def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.Dat
     raw = np.frombuffer(column.buffers()[2] or b"", np.uint8)
     for width in np.unique(lengths[valid]).tolist():
         rows = np.nonzero(valid & (lengths == width))[0]
-        part = raw[offsets[rows][:, None] + np.arange(width)]
-        wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0)
-        wide[rows[:, None], np.arange(width)] = part[:, ::-1]
+        digits = raw[offsets[rows][:, None] + np.arange(width)]
+        wide[rows] = np.where(digits[:, :1] >= 0x80, 0xFF, 0)
+        wide[rows[:, None], np.arange(width)] = digits[:, ::-1]
     made = pa.Array.from_buffers(
         pa.decimal128(38, data_type.scale), len(column), [pa.array(valid).buffers()[1], pa.py_buffer(wide.tobytes())]
     )

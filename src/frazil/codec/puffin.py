@@ -272,14 +272,14 @@ def _decode_tail(tail: bytes) -> tuple[int, int]:
 
 
 def _blob_from_json(blob: JsonObject) -> BlobMetadata:
-    kind = blob.string("type")
+    blob_type = blob.string("type")
     offset, length = blob.int64("offset"), blob.int64("length")
-    if not kind:
+    if not blob_type:
         raise blob.fail("a blob type has a name", field="type")
     if offset < 0 or length < 0 or offset + length > LONG_MAX:
         raise blob.fail(f"{length} bytes at offset {offset} are not a part of a file")
     return BlobMetadata(
-        kind,
+        blob_type,
         blob.int32s("fields"),
         blob.int64("snapshot-id"),
         blob.int64("sequence-number"),

@@ -250,8 +250,8 @@ def decode_type_name(text: str) -> Type:
             crs = DEFAULT_CRS if match[1] is None else match[1].strip()
             algorithm: Any = DEFAULT_EDGE_ALGORITHM if match[2] is None else match[2].strip().lower()
             return GeographyType(crs, algorithm)
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    raise InvalidRequestError(f"Cannot read the type {shown!r}: no such type")
+    excerpt = text if len(text) <= 80 else text[:77] + "..."
+    raise InvalidRequestError(f"Cannot read the type {excerpt!r}: no such type")
 
 
 def _reason(error: InvalidRequestError) -> str:

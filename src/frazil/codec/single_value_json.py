@@ -234,16 +234,16 @@ def _is_nanos(data_type: Type) -> bool:
     return isinstance(data_type, TimestampNsType | TimestamptzNsType)
 
 
-def _to_micros(nanos: int, shown: Any, data_type: Type) -> int:
+def _to_micros(nanos: int, json_value: Any, data_type: Type) -> int:
     micros, rest = divmod(nanos, 1000)
     if rest != 0:
-        raise _Refused(f"{show_value(shown)} is finer than the microseconds of {data_type}")
+        raise _Refused(f"{show_value(json_value)} is finer than the microseconds of {data_type}")
     return micros
 
 
-def _fitting(value: int, bits: int, shown: Any, data_type: Type) -> int:
+def _fitting(value: int, bits: int, json_value: Any, data_type: Type) -> int:
     if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise _Refused(f"{show_value(shown)} is out of the range of {data_type}")
+        raise _Refused(f"{show_value(json_value)} is out of the range of {data_type}")
     return value
 
 
@@ -382,8 +382,8 @@ def _encode_map(value: Any, data_type: Type) -> dict[str, Any]:
     assert isinstance(data_type, MapType)
     if not isinstance(value, dict):
         raise _unexpected("a dict", value)
-    for key, one in value.items():
-        _check_pair(key, one, data_type)
+    for key, item in value.items():
+        _check_pair(key, item, data_type)
     return {
         "keys": [_encode(key, data_type.key_type) for key in value],
         "values": [_encode(item, data_type.value_type) for item in value.values()],

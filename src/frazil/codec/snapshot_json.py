@@ -265,16 +265,16 @@ def _store_unusual(text: msgspec.Raw, where: str) -> _StoredText:
 def decode_ref(obj: JsonObject) -> SnapshotRef:
     """Return the branch or tag of a JSON object."""
     snapshot_id = _id(obj, "snapshot-id")
-    kind: str = obj.string("type").lower()
-    if kind not in ("branch", "tag"):
-        raise obj.fail(f"expected branch or tag, found {kind[:40]!r}", field="type")
+    ref_type: str = obj.string("type").lower()
+    if ref_type not in ("branch", "tag"):
+        raise obj.fail(f"expected branch or tag, found {ref_type[:40]!r}", field="type")
     ages = {
         "min_snapshots_to_keep": obj.int32("min-snapshots-to-keep", None),
         "max_snapshot_age_ms": obj.int64("max-snapshot-age-ms", None),
         "max_ref_age_ms": obj.int64("max-ref-age-ms", None),
     }
     try:
-        return SnapshotRef(snapshot_id, cast(RefType, kind), **ages, extra=obj.extra())
+        return SnapshotRef(snapshot_id, cast(RefType, ref_type), **ages, extra=obj.extra())
     except InvalidRequestError as problem:
         raise obj.fail(problem.message.replace("_", "-")) from problem
 
@@ -315,7 +315,7 @@ def decode_snapshot_log(text: msgspec.Raw, *, where: str) -> tuple[SnapshotLogEn
             map(SnapshotLogEntry, [entry.timestamp_ms for entry in entries], [entry.snapshot_id for entry in entries])
         )
     root = JsonObject({where: parse_json(bytes(text), where=where, heading=LOG_HEADING)}, heading=LOG_HEADING)
-    return tuple(_decode_snapshot_log_entry(one) for one in root.objects(where, ()))
+    return tuple(_decode_snapshot_log_entry(item) for item in root.objects(where, ()))
 
 
 def _decode_snapshot_log_entry(obj: JsonObject) -> SnapshotLogEntry:

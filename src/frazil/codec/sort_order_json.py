@@ -41,7 +41,7 @@ def encode_sort_order(order: SortOrder) -> dict[str, Any]:
 def decode_sort_order(obj: JsonObject) -> SortOrder:
     """Return the order of a JSON object."""
     order_id = obj.int32("order-id")
-    fields = tuple(_decode_field(part) for part in obj.objects("fields"))
+    fields = tuple(_decode_field(item) for item in obj.objects("fields"))
     try:
         return SortOrder(order_id, fields, obj.extra())
     except InvalidRequestError as problem:

@@ -20,7 +20,7 @@ def decode_statistics_file(obj: JsonObject) -> StatisticsFile:
         statistics_path=obj.string("statistics-path"),
         file_size_in_bytes=obj.int64("file-size-in-bytes"),
         file_footer_size_in_bytes=obj.int64("file-footer-size-in-bytes"),
-        blob_metadata=tuple(_decode_blob(one) for one in obj.objects("blob-metadata")),
+        blob_metadata=tuple(_decode_blob(item) for item in obj.objects("blob-metadata")),
         key_metadata=obj.string("key-metadata", None),
         extra=obj.extra(),
     )

@@ -185,14 +185,14 @@ def _decode(parts: Mapping[str, msgspec.Raw], version: int) -> TableMetadata:
         if snapshots is None or _is_null(snapshots)
         else decode_snapshots(snapshots, where=_SNAPSHOTS),
         snapshot_log=() if snapshot_log is None else decode_snapshot_log(snapshot_log, where=_SNAPSHOT_LOG),
-        metadata_log=tuple(decode_metadata_log_entry(one) for one in root.objects("metadata-log", ())),
+        metadata_log=tuple(decode_metadata_log_entry(item) for item in root.objects("metadata-log", ())),
         refs=with_main_branch(refs, current_snapshot_id),
-        statistics=tuple(decode_statistics_file(one) for one in root.objects("statistics", ())),
+        statistics=tuple(decode_statistics_file(item) for item in root.objects("statistics", ())),
         partition_statistics=tuple(
-            decode_partition_statistics_file(one) for one in root.objects("partition-statistics", ())
+            decode_partition_statistics_file(item) for item in root.objects("partition-statistics", ())
         ),
         next_row_id=root.int64("next-row-id") if version >= 3 else INITIAL_ROW_ID,
-        encryption_keys=tuple(decode_encryption_key(one) for one in root.objects("encryption-keys", ())),
+        encryption_keys=tuple(decode_encryption_key(item) for item in root.objects("encryption-keys", ())),
         extra=root.extra(),
     )
 
@@ -205,7 +205,7 @@ def _decode_schemas(root: JsonObject, version: int) -> tuple[tuple[Schema, ...],
         root.raw("schemas")
         root.raw("current-schema-id")
         return (schema,), schema.schema_id
-    schemas = tuple(decode_schema(one) for one in root.objects("schemas"))
+    schemas = tuple(decode_schema(item) for item in root.objects("schemas"))
     current_schema_id: int = root.int32("current-schema-id")
     if all(schema.schema_id != current_schema_id for schema in schemas):
         raise root.fail(f"no schema in schemas has the id {current_schema_id}", field="current-schema-id")
@@ -223,7 +223,7 @@ def _decode_specs(root: JsonObject, version: int) -> tuple[tuple[PartitionSpec, 
         specs = (decode_partition_fields(fields, spec_id=INITIAL_SPEC_ID, where="partition-spec"),)
         default_spec_id = INITIAL_SPEC_ID
     else:
-        specs = tuple(decode_partition_spec(one) for one in root.objects("partition-specs"))
+        specs = tuple(decode_partition_spec(item) for item in root.objects("partition-specs"))
         default_spec_id = root.int32("default-spec-id")
     if version > 1:
         return specs, default_spec_id, root.int32("last-partition-id")
@@ -236,7 +236,7 @@ def _decode_orders(root: JsonObject, version: int) -> tuple[tuple[SortOrder, ...
         root.raw("sort-orders")
         root.raw("default-sort-order-id")
         return (UNSORTED,), UNSORTED_ORDER_ID
-    orders = tuple(decode_sort_order(one) for one in root.objects("sort-orders"))
+    orders = tuple(decode_sort_order(item) for item in root.objects("sort-orders"))
     default_order_id: int = root.int32("default-sort-order-id")
     if default_order_id == UNSORTED_ORDER_ID and all(order.order_id != UNSORTED_ORDER_ID for order in orders):
         # Some writers leave the unsorted order out; others refuse a default that is not in the list.

@@ -106,8 +106,8 @@ def hash_buffer(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], leng
     for length in np.unique(lengths).tolist():
         if length == 0:
             continue
-        at = starts[lengths == length]
-        found.append(hash_fixed(data[at[:, None] + np.arange(length)]))
+        offsets = starts[lengths == length]
+        found.append(hash_fixed(data[offsets[:, None] + np.arange(length)]))
     return np.concatenate(found) if found else NO_HASHES
 
 

@@ -360,8 +360,8 @@ def _primitive_header(kind: VariantKind) -> bytes:
 
 def _offsets(parts: list[bytes]) -> list[int]:
     offsets = [0]
-    for part in parts:
-        offsets.append(offsets[-1] + len(part))
+    for encoded in parts:
+        offsets.append(offsets[-1] + len(encoded))
     if offsets[-1] > 0xFFFFFFFF:
         raise InvalidRequestError(f"Cannot write the variant: {offsets[-1]} bytes are too many", heading=HEADING)
     return offsets

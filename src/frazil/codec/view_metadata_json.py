@@ -76,10 +76,10 @@ def decode_view_object(obj: JsonObject) -> ViewMetadata:
     schema_ids = {schema.schema_id for schema in schemas}
     current_version_id = obj.int32("current-version-id")
     versions: list[ViewVersion] = []
-    for one in obj.objects("versions"):
-        version = decode_view_version(one)
+    for item in obj.objects("versions"):
+        version = decode_view_version(item)
         if version.schema_id not in schema_ids:
-            raise one.fail(f"no schema has the id {version.schema_id}", field="schema-id")
+            raise item.fail(f"no schema has the id {version.schema_id}", field="schema-id")
         versions.append(version)
     if all(version.version_id != current_version_id for version in versions):
         raise obj.fail(f"no version has the id {current_version_id}", field="current-version-id")
@@ -131,7 +131,7 @@ def decode_view_version(obj: JsonObject) -> ViewVersion:
     version_id = obj.int32("version-id")
     schema_id = obj.int32("schema-id")
     timestamp_ms = obj.int64("timestamp-ms")
-    representations = tuple(_decode_representation(one) for one in obj.objects("representations"))
+    representations = tuple(_decode_representation(item) for item in obj.objects("representations"))
     try:
         return ViewVersion(
             version_id=version_id,
@@ -164,9 +164,9 @@ def encode_view_version(version: ViewVersion) -> dict[str, Any]:
 
 
 def _decode_representation(obj: JsonObject) -> Representation:
-    kind = obj.string("type")
-    if kind.lower() != _SQL:
-        return UnknownRepresentation(kind, FrozenMap({key: obj.raw(key) for key in tuple(obj.keys())}))
+    representation_type = obj.string("type")
+    if representation_type.lower() != _SQL:
+        return UnknownRepresentation(representation_type, FrozenMap({key: obj.raw(key) for key in tuple(obj.keys())}))
     return SqlRepresentation(obj.string("sql"), obj.string("dialect"), obj.extra())
 
 

@@ -218,8 +218,8 @@ def _encode(geometry: Geometry, parts: list[bytes], depth: int) -> None:
             parts += [struct.pack("<I", len(line)), _points_bytes(line)]
     else:
         parts.append(struct.pack("<I", len(geometry.parts)))
-        for part in geometry.parts:
-            _encode(part, parts, depth + 1)
+        for member in geometry.parts:
+            _encode(member, parts, depth + 1)
 
 
 def _points_bytes(points: Points) -> bytes:

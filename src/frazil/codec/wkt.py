@@ -71,9 +71,9 @@ def _format_body(geometry: Geometry) -> str:
     if kind.has_rings:
         items = [_format_points(line) for line in geometry.lines]
     elif kind is GeometryKind.GEOMETRYCOLLECTION:
-        items = [format_wkt(part) for part in geometry.parts]
+        items = [format_wkt(member) for member in geometry.parts]
     else:
-        items = [_format_body(part) for part in geometry.parts]
+        items = [_format_body(member) for member in geometry.parts]
     return f"({', '.join(items)})" if items else "EMPTY"
 
 

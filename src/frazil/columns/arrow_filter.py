@@ -152,10 +152,10 @@ def _read(words: Iterator[tuple[str, str]], literals: Any, depth: int) -> Node |
     if word == "nested_field_ref":
         path: tuple[str, ...] = ()
         for _ in range(int(value)):
-            part = _read(words, literals, depth + 1)
-            if not isinstance(part, Field):
+            child = _read(words, literals, depth + 1)
+            if not isinstance(child, Field):
                 raise _Unknown
-            path += part.path
+            path += child.path
         return Field(path)
     if word == "options":
         return _Options(literals.column(int(value))[0])
@@ -166,15 +166,15 @@ def _read(words: Iterator[tuple[str, str]], literals: Any, depth: int) -> Node |
     arguments: list[Node] = []
     options = None
     while True:
-        part = _read(words, literals, depth + 1)
-        if isinstance(part, _End):
-            if part.name != value:
+        child = _read(words, literals, depth + 1)
+        if isinstance(child, _End):
+            if child.name != value:
                 raise _Unknown
             return Call(value, tuple(arguments), options)
-        if isinstance(part, _Options):
-            options = part.value
+        if isinstance(child, _Options):
+            options = child.value
         else:
-            arguments.append(part)
+            arguments.append(child)
 
 
 class _ArrowSchema(ctypes.Structure):
@@ -456,9 +456,9 @@ def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
     return _PLAIN[name](*parts)
 
 
-def _nan(one: Any) -> Any:
+def _nan(value: Any) -> Any:
     # Of values that are no floats Arrow says it too, once they are doubles.
-    return pc.is_nan(one.cast(pa.float64()))
+    return pc.is_nan(value.cast(pa.float64()))
 
 
 def _same(left: Any, right: Any) -> Any:
@@ -480,9 +480,9 @@ _SQL_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 _PLAIN: dict[str, Callable[..., Any]] = {
     "and_kleene": lambda left, right: left & right,
     "or_kleene": lambda left, right: left | right,
-    "invert": lambda one: ~one,
-    "is_null": lambda one: one.is_null(),
-    "is_valid": lambda one: one.is_valid(),
+    "invert": lambda value: ~value,
+    "is_null": lambda value: value.is_null(),
+    "is_valid": lambda value: value.is_valid(),
     "is_nan": pc.is_nan,
     "equal": lambda left, right: left == right,
     "not_equal": lambda left, right: left != right,

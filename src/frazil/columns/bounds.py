@@ -112,9 +112,9 @@ def _decode_decimals(data: Any, data_type: DecimalType) -> Any:
         if not 1 <= width <= 16:
             continue
         rows = np.nonzero(valid & (lengths == width))[0]
-        part = _take(raw, starts[rows], int(width))
-        wide[rows] = np.where(part[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
-        wide[rows[:, None], np.arange(int(width))] = part[:, ::-1]
+        digits = _take(raw, starts[rows], int(width))
+        wide[rows] = np.where(digits[:, :1] >= 0x80, 0xFF, 0).astype(np.uint8)
+        wide[rows[:, None], np.arange(int(width))] = digits[:, ::-1]
         usable[rows] = True
     target = comparable_type(data_type)
     bitmap = pa.array(usable).buffers()[1]

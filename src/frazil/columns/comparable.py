@@ -115,7 +115,7 @@ def literal_scalar(value: Any, data_type: Type) -> Any:
 def literal_array(values: tuple[Any, ...], data_type: Type) -> Any:
     """Return literals of a type as an array to compare with."""
     known = [literal_scalar(value, data_type).as_py() for value in values]
-    if any(isinstance(one, float) and one == 0 for one in known):
+    if any(isinstance(value, float) and value == 0 for value in known):
         # Set lookups go by bits; both zeros are one value.
         known += [0.0, -0.0]
     return pa.array(

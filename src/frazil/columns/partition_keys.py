@@ -24,7 +24,10 @@ def partition_keys(files: ManifestColumns) -> list[PartitionKey]:
     """Return the key of each file's partition, comparable with those of other manifests and of new files."""
     if not files.partition_type.fields:
         return [(files.spec_id,)] * len(files)
-    columns = [map(key_value, one) if any(isinstance(value, float) for value in one) else one for one in _values(files)]
+    columns = [
+        map(key_value, column) if any(isinstance(value, float) for value in column) else column
+        for column in _values(files)
+    ]
     return [(files.spec_id, *values) for values in zip(*columns, strict=True)]
 
 

@@ -89,9 +89,9 @@ def check_still_readable(metadata: TableMetadata, written: Schema | None, contex
     current = metadata.current_schema
     problems = check_read_compatible(current, written, format_version=metadata.format_version)
     if problems:
-        shown = "; ".join(str(problem) for problem in problems[:5])
+        text = "; ".join(str(problem) for problem in problems[:5])
         raise SchemaMismatchError(
             f"Cannot add files written with schema {written.schema_id}: the table's schema {current.schema_id} "
-            f"cannot read them: {shown}",
+            f"cannot read them: {text}",
             hint="The schema changed since the files were written. Write them again.",
         )

@@ -123,14 +123,14 @@ def change_files(
 
     data = [_Filtered(manifest) for manifest in base if manifest.content is ManifestContent.DATA]
     if changes.removes_data:
-        data = _filter_data(loaded, context, writer, [one.manifest for one in data], changes)
-    removed_data = [one.removed for one in data if one.removed is not None]
+        data = _filter_data(loaded, context, writer, [outcome.manifest for outcome in data], changes)
+    removed_data = [outcome.removed for outcome in data if outcome.removed is not None]
     if changes.must_find:
         _check_found(changes.removed_paths, removed_data)
 
     deletes = [manifest for manifest in base if manifest.content is ManifestContent.DELETES]
     filtered = _filter_deletes(loaded, context, writer, data, deletes, removed_data, changes)
-    removed_deletes = [one.removed for one in filtered if one.removed is not None]
+    removed_deletes = [outcome.removed for outcome in filtered if outcome.removed is not None]
     if changes.must_find:
         _check_deletes_found(changes.removed_deletes, removed_deletes)
     for files in (*removed_data, *removed_deletes):
@@ -138,12 +138,12 @@ def change_files(
 
     manifests: list[ManifestFile] = []
     for content, kept in ((ManifestContent.DATA, data), (ManifestContent.DELETES, filtered)):
-        left = [one.manifest for one in kept]
-        part = [
+        left = [outcome.manifest for outcome in kept]
+        written = [
             *writer.write_new(changes.added, content),
             *(manifest for manifest in left if _is_kept(manifest, context)),
         ]
-        manifests += writer.merge(part) if changes.merges else part
+        manifests += writer.merge(written) if changes.merges else written
     paths = {manifest.manifest_path for manifest in manifests}
     replaced = sum(1 for manifest in base if manifest.manifest_path not in paths)
     return ChangedFiles(manifests, counts, replaced, removed_data, removed_deletes)
@@ -358,7 +358,7 @@ def _oldest_data(loaded: LoadedTable, context: CommitContext, data: Sequence[_Fi
     """Return a sequence number that no live data file is below; files added under an older number count."""
     kept = [filtered.manifest.min_sequence_number for filtered in data if _is_kept(filtered.manifest, context)]
     added = [added_file.sequence_number for added_file in changes.added if added_file.sequence_number is not None]
-    return min([loaded.metadata.last_sequence_number, *added, *(one for one in kept if one >= 0)])
+    return min([loaded.metadata.last_sequence_number, *added, *(number for number in kept if number >= 0)])
 
 
 def _is_named(files: ManifestColumns, paths: pa.Array, wanted: frozenset[DeleteKey]) -> Mask:

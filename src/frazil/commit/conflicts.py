@@ -108,9 +108,9 @@ class Window:
             if snapshot.operation is not None and snapshot.operation not in operations:
                 continue
             chosen = [
-                one
-                for one in self._manifests[snapshot.snapshot_id]
-                if one.content is content and _may_have(one, status) and chooses(one)
+                manifest
+                for manifest in self._manifests[snapshot.snapshot_id]
+                if manifest.content is content and _may_have(manifest, status) and chooses(manifest)
             ]
             for manifest in chosen:
                 files = self._read(manifest, fields)
@@ -192,7 +192,7 @@ def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot
         ids = ancestor_ids_between(metadata, after_snapshot_id=start_id, to_snapshot_id=parent.snapshot_id)
     except InvalidRequestError as problem:
         raise _unknown_history(start_id, problem.message) from problem
-    return [metadata.snapshot(one) for one in ids]
+    return [metadata.snapshot(snapshot_id) for snapshot_id in ids]
 
 
 def _unknown_history(start_id: int | None, reason: str) -> ConcurrentChangeError:

@@ -28,8 +28,8 @@ def delete_paths(
 ) -> Iterator[tuple[str, str | None]]:
     """Yield each path with None once it is deleted, or with the reason why it is not; memory stays flat."""
 
-    def delete_some(part: list[str]) -> list[tuple[str, str | None]]:
-        outcome = dict(zip(part, _refusals(part, owned), strict=True))
+    def delete_some(batch: list[str]) -> list[tuple[str, str | None]]:
+        outcome = dict(zip(batch, _refusals(batch, owned), strict=True))
         if dry_run:
             return list(outcome.items())
         allowed = [path for path, reason in outcome.items() if reason is None]
@@ -58,5 +58,5 @@ def _refusals(paths: Sequence[str], owned: OwnedFolders) -> Iterator[str | None]
 def in_parts(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Yield items some at a time."""
     rest = iter(items)
-    while part := list(islice(rest, size)):
-        yield part
+    while batch := list(islice(rest, size)):
+        yield batch

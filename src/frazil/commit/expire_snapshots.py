@@ -52,7 +52,9 @@ class ExpireSnapshots:
         expired, refs = self._choose(metadata, context.now_ms())
         updates: list[TableUpdate] = [RemoveSnapshotRef(name) for name in sorted(refs)]
         if expired:
-            updates.append(RemoveSnapshots(tuple(one for one in metadata.snapshots.ids if one in expired)))
+            updates.append(
+                RemoveSnapshots(tuple(snapshot_id for snapshot_id in metadata.snapshots.ids if snapshot_id in expired))
+            )
         if self.cleans_metadata:
             updates += _unused(loaded, context, expired)
         if expired:
@@ -109,7 +111,7 @@ def check_may_collect(metadata: TableMetadata, what: str) -> None:
 def _unused(loaded: LoadedTable, context: CommitContext, expired: set[int]) -> list[TableUpdate]:
     """Return the removal of schemas and specs that nothing uses once some snapshots are gone."""
     metadata = loaded.metadata
-    left = [metadata.snapshot(one) for one in metadata.snapshots.ids if one not in expired]
+    left = [metadata.snapshot(known_id) for known_id in metadata.snapshots.ids if known_id not in expired]
     schema_ids = {metadata.current_schema_id, *(schema.schema_id for schema in left)}
     spec_ids = {metadata.default_spec_id}
 
@@ -119,10 +121,10 @@ def _unused(loaded: LoadedTable, context: CommitContext, expired: set[int]) -> l
     for found in map_in_order(specs_of, left, threads=min(context.threads, max(len(left), 1))):
         spec_ids |= found
     updates: list[TableUpdate] = []
-    specs = tuple(one for one in metadata.specs_by_id if one not in spec_ids)
+    specs = tuple(known_id for known_id in metadata.specs_by_id if known_id not in spec_ids)
     if specs:
         updates.append(RemovePartitionSpecs(specs))
-    schemas = tuple(one for one in metadata.schemas_by_id if one not in schema_ids)
+    schemas = tuple(known_id for known_id in metadata.schemas_by_id if known_id not in schema_ids)
     if schemas:
         updates.append(RemoveSchemas(schemas))
     return updates

@@ -128,9 +128,9 @@ def _expire(after: LoadedTable, found: _Found, owned: OwnedFolders, *, dry_run: 
     waiting: deque[Candidate] = deque()
 
     def paths() -> Iterator[str]:
-        for one in found.files:
-            waiting.append(one)
-            yield one[0]
+        for file in found.files:
+            waiting.append(file)
+            yield file[0]
 
     # Outcomes come in the order of the paths.
     for path, reason in delete_paths(after.storage, paths(), owned, threads=found.threads, dry_run=dry_run):
@@ -156,7 +156,11 @@ def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Foun
     """Return what a state led to and a later one does not; all that is in use has been read when this returns."""
     workers = default_threads() if threads is None else threads
     kept_ids = after.metadata.snapshots.ids
-    gone = [before.metadata.snapshot(one) for one in before.metadata.snapshots.ids if one not in kept_ids]
+    gone = [
+        before.metadata.snapshot(snapshot_id)
+        for snapshot_id in before.metadata.snapshots.ids
+        if snapshot_id not in kept_ids
+    ]
     still_listed = {location_key(statistics_file) for statistics_file in _statistics(after.metadata)}
     statistics = [
         statistics_file

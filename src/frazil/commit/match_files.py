@@ -86,10 +86,10 @@ class FileMatcher:
             if isinstance(residual, Always):
                 some[places] = every[places] = residual.value
                 continue
-            part = replace(files, table=files.table.take(pa.array(places)))
-            has_rows = part.column("record_count").to_numpy() != 0
-            some[places] = has_rows & metrics_mask(residual, part, may_match_mask, unknown=True)
-            every[places] = strict_mask(residual, part)
+            chosen = replace(files, table=files.table.take(pa.array(places)))
+            has_rows = chosen.column("record_count").to_numpy() != 0
+            some[places] = has_rows & metrics_mask(residual, chosen, may_match_mask, unknown=True)
+            every[places] = strict_mask(residual, chosen)
             # A file without rows holds nothing that does not match; with the rest gone it may go too.
             some[places] |= every[places]
 

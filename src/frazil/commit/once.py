@@ -73,8 +73,8 @@ class Once:
     def summary(self) -> dict[str, str]:
         """Return what the snapshot of the write says."""
         if self.is_epoch:
-            told = {QUERY_ID: self.application, EPOCH_ID: str(self.version)}
-            return told if self.input_digest is None else {**told, EPOCH_INPUT: self.input_digest}
+            properties = {QUERY_ID: self.application, EPOCH_ID: str(self.version)}
+            return properties if self.input_digest is None else {**properties, EPOCH_INPUT: self.input_digest}
         key = NUMBER_VERSION if isinstance(self.version, int) else TEXT_VERSION
         return {APPLICATION: self.application, key: str(self.version)}
 
@@ -191,7 +191,7 @@ def _branch_of(name: str) -> tuple[str, str]:
 
 def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
     try:
-        found = tuple(DoneAt(*one) for one in json.loads(text))
+        found = tuple(DoneAt(*values) for values in json.loads(text))
     except (ValueError, TypeError):
         found = (_BROKEN,)
     for done in found:
@@ -205,7 +205,7 @@ def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
 
 
 def _record_text(all_done: Sequence[DoneAt]) -> str:
-    told = [
+    values = [
         [
             done.version,
             done.snapshot_id,
@@ -214,7 +214,7 @@ def _record_text(all_done: Sequence[DoneAt]) -> str:
         ]
         for done in all_done
     ]
-    return json.dumps(told, separators=(",", ":"))
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _records(metadata: TableMetadata) -> Iterator[tuple[str, str, tuple[DoneAt, ...]]]:
@@ -277,12 +277,16 @@ def keep_record(metadata: TableMetadata, branch: str, application: str, done: Do
     else:
         records = {name: all_done for own, name, all_done in _records(metadata) if own == branch}
         history = history_of(metadata, branch)
-        records[application] = tuple(one for one in records.get(application, ()) if history.has(one, branch))
-    others = (one for one in records.get(application, ()) if one.version != done.version)
+        records[application] = tuple(
+            earlier for earlier in records.get(application, ()) if history.has(earlier, branch)
+        )
+    others = (earlier for earlier in records.get(application, ()) if earlier.version != done.version)
     records[application] = tuple(_shortened((*others, done)))
     if len(records) > _APPLICATIONS:
-        by_age = sorted(records, key=lambda name: max((one.sequence_number for one in records[name]), default=0))
-        for name in [one for one in by_age if one != application][: len(records) - _APPLICATIONS]:
+        by_age = sorted(
+            records, key=lambda name: max((earlier.sequence_number for earlier in records[name]), default=0)
+        )
+        for name in [earlier for earlier in by_age if earlier != application][: len(records) - _APPLICATIONS]:
             del records[name]
     return _set_records(metadata, branch, records)
 
@@ -359,9 +363,13 @@ def _find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: b
     if own is None:
         for other, application, all_done in _records(metadata):
             if application == once.application and other != branch:
-                found = [one for one in all_done if once.is_covered_by(one.version) and history.has(one, other)]
+                found = [
+                    earlier
+                    for earlier in all_done
+                    if once.is_covered_by(earlier.version) and history.has(earlier, other)
+                ]
                 if found:
-                    return next((one for one in found if one.version == once.version), found[-1])
+                    return next((earlier for earlier in found if earlier.version == once.version), found[-1])
     return None
 
 

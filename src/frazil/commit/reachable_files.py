@@ -94,7 +94,11 @@ class ReachableFiles:
         self._add_metadata_files(loaded, old_metadata=old_metadata)
         self._add([statistics_file.statistics_path for statistics_file in metadata.statistics])
         self._add([statistics_file.statistics_path for statistics_file in metadata.partition_statistics])
-        new = [metadata.snapshot(one) for one in metadata.snapshots.ids if one not in self._snapshots]
+        new = [
+            metadata.snapshot(snapshot_id)
+            for snapshot_id in metadata.snapshots.ids
+            if snapshot_id not in self._snapshots
+        ]
 
         def lists_of(snapshot: Snapshot) -> list[ManifestFile]:
             return read_manifest_list(self._storage, snapshot)
@@ -135,7 +139,7 @@ class ReachableFiles:
             logged = [entry.metadata_file for entry in state.metadata_log]
             found += logged
             state = self._oldest(logged) if old_metadata else None
-        folders = {own, *(one.rpartition("/")[0] for one in found)}
+        folders = {own, *(location.rpartition("/")[0] for location in found)}
         self._add([*found, *(f"{folder}/{VERSION_HINT}" for folder in folders)])
         self.metadata_folders |= {key for folder in folders for key in self._keys(folder)}
 

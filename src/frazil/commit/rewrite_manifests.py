@@ -99,7 +99,7 @@ class RewriteManifests:
         found = [list(members) for _, members in groupby(chosen, key=group_of)]
         for group in found:
             self._first_fields(loaded, group[0].partition_spec_id)
-        return [one for one in found if not _is_settled(one)]
+        return [group for group in found if not _is_settled(group)]
 
     def _chooses(self, loaded: LoadedTable, manifest: ManifestFile) -> bool:
         if self.spec_id is not None and manifest.partition_spec_id != self.spec_id:
@@ -113,13 +113,13 @@ class RewriteManifests:
         """Return the indexes of the fields that entries of a spec are sorted by before the others."""
         spec = loaded.metadata.spec(spec_id)
         names = [field.name for field in spec.fields]
-        unknown = [one for one in self.sort_by if one not in names]
+        unknown = [name for name in self.sort_by if name not in names]
         if unknown:
             raise InvalidRequestError(
                 f"Cannot sort manifests by {unknown[0]!r}: partition spec {spec_id} has no such field",
                 hint=f"Its fields are: {', '.join(names)}." if names else "It has no fields.",
             )
-        return [names.index(one) for one in self.sort_by]
+        return [names.index(name) for name in self.sort_by]
 
 
 def _is_settled(group: Sequence[ManifestFile]) -> bool:
@@ -184,7 +184,7 @@ def _needed(writer: ManifestWriter, like: ManifestFile, sample: pa.Table, entrie
     """Return how many manifests some entries need, by what a sample takes, and how large one may get."""
     rows = sample.slice(0, _SAMPLED)
     # Every manifest begins with the schema, so one of a single entry is nearly all beginning.
-    begin, whole = (writer.measure(one, like.partition_spec_id, like.content) for one in (rows.slice(0, 1), rows))
+    begin, whole = (writer.measure(sample, like.partition_spec_id, like.content) for sample in (rows.slice(0, 1), rows))
     per_entry = (whole - begin) / max(rows.num_rows - 1, 1)
     needed: int = math.ceil((begin + entries * per_entry) / writer.target_bytes)
     return max(needed, 1), begin + int(_SLACK * writer.target_bytes)

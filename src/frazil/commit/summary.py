@@ -78,9 +78,9 @@ class SummaryCounts:
     def add_files(self, files: Iterable[DataFile]) -> None:
         """Count files that are added."""
         for file in files:
-            kind = _VECTOR if file.is_deletion_vector else int(file.content)
+            content = _VECTOR if file.is_deletion_vector else int(file.content)
             size = file.content_size_in_bytes if file.is_deletion_vector else file.file_size_in_bytes
-            found = _counted(kind, 1, file.record_count, size or 0, is_added=True)
+            found = _counted(content, 1, file.record_count, size or 0, is_added=True)
             key = partition_key(file.spec_id, file.partition)
             self._tuples.setdefault(key, file.partition)
             self.counts.update(found)
@@ -96,12 +96,12 @@ class SummaryCounts:
         sizes = np.maximum(pc.if_else(pc.is_valid(blobs), blobs, files.column("file_size_in_bytes")).to_numpy(), 0)
         kinds = np.where(vectors, _VECTOR, files.column("content").to_numpy())
         places: dict[tuple[PartitionKey, int], list[int]] = defaultdict(list)
-        for index, (values, kind) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
+        for index, (values, content) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
             key = partition_key(files.spec_id, values)
             self._tuples.setdefault(key, values)
-            places[key, kind].append(index)
-        for (key, kind), chosen in places.items():
-            found = _counted(kind, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
+            places[key, content].append(index)
+        for (key, content), chosen in places.items():
+            found = _counted(content, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
             self.counts.update(found)
             self._partitions[key].update(found)
 
@@ -130,19 +130,19 @@ class SummaryCounts:
         return found
 
 
-def _counted(kind: int, files: int, rows: int, size: int, *, is_added: bool) -> dict[str, int]:
+def _counted(content: int, files: int, rows: int, size: int, *, is_added: bool) -> dict[str, int]:
     """Return the counts of some files of one kind that were added or removed."""
     found = {Summary.ADDED_FILES_SIZE if is_added else Summary.REMOVED_FILES_SIZE: size}
-    if kind == FileContent.DATA:
+    if content == FileContent.DATA:
         found[Summary.ADDED_DATA_FILES if is_added else Summary.DELETED_DATA_FILES] = files
         found[Summary.ADDED_RECORDS if is_added else Summary.DELETED_RECORDS] = rows
         return found
     found[Summary.ADDED_DELETE_FILES if is_added else Summary.REMOVED_DELETE_FILES] = files
-    if kind == FileContent.EQUALITY_DELETES:
+    if content == FileContent.EQUALITY_DELETES:
         found[Summary.ADDED_EQUALITY_DELETE_FILES if is_added else Summary.REMOVED_EQUALITY_DELETE_FILES] = files
         found[Summary.ADDED_EQUALITY_DELETES if is_added else Summary.REMOVED_EQUALITY_DELETES] = rows
         return found
-    if kind == _VECTOR:
+    if content == _VECTOR:
         found[Summary.ADDED_DVS if is_added else Summary.REMOVED_DVS] = files
     else:
         found[Summary.ADDED_POSITION_DELETE_FILES if is_added else Summary.REMOVED_POSITION_DELETE_FILES] = files

@@ -38,10 +38,14 @@ class UpdateStatistics:
             metadata.snapshot(snapshot_id)
         updates: list[TableUpdate] = [SetStatistics(statistics_file) for statistics_file in self.statistics]
         updates += [SetPartitionStatistics(statistics_file) for statistics_file in self.partition_statistics]
-        updates += [RemoveStatistics(one) for one in self.removed if metadata.find_statistics(one) is not None]
         updates += [
-            RemovePartitionStatistics(one)
-            for one in self.removed_partition
-            if metadata.find_partition_statistics(one) is not None
+            RemoveStatistics(snapshot_id)
+            for snapshot_id in self.removed
+            if metadata.find_statistics(snapshot_id) is not None
+        ]
+        updates += [
+            RemovePartitionStatistics(snapshot_id)
+            for snapshot_id in self.removed_partition
+            if metadata.find_partition_statistics(snapshot_id) is not None
         ]
         return Changes(tuple(updates), table_requirement(metadata)) if updates else NOTHING

@@ -159,12 +159,12 @@ class ManifestWriter:
             written += known
         return written
 
-    def _write_part(self, part: Sequence[AddedFile]) -> list[ManifestFile]:
-        spec_id = self._metadata.spec(part[0].file.spec_id).spec_id
-        content, snapshot_id = part[0].content, self.context.snapshot_id
+    def _write_part(self, files: Sequence[AddedFile]) -> list[ManifestFile]:
+        spec_id = self._metadata.spec(files[0].file.spec_id).spec_id
+        content, snapshot_id = files[0].content, self.context.snapshot_id
         entries = [
             ManifestEntry(EntryStatus.ADDED, added_file.file, snapshot_id, added_file.sequence_number)
-            for added_file in part
+            for added_file in files
         ]
         return self.write_rows(entries_to_table(entries, self.specs[spec_id][1]), spec_id, content)
 
@@ -230,12 +230,12 @@ class ManifestWriter:
             bins = pack_from_end(group, [manifest.manifest_length for manifest in group], self._target_bytes)
             merged += [
                 manifest
-                for part in map_in_order(
-                    lambda one: list(one) if _stays(one, newest, least) else [self._write_merged(one)],
+                for written in map_in_order(
+                    lambda packed: list(packed) if _stays(packed, newest, least) else [self._write_merged(packed)],
                     bins,
                     threads=min(self.context.threads, len(bins)),
                 )
-                for manifest in part
+                for manifest in written
             ]
         return merged
 
@@ -319,7 +319,7 @@ def pack_from_end(items: Sequence[Weighed], weights: Sequence[int], target: int)
         else:
             bins.append([item])
             room = target - weight
-    return [list(reversed(one)) for one in reversed(bins)]
+    return [list(reversed(packed)) for packed in reversed(bins)]
 
 
 def _stays(group: Sequence[ManifestFile], newest: ManifestFile, least: int) -> bool:

@@ -98,7 +98,7 @@ def _writers(snapshots: list[Snapshot]) -> list[Writer]:
     for snapshot in snapshots:
         facts: Mapping[str, str] = snapshot.summary or {}
         application = next((facts[key] for key in _APPLICATION_KEYS if key in facts), None)
-        name = " · ".join(part for part in (engine_of(snapshot), application) if part) or "not told"
+        name = " · ".join(text for text in (engine_of(snapshot), application) if text) or "not told"
         writer = found.setdefault(name, Writer(name, first_ms=snapshot.timestamp_ms))
         writer.commits += 1
         writer.first_ms, writer.last_ms = (
@@ -109,7 +109,7 @@ def _writers(snapshots: list[Snapshot]) -> list[Writer]:
         counts[snapshot.operation or "none"] = counts.get(snapshot.operation or "none", 0) + 1
     for name, writer in found.items():
         writer.operations = ", ".join(f"{count} {operation}" for operation, count in sorted(operations[name].items()))
-    return sorted(found.values(), key=lambda one: -one.last_ms)[:MAX_RUNS]
+    return sorted(found.values(), key=lambda writer: -writer.last_ms)[:MAX_RUNS]
 
 
 def _metric(report: Mapping[str, Any], name: str) -> int:

@@ -166,11 +166,11 @@ class ConsoleApp:
 
     def _failed(self, error: Exception) -> Answer:
         if isinstance(error, Refusal):
-            code, told, hint = error.code, error.message, None
+            code, message, hint = error.code, error.message, None
         else:
-            (told, hint), code = reason_of(error), _code(error)
+            (message, hint), code = reason_of(error), _code(error)
         visit = Visit(self.console, ())
-        return html_answer(visit.html("failed.html", code=code, told=told, hint=hint), code=code)
+        return html_answer(visit.html("failed.html", code=code, told=message, hint=hint), code=code)
 
 
 def find_page(method: str, parts: list[str]) -> tuple[Page, tuple[str, ...]]:
@@ -179,8 +179,8 @@ def find_page(method: str, parts: list[str]) -> tuple[Page, tuple[str, ...]]:
         wanted = pattern.split("/")
         if known == method and len(wanted) == len(parts):
             pairs = list(zip(wanted, parts, strict=True))
-            if all(one in ("*", other) for one, other in pairs) and not (pattern and "" in parts):
-                return page, tuple(other for one, other in pairs if one == "*")
+            if all(step in ("*", other) for step, other in pairs) and not (pattern and "" in parts):
+                return page, tuple(other for step, other in pairs if step == "*")
     raise NotFoundError("Cannot find the page: there is none at this address")
 
 
@@ -201,7 +201,7 @@ def _read_asset(name: str) -> bytes:
 
 
 def _print_of_assets() -> str:
-    return hashlib.sha256(b"\0".join(_read_asset(one) for one in sorted(ASSETS))).hexdigest()[:12]
+    return hashlib.sha256(b"\0".join(_read_asset(name) for name in sorted(ASSETS))).hexdigest()[:12]
 
 
 def _form(body: bytes) -> dict[str, str]:

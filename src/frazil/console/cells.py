@@ -33,7 +33,7 @@ def _text(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in list(value.items())[:MAX_CELL]}
+        return {str(key): _plain(item) for key, item in list(value.items())[:MAX_CELL]}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value[:MAX_CELL]]
     return value if value is None or isinstance(value, bool | int | float | str) else _text(value)
@@ -42,7 +42,7 @@ def _plain(value: Any) -> Any:
 def rows_of(table: pa.Table) -> list[list[str | None]]:
     """Return the rows of a table as texts; a value that Python has no form for is told as Arrow writes it."""
     columns = [_column(table.column(index)) for index in range(table.num_columns)]
-    return [list(one) for one in zip(*columns, strict=True)] if columns else []
+    return [list(row) for row in zip(*columns, strict=True)] if columns else []
 
 
 def _column(column: pa.ChunkedArray) -> list[str | None]:
@@ -50,7 +50,7 @@ def _column(column: pa.ChunkedArray) -> list[str | None]:
         return [cell_text(value) for value in column.to_pylist()]
     except (ValueError, OverflowError, pa.ArrowException):
         # A time beyond what Python's calendar has.
-        return [cell_text(str(one)) for one in column]
+        return [cell_text(str(scalar)) for scalar in column]
 
 
 def type_text(arrow_type: pa.DataType) -> str:

@@ -79,8 +79,8 @@ def remedy_of(problem: Problem) -> Remedy | None:
     return None if problem.procedure not in PROCEDURES else Remedy(problem.procedure, problem.kind)
 
 
-def named_remedy(procedure: str, kind: str) -> Remedy:
+def named_remedy(procedure: str, problem: str) -> Remedy:
     """Return a procedure that may be run from a page, by its name."""
     if procedure not in PROCEDURES:
         raise NotFoundError(f"Cannot run {procedure[:60]!r}: there is no such procedure here")
-    return Remedy(procedure, kind if kind in _OPTIONS or kind in _FLAGS else "")
+    return Remedy(procedure, problem if problem in _OPTIONS or problem in _FLAGS else "")

@@ -62,7 +62,7 @@ def _figures(visit: Visit, found: FileFigures) -> Html:
         )
         for index, name in enumerate(_SHARE_NAMES)
     ]
-    parts = sorted(found.partitions.items(), key=lambda one: -one[1].bytes)
+    parts = sorted(found.partitions.items(), key=lambda pair: -pair[1].bytes)
     middle = median(partition_figures.bytes for _, partition_figures in parts) if parts else 0
     # The name of the only field is said once, above the map.
     has_one_field = all(len(partition_spec.fields) <= 1 for partition_spec in table.metadata.partition_specs)
@@ -103,8 +103,8 @@ def file_page(visit: Visit) -> Answer:
         )
     metrics = found.pop("readable_metrics", None) or {}
     columns = [
-        (name, one, cell_text(one["lower_bound"]), cell_text(one["upper_bound"]))
-        for name, one in list(metrics.items())[:MAX_METRICS]
+        (name, value, cell_text(value["lower_bound"]), cell_text(value["upper_bound"]))
+        for name, value in list(metrics.items())[:MAX_METRICS]
     ]
     facts: list[tuple[str, Any]] = [
         (key, cell_text(value))

@@ -43,18 +43,18 @@ def difference_page(visit: Visit) -> Answer:
         ids[0] = metadata.snapshot(ids[1]).parent_snapshot_id
     if ids[0] is None or ids[1] is None:
         raise InvalidRequestError("Cannot compare snapshots: two are needed", hint="Choose two in the history.")
-    before, after = (metadata.snapshot(one) for one in ids if one is not None)
+    before, after = (metadata.snapshot(snapshot_id) for snapshot_id in ids if snapshot_id is not None)
     if is_ancestor_of(metadata, before.snapshot_id, after.snapshot_id):
         before, after = after, before
     found = table.difference(before.snapshot_id, after.snapshot_id)
     key = (visit.state_key, before.snapshot_id, after.snapshot_id)
 
-    def part(name: str, make: Callable[[Visit, Difference], Html]) -> PageSection:
+    def section(name: str, make: Callable[[Visit, Difference], Html]) -> PageSection:
         return PageSection((name, key), f"difference of {table.name}", lambda: make(visit, found))
 
     return visit.page(
         "difference.html",
-        {"rows": part("difference of rows", _rows), "files": part("difference of files", _files)},
+        {"rows": section("difference of rows", _rows), "files": section("difference of files", _files)},
         tab="history",
         table=table,
         before=before,
@@ -66,20 +66,20 @@ def difference_page(visit: Visit) -> Answer:
 
 def _rows(visit: Visit, found: Difference) -> Html:
     rows = found.rows
-    shown = rows.rows.slice(0, SHOWN_ROWS)
+    drawn = rows.rows.slice(0, SHOWN_ROWS)
     names = [
         column_name
-        for column_name in shown.column_names
+        for column_name in drawn.column_names
         if not column_name.startswith("_change") and column_name != "_commit_snapshot_id"
     ]
-    kinds = shown.column("_change_type").to_pylist()
-    shown = shown.select(names[:MAX_COLUMNS])
+    kinds = drawn.column("_change_type").to_pylist()
+    drawn = drawn.select(names[:MAX_COLUMNS])
     return visit.html(
         "difference_rows.html",
         rows=rows,
-        names=shown.column_names,
-        types=[type_text(field.type) for field in shown.schema],
-        lines=list(zip(kinds, rows_of(shown), strict=True)),
+        names=drawn.column_names,
+        types=[type_text(field.type) for field in drawn.schema],
+        lines=list(zip(kinds, rows_of(drawn), strict=True)),
         further_columns=max(len(names) - MAX_COLUMNS, 0),
     )
 

@@ -117,6 +117,6 @@ def reason_of(error: Exception) -> tuple[str, str | None]:
     """Return what an error says to a person, and its hint; of one that is not frazil's, its kind alone."""
     if isinstance(error, FrazilError):
         text = str(error)
-        told, _, _ = text.partition("\nHint: ")
-        return told, error.hint
+        reason, _, _ = text.partition("\nHint: ")
+        return reason, error.hint
     return f"Cannot show this: the console met an error of its own ({type(error).__name__})", None

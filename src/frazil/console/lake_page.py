@@ -58,8 +58,8 @@ def lake_page(visit: Visit) -> Answer:
     elif sort == "name" and is_down:
         tables.reverse()
     page = max(visit.number("page") or 1, 1)
-    shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
-    lines = [known.get(key) or found for key, found in visit.console.figures.look(shown, PAGE_SECONDS).items()]
+    page_tables = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
+    lines = [known.get(key) or found for key, found in visit.console.figures.look(page_tables, PAGE_SECONDS).items()]
     with visit.console.figures.paused():
         return _page(visit, lines, len(tables), page)
 
@@ -108,9 +108,9 @@ def _order(line: TableLine, sort: str) -> Any:
 def _figures(visit: Visit, tables: list[Identifier]) -> Answer:
     """Answer with the rows that are known by now, and how many are not."""
     page = max(visit.number("page") or 1, 1)
-    shown = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
+    page_tables = tables[(page - 1) * PAGE_TABLES : page * PAGE_TABLES]
     since = visit.number("since") or 0
-    found = visit.console.figures.look(shown, PART_SECONDS, with_health=True)
+    found = visit.console.figures.look(page_tables, PART_SECONDS, with_health=True)
     largest = _largest(found.values())
     rows = {
         name_text(line.identifier): str(row_of(visit, line, largest, visit.now_ms))

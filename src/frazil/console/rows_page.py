@@ -65,7 +65,7 @@ def _rows(visit: Visit, scan: Scan, page: int) -> Html:
         seen += batch.num_rows
         if seen > first + PAGE_ROWS:
             break
-    lines = [row for one in found for row in rows_of(one)]
+    lines = [row for batch in found for row in rows_of(batch)]
     return visit.html(
         "rows_table.html",
         names=scan.arrow_schema.names,

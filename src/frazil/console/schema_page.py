@@ -24,11 +24,11 @@ def schema_page(visit: Visit) -> Answer:
     schema, wanted = metadata.current_schema, visit.text("q").lower()
     found = [field for field in schema.fields_by_id.values() if wanted in schema.name_of(field.field_id).lower()]
     page = max(visit.number("page") or 1, 1)
-    shown = found[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
-    key = ("columns", visit.state_key, tuple(field.field_id for field in shown))
+    page_fields = found[(page - 1) * PAGE_COLUMNS : page * PAGE_COLUMNS]
+    key = ("columns", visit.state_key, tuple(field.field_id for field in page_fields))
     return visit.page(
         "schema.html",
-        {"columns": PageSection(key, f"columns of {table.name}", lambda: _columns(visit, schema, shown))},
+        {"columns": PageSection(key, f"columns of {table.name}", lambda: _columns(visit, schema, page_fields))},
         tab="schema",
         table=table,
         total=len(found),
@@ -38,11 +38,11 @@ def schema_page(visit: Visit) -> Answer:
     )
 
 
-def _columns(visit: Visit, schema: Schema, shown: list[NestedField]) -> Html:
-    figures = column_figures(visit.table._loaded, [field.field_id for field in shown])
+def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Html:
+    figures = column_figures(visit.table._loaded, [field.field_id for field in page_fields])
     measured_at, distinct = distinct_values(visit.table.metadata)
     lines: list[dict[str, Any]] = []
-    for field in shown:
+    for field in page_fields:
         known = figures.get(field.field_id)
         depth = len(schema.ancestors_of(field.field_id))
         lines.append(

@@ -54,12 +54,12 @@ def _answer(visit: Visit, query: str) -> Html:
         if count > MAX_ROWS:
             break
     rows = pa.Table.from_batches(batches, schema=result.arrow_schema)
-    shown = rows.select(list(range(min(rows.num_columns, MAX_COLUMNS))))
+    drawn = rows.select(list(range(min(rows.num_columns, MAX_COLUMNS))))
     return visit.html(
         "sql_answer.html",
-        names=shown.column_names,
-        types=[type_text(field.type) for field in shown.schema],
-        lines=rows_of(shown),
+        names=drawn.column_names,
+        types=[type_text(field.type) for field in drawn.schema],
+        lines=rows_of(drawn),
         is_cut=count > MAX_ROWS,
         limit=MAX_ROWS,
         seconds=time.monotonic() - began,

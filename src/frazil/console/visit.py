@@ -153,11 +153,11 @@ class Visit:
         jobs = {name: self._begin(page_section) for name, page_section in known.items()}
         wait_for(list(jobs.values()), PAGE_SECONDS)
 
-        def part(name: str) -> Html:
+        def section(name: str) -> Html:
             return self._place(name, jobs[name])
 
         values.setdefault("is_pending", not all(job.is_done for job in jobs.values()))
-        body = self.html(template, part=part, **values)
+        body = self.html(template, part=section, **values)
         return html_answer(body, code=code)
 
     def _begin(self, page_section: PageSection) -> Job:
@@ -179,8 +179,8 @@ class Visit:
         if job.error is None:
             made: Html = job.result
             return made
-        told, hint = reason_of(job.error)
-        return self.html("part_failed.html", told=told, hint=hint)
+        reason, hint = reason_of(job.error)
+        return self.html("part_failed.html", told=reason, hint=hint)
 
 
 def html_answer(body: Html, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:
@@ -217,7 +217,7 @@ def make_templates(version: str) -> jinja2.Environment:
         lstrip_blocks=True,
         auto_reload=False,
         # What is not trusted steers nothing, neither a page nor the order of what is read.
-        finalize=lambda one: visible(one, keeps_lines=True) if type(one) is str else one,
+        finalize=lambda value: visible(value, keeps_lines=True) if type(value) is str else value,
     )
     made.filters |= {
         "size": show_bytes,
@@ -238,9 +238,9 @@ def make_templates(version: str) -> jinja2.Environment:
 
 def _moment(timestamp_ms: int, now_ms: int) -> Html:
     """Return a time to the minute, for lists of times, with how long ago it was."""
-    shown = show_time(timestamp_ms)
+    text = show_time(timestamp_ms)
     return element(
-        "time", shown[:16] if shown.endswith("UTC") else shown, title=f"{shown}, {show_ago(timestamp_ms, now_ms)}"
+        "time", text[:16] if text.endswith("UTC") else text, title=f"{text}, {show_ago(timestamp_ms, now_ms)}"
     )
 
 

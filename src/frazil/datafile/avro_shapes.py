@@ -105,11 +105,11 @@ def _pairs(pair: AvroType) -> Shape:
     """Return the shape of a map that is stored as an array of key and value records."""
     first, second = pair.fields
     key, value = (second, first) if first.name == "value" and second.name == "key" else (first, second)
-    at = {id(field): number for number, field in enumerate(pair.fields)}
+    numbers = {id(field): number for number, field in enumerate(pair.fields)}
 
     def split(array: pa.Array) -> tuple[pa.Array, pa.Array]:
         pairs = array.values
-        return _pair_part(pairs, key, at[id(key)]), _pair_part(pairs, value, at[id(value)])
+        return _pair_part(pairs, key, numbers[id(key)]), _pair_part(pairs, value, numbers[id(value)])
 
     return _map_shape(shape_of(key.avro_type), shape_of(value.avro_type), split, key.field_id, value.field_id)
 
@@ -143,8 +143,8 @@ def file_field(name: str, field_id: int | None, shape: Shape, index: int, leaf: 
     """Return a column as files of all formats describe theirs; all of it is one stored column, number `leaf`."""
     parts = tuple(
         [
-            file_field(part, part_id, inner, position, leaf)
-            for position, (part, part_id, inner) in enumerate(shape.parts)
+            file_field(name_of_part, part_id, inner, position, leaf)
+            for position, (name_of_part, part_id, inner) in enumerate(shape.parts)
         ]
     )
     return FileField(name, field_id, shape.arrow, index, parts, leaf, leaf + 1)

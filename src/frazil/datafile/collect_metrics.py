@@ -155,7 +155,7 @@ class _Column:
         except UnicodeDecodeError:
             return False
         known = [value for value in values if value is not None]
-        numbers = [one for one in known if one == one] if self._is_floating else known
+        numbers = [value for value in known if value == value] if self._is_floating else known
         self._nulls += len(values) - len(known)
         self._nans += len(known) - len(numbers)
         if numbers:

@@ -134,7 +134,10 @@ def _identified(fields: Sequence[FileField]) -> list[FileField]:
     while stack:
         file_field = stack.pop()
         found.append(file_field)
-        is_variant = {one.name for one in file_field.parts} == {"metadata", "value"} and file_field.field_id is not None
+        is_variant = {child.name for child in file_field.parts} == {
+            "metadata",
+            "value",
+        } and file_field.field_id is not None
         if not is_variant or any(field.field_id is not None for field in file_field.parts):
             stack += file_field.parts
     return found

@@ -114,7 +114,7 @@ class KeySet:
     @property
     def nbytes(self) -> int:
         """The bytes held."""
-        return sum(lookup.nbytes for lookup in self._lookups) + sum(int(one.nbytes) for one in self._joined)
+        return sum(lookup.nbytes for lookup in self._lookups) + sum(int(column.nbytes) for column in self._joined)
 
     def mask(self, columns: Sequence[pa.Array]) -> Mask:
         """Return which rows have one of the keys; columns are in the order they were given in."""
@@ -180,7 +180,9 @@ def load_equality_deletes(
             schema: Schema = schema, field_ids: tuple[int, ...] = field_ids, members: list[DeleteTask] = members
         ) -> tuple[KeySet | None, int]:
             parts = [_read(storage, task, schema, field_ids, rules, cache) for task in members]
-            columns = [_joined([part[index] for part in parts]) for index in range(len(field_ids))]
+            columns = [
+                _joined([columns_of_part[index] for columns_of_part in parts]) for index in range(len(field_ids))
+            ]
             if len(columns[0]) == 0:
                 return None, 0
             keys = KeySet(columns)

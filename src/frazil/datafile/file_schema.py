@@ -159,7 +159,7 @@ def _numbered_by_parts(file_field: FileField, schema: Schema, own: Collection[in
     """Return a column with the id that its parts tell: some writers number stored columns only."""
     if not file_field.parts:
         return file_field
-    parts = tuple([_numbered_by_parts(one, schema, own) for one in file_field.parts])
+    parts = tuple([_numbered_by_parts(child, schema, own) for child in file_field.parts])
     field_id = file_field.field_id
     if field_id is None:
         around = {schema.parents_by_id.get(field.field_id) for field in parts if field.field_id is not None} - {None}
@@ -193,7 +193,7 @@ def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> No
     stack: list[tuple[FileField, FileField | None]] = [(field, None) for field in reversed(fields)]
     while stack:
         file_field, above = stack.pop()
-        stack += [(one, file_field) for one in reversed(file_field.parts)]
+        stack += [(child, file_field) for child in reversed(file_field.parts)]
         number = file_field.field_id
         if number is None:
             if (
@@ -266,13 +266,15 @@ def _named(fields: tuple[FileField, ...], mapping: NameMapping) -> tuple[FileFie
 
     def apply(file_field: FileField, path: tuple[str, ...]) -> FileField:
         here = (*path, file_field.name)
-        return replace(file_field, field_id=ids.get(here), parts=tuple([apply(one, here) for one in file_field.parts]))
+        return replace(
+            file_field, field_id=ids.get(here), parts=tuple([apply(child, here) for child in file_field.parts])
+        )
 
     return tuple([apply(field, ()) for field in fields])
 
 
 def _named_column(file_field: FileField) -> NamedColumn:
-    return NamedColumn(file_field.name, tuple([_named_column(one) for one in file_field.parts]))
+    return NamedColumn(file_field.name, tuple([_named_column(child) for child in file_field.parts]))
 
 
 def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileField, ...]:

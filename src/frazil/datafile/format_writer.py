@@ -169,12 +169,12 @@ def find_reshape(
 
 
 def _is_same(source: pa.DataType, target: pa.DataType, inner: list[Convert | None]) -> bool:
-    return all(one is None for one in inner) and source.equals(target, check_metadata=True)
+    return all(convert is None for convert in inner) and source.equals(target, check_metadata=True)
 
 
 def _reshape_struct(array: Any, inner: list[Convert | None], target: pa.DataType) -> Any:
     children = [array.field(index) for index in range(array.type.num_fields)]
-    parts = [child if one is None else one(child) for child, one in zip(children, inner, strict=True)]
+    parts = [child if convert is None else convert(child) for child, convert in zip(children, inner, strict=True)]
     return pa.Array.from_buffers(target, len(array), [validity(array)], children=parts)
 
 
@@ -189,7 +189,7 @@ def _reshape_map(array: Any, inner: list[Convert | None], target: pa.DataType) -
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     parts = [array.keys.slice(first, last - first), array.items.slice(first, last - first)]
-    made = [part if one is None else one(part) for part, one in zip(parts, inner, strict=True)]
+    made = [child if convert is None else convert(child) for child, convert in zip(parts, inner, strict=True)]
     entries = pa.Array.from_buffers(target.field(0).type, last - first, [None], children=made)
     return _lists(array, offsets - first, entries, target)
 
@@ -204,8 +204,8 @@ def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Sche
     if not any(convert) and rows.schema.equals(target):
         return rows
     columns = []
-    for column, one in zip(rows.columns, convert, strict=True):
-        columns.append(column if one is None else pa.chunked_array([one(chunk) for chunk in column.chunks]))
+    for column, change in zip(rows.columns, convert, strict=True):
+        columns.append(column if change is None else pa.chunked_array([change(chunk) for chunk in column.chunks]))
     made = [
         column if column.num_chunks else pa.chunked_array([], type=field.type)
         for column, field in zip(columns, target, strict=True)

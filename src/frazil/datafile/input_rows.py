@@ -77,10 +77,10 @@ def _library_of(data: object) -> str:
     return type(data).__module__.partition(".")[0]
 
 
-def _not_rows(data: object, place: str) -> InvalidRequestError:
+def _not_rows(data: object, where: str) -> InvalidRequestError:
     cls = type(data)
     return InvalidRequestError(
-        f"Cannot write data of type {cls.__module__}.{cls.__qualname__}{place}",
+        f"Cannot write data of type {cls.__module__}.{cls.__qualname__}{where}",
         hint="Hand over Arrow (a table, a reader, anything with __arrow_c_stream__), a pandas or Polars frame, "
         "a DuckDB relation, a list of dicts, or an iterator of record batches or dicts.",
     )
@@ -177,14 +177,14 @@ def _as_rows(rows: list[Any]) -> list[Mapping[str, Any]]:
 
 
 def _open_each(parts: Iterator[Any], schema: Schema) -> Iterator[InputRows]:
-    for part in parts:
-        if isinstance(part, Mapping | str | bytes) or not (
-            isinstance(part, pa.Table | pa.RecordBatch)
-            or hasattr(part, "__arrow_c_stream__")
-            or hasattr(part, "__arrow_c_array__")
+    for item in parts:
+        if isinstance(item, Mapping | str | bytes) or not (
+            isinstance(item, pa.Table | pa.RecordBatch)
+            or hasattr(item, "__arrow_c_stream__")
+            or hasattr(item, "__arrow_c_array__")
         ):
-            raise _not_rows(part, " in an iterator")
-        yield open_input(part, schema)
+            raise _not_rows(item, " in an iterator")
+        yield open_input(item, schema)
 
 
 def _same_schema(parts: Iterator[InputRows], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -223,11 +223,11 @@ def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequ
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(optional))
 
 
-def _internal(row: Mapping[str, Any], name: str, kind: Any, default: Any) -> Any:
+def _internal(row: Mapping[str, Any], name: str, data_type: Any, default: Any) -> Any:
     if name not in row:
         return default
     value = row[name]
     try:
-        return None if value is None else to_internal(value, kind)
+        return None if value is None else to_internal(value, data_type)
     except SchemaMismatchError as error:
         raise SchemaMismatchError(f"Cannot write the column {name!r}: {error.message}") from error

@@ -68,9 +68,9 @@ class ColumnMatcher:
 
 
 def _mismatch(problems: Sequence[str]) -> SchemaMismatchError:
-    shown = "; ".join(problems[:_MAX_SHOWN])
+    text = "; ".join(problems[:_MAX_SHOWN])
     more = f"; and {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
-    return SchemaMismatchError(f"Cannot write the data: it does not fit the table: {shown}{more}")
+    return SchemaMismatchError(f"Cannot write the data: it does not fit the table: {text}{more}")
 
 
 class _Column:
@@ -124,8 +124,8 @@ class _Plan:
         places = self._find_places(want, have, prefix)
         columns: list[_Column] = []
         for field in want.fields:
-            place = places.get(field.name)
-            column = self._match_field(field, None if place is None else have[place], place, prefix)
+            index = places.get(field.name)
+            column = self._match_field(field, None if index is None else have[index], index, prefix)
             if column is not None:
                 columns.append(column)
         used = set(places.values())
@@ -152,14 +152,14 @@ class _Plan:
                 self.problems.append(f"{prefix}{name}: the data has two columns of that name")
             elif not self._case_sensitive:
                 alike = wanted.get(name.lower(), [])
-                free = [one for one in alike if one not in places]
+                free = [index for index in alike if index not in places]
                 if free:
                     places[free[0]] = index
                 elif alike:
                     self.problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
         return places
 
-    def _match_field(self, field: NestedField, have: pa.Field | None, place: int | None, prefix: str) -> _Column | None:
+    def _match_field(self, field: NestedField, have: pa.Field | None, index: int | None, prefix: str) -> _Column | None:
         path = f"{prefix}{field.name}"
         if have is None:
             if field.required and field.write_default is None:
@@ -170,7 +170,7 @@ class _Plan:
         convert = self._match_type(field.field_type, have.type, path)
         if isinstance(field.field_type, UnknownType):
             return None
-        return _Column(field, path, place, convert)
+        return _Column(field, path, index, convert)
 
     def _match_type(self, want: Type, have: pa.DataType, path: str) -> Convert:
         """Return how arrays of one type become those of another; schemas bound the depth of the recursion."""
@@ -288,8 +288,10 @@ def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
     """Return nulls of a type; required fields of a null struct hold some value, as everywhere here."""
     if not pa.types.is_struct(arrow_type):
         return pa.nulls(length, arrow_type)
-    children = [nulls_of(length, part.type) for part in arrow_type]
-    kept = [child if part.nullable else without_nulls(child) for part, child in zip(arrow_type, children, strict=True)]
+    children = [nulls_of(length, field.type) for field in arrow_type]
+    kept = [
+        child if field.nullable else without_nulls(child) for field, child in zip(arrow_type, children, strict=True)
+    ]
     return pa.Array.from_buffers(arrow_type, length, [pa.py_buffer(bytes(-(-length // 8)))], children=kept)
 
 

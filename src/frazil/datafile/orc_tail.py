@@ -42,13 +42,13 @@ def _stripes(tail: bytes) -> list[Stripe]:
     for number, value in _fields(tail):
         if number != _FOOTER or not isinstance(value, bytes):
             continue
-        for inner, part in _fields(value):
-            if inner == _STRIPES and isinstance(part, bytes):
-                stripes.append(_decode_stripe(part))
+        for inner, inner_value in _fields(value):
+            if inner == _STRIPES and isinstance(inner_value, bytes):
+                stripes.append(_decode_stripe(inner_value))
                 if len(stripes) > _MAX_STRIPES:
                     raise BadBytes(f"it has more than {_MAX_STRIPES} stripes")
-            elif inner == _ROWS and isinstance(part, int):
-                total = part
+            elif inner == _ROWS and isinstance(inner_value, int):
+                total = inner_value
     if total is not None and sum(stripe.rows for stripe in stripes) != total:
         raise BadBytes(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {total}")
     return stripes

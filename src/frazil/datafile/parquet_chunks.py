@@ -52,7 +52,11 @@ class Chunk:
     @property
     def start(self) -> int:
         """Where the chunk starts in the file, 0 where that is not said."""
-        known = [one for one in (self.data_page_offset, self.dictionary_page_offset) if one is not None and one > 0]
+        known = [
+            offset
+            for offset in (self.data_page_offset, self.dictionary_page_offset)
+            if offset is not None and offset > 0
+        ]
         return min(known, default=0)
 
 

@@ -272,7 +272,7 @@ class _Column:
         is_sound = (
             0 < len(offsets) == len(sizes) == len(firsts) - 1
             and firsts[0] == 0
-            and all(0 < other - one <= _MAX_PAGE_ROWS for one, other in pairwise(firsts))
+            and all(0 < other - first <= _MAX_PAGE_ROWS for first, other in pairwise(firsts))
             and all(size > 0 for size in sizes)
             and self.chunk.start > 0
             and self.chunk.start <= offsets[0]
@@ -289,7 +289,7 @@ def read_spans(
     """Return the values of a column in some spans, which ascend and do not touch."""
     chosen = pages.chosen(spans)
     column = decode(pages.file_of(chosen, read_at))
-    rows = sum(pages.firsts[at + 1] - pages.firsts[at] for at in chosen)
+    rows = sum(pages.firsts[page + 1] - pages.firsts[page] for page in chosen)
     if len(column) != rows:
         raise BadBytes(f"pages have {len(column)} rows where the page index says {rows}")
     values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

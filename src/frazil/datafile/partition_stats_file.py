@@ -113,7 +113,7 @@ def _is_count(field: NestedField) -> bool:
 
 
 def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
-    places = _find_fields(list(stored.type), [(int(one.metadata[_FIELD_ID]), one.name) for one in target])
+    places = _find_fields(list(stored.type), [(int(field.metadata[_FIELD_ID]), field.name) for field in target])
     children = []
     for field, index in zip(target, places, strict=True):
         if index is None:

@@ -175,7 +175,7 @@ def _groupable(column: pa.Array) -> pa.Array:
 def _narrow(codes: Codes) -> npt.NDArray[Any]:
     """Return codes in the narrowest type that holds them: numpy sorts 16 bits in linear time."""
     largest = int(codes.max())
-    for kind in (np.uint8, np.uint16, np.uint32):
-        if largest <= np.iinfo(kind).max:
-            return codes.astype(kind)
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        if largest <= np.iinfo(dtype).max:
+            return codes.astype(dtype)
     return codes

@@ -81,11 +81,11 @@ def _leaves_of(column: ResolvedColumn, file_field: FileField) -> set[int]:
 
 def _first_plain_leaf(file_field: FileField) -> int:
     """Return a stored column of a struct that is not inside a list, where there is one."""
-    for one in file_field.parts:
-        if not one.parts:
-            return one.start
-        if pa.types.is_struct(one.arrow):
-            return _first_plain_leaf(one)
+    for child in file_field.parts:
+        if not child.parts:
+            return child.start
+        if pa.types.is_struct(child.arrow):
+            return _first_plain_leaf(child)
     return file_field.start
 
 
@@ -292,7 +292,7 @@ def _used_items(array: pa.Array) -> pa.Array:
 
 def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> Convert:
     """Return how a variant is read: its two parts by name. Specification: "Variant" of Parquet."""
-    by_name = {one.name: one for one in file_field.parts}
+    by_name = {child.name: child for child in file_field.parts}
     if "typed_value" in by_name:
         raise UnsupportedError(
             f"Cannot read column {field.name!r}: its variants are shredded",

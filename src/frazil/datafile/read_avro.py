@@ -122,8 +122,8 @@ class AvroReader(FileReader):
             for batch in self._decode(start, end, rows, chosen, names):
                 size = max(1, min(batch_rows, batch.num_rows * BATCH_BYTES // max(batch.nbytes, 1)))
                 for offset in range(0, batch.num_rows, size):
-                    part = batch.slice(offset, size)
-                    yield RawBatch(position + offset, part.num_rows, part)
+                    rows_read = batch.slice(offset, size)
+                    yield RawBatch(position + offset, rows_read.num_rows, rows_read)
                 position += batch.num_rows
 
     def _groups(self, within: Range | None, batch_rows: int) -> Iterator[tuple[int, int, int, int]]:

@@ -289,17 +289,17 @@ class _TaskReader:
             if self.projection.find_field(lineage_column.field_id) is not None
             and reader.schema.find(lineage_column.field_id) is not None
         )
-        shown = find(Schema((*own, *stored_lineage)))
+        projection = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
         singling = () if self._singling is None else self._singling.equality
         compared = [find(equality_deletes.schema) for equality_deletes in (*deletes.equality, *singling)]
-        preferred = (*shown, *tested) if prefers_dictionaries else tested
+        preferred = (*projection, *tested) if prefers_dictionaries else tested
         reader.prefer_dictionaries(needed_leaves(preferred, reader.schema.fields))
         leaves: set[int] = set()
-        for columns in (shown, tested, *compared):
+        for columns in (projection, tested, *compared):
             leaves |= needed_leaves(columns, reader.schema.fields)
         fields = reader.pruned(leaves).fields
-        self._shown = Projection(shown, fields)
+        self._shown = Projection(projection, fields)
         self._tested = Projection(tested, fields, keeps_dictionaries=True)
         self._compared = [Projection(columns, fields) for columns in compared]
         test = None

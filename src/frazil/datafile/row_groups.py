@@ -152,7 +152,7 @@ def _find_source(
         return None if len(path) > 1 else (column, None)
     file_field = find_field(column, fields)
     for name in path[1:]:
-        inner = next((one for one in column.parts if one.field.name == name), None)
+        inner = next((child for child in column.parts if child.field.name == name), None)
         # Below a struct that may be null, a constant is not the value of all rows.
         if inner is None or inner.is_constant:
             return None

@@ -120,7 +120,7 @@ class RowsWriter:
         self._make_room(writers)
         for first, after in _runs(groups.starts):
             start, end = groups.starts[first], groups.starts[after]
-            bounds = [place - start for place in groups.starts[first : after + 1]]
+            bounds = [offset - start for offset in groups.starts[first : after + 1]]
             if groups.order is None:
                 self._run(writers[first:after], bounds, rows.slice(start, end - start), None)
             else:

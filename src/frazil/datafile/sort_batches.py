@@ -129,7 +129,7 @@ def _in_one_piece(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
     Column by column, and what is copied is let go of, so that rows are not in memory twice.
     """
-    columns: list[Any] = [[one.column(index) for one in held] for index in range(len(schema))]
+    columns: list[Any] = [[batch.column(index) for batch in held] for index in range(len(schema))]
     held.clear()
     for index, field in enumerate(schema):
         columns[index] = pa.chunked_array(columns[index], field.type).combine_chunks()
@@ -166,11 +166,11 @@ class _Run:
     def _write(self, parts: Iterable[pa.Table], batch_bytes: int) -> None:
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         writer: pa.RecordBatchStreamWriter | None = None
-        for part in parts:
+        for batch in parts:
             with _on_disk():
                 if writer is None:
-                    writer = pa.ipc.new_stream(self._file, part.schema, options=options)
-                writer.write_table(part, _rows_in(part, batch_bytes))
+                    writer = pa.ipc.new_stream(self._file, batch.schema, options=options)
+                writer.write_table(batch, _rows_in(batch, batch_bytes))
         with _on_disk():
             assert writer is not None
             writer.close()
@@ -270,7 +270,7 @@ class _Runs:
         waiting = [index for index, run in enumerate(runs) if not run.is_read]
         if not waiting:
             return runs, None
-        edges = [one for run in runs for one in (run.rows.slice(0, 1), run.rows.slice(run.rows.num_rows - 1))]
+        edges = [edge for run in runs for edge in (run.rows.slice(0, 1), run.rows.slice(run.rows.num_rows - 1))]
         places = self._order.sort(self._keys(pa.concat_tables(edges)))
         ranks = np.arange(len(edges))
         if places is not None:

@@ -37,7 +37,7 @@ def array_of(values: Sequence[Any], data_type: Type, arrow: pa.DataType | None =
         return _structs(values, data_type, target)
     if isinstance(data_type, ListType):
         parts = [[] if value is None else list(value) for value in values]
-        flat = array_of([item for one in parts for item in one], data_type.element_type, target.value_type)
+        flat = array_of([item for items in parts for item in items], data_type.element_type, target.value_type)
         return _lists(values, parts, flat, target)
     if isinstance(data_type, MapType):
         pairs = [[] if value is None else list(value.items()) for value in values]
@@ -71,8 +71,8 @@ def _structs(values: Sequence[Any], data_type: StructType, target: pa.DataType) 
 def _lists(values: Sequence[Any], parts: list[list[Any]], flat: pa.Array, target: pa.DataType) -> pa.Array:
     ends = 0
     offsets = [0]
-    for one in parts:
-        ends += len(one)
+    for items in parts:
+        ends += len(items)
         offsets.append(ends)
     if ends > 2**31 - 1:
         raise SchemaMismatchError(f"Cannot make an array of {target}: its lists have {ends} items in all")
@@ -112,10 +112,10 @@ def repeat_value(value: Any, data_type: Type, arrow: pa.DataType, length: int) -
         )
     if value is None:
         return pa.nulls(length, arrow)
-    one = array_of([value], data_type, arrow)
+    single = array_of([value], data_type, arrow)
     if isinstance(data_type, StructType | ListType | MapType | VariantType):
-        return one.take(pa.array(np.zeros(length, np.int32)))
-    storage = one.storage if isinstance(one.type, pa.BaseExtensionType) else one
+        return single.take(pa.array(np.zeros(length, np.int32)))
+    storage = single.storage if isinstance(single.type, pa.BaseExtensionType) else single
     repeated = pa.repeat(storage[0], length)
     return pa.ExtensionArray.from_storage(arrow, repeated) if isinstance(arrow, pa.BaseExtensionType) else repeated
 
@@ -136,7 +136,7 @@ def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
     if isinstance(data_type, MapType):
         keys, items = values_of(array.keys, data_type.key_type), values_of(array.items, data_type.value_type)
         found = _list_values(array, list(zip(keys, items, strict=True)))
-        return [None if one is None else dict(one) for one in found]
+        return [None if pairs is None else dict(pairs) for pairs in found]
     if isinstance(data_type, VariantType):
         return list(array.to_pylist())
     plain = BINARY if isinstance(data_type, GeometryType | GeographyType) else data_type

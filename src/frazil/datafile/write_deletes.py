@@ -220,7 +220,7 @@ def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list
     """Return deletes by delete file, each in the order of paths."""
     in_order = [deletes[path] for path in sorted(deletes)]
     if per_file:
-        return [[one] for one in in_order]
+        return [[rows] for rows in in_order]
     groups: dict[tuple[Any, ...], list[DeletedRows]] = {}
     for deleted_rows in in_order:
         groups.setdefault(partition_key_of(deleted_rows), []).append(deleted_rows)
@@ -233,10 +233,10 @@ def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
     tables: list[pa.Table] = []
     held = 0
     for file in group:
-        for part in file.positions.parts(_ROWS_AT_ONCE):
-            path = pa.repeat(pa.scalar(file.file_path, pa.string()), len(part))
-            tables.append(pa.table([path, pa.array(part, pa.int64())], schema=arrow))
-            held += len(part)
+        for positions in file.positions.parts(_ROWS_AT_ONCE):
+            path = pa.repeat(pa.scalar(file.file_path, pa.string()), len(positions))
+            tables.append(pa.table([path, pa.array(positions, pa.int64())], schema=arrow))
+            held += len(positions)
             if held >= _ROWS_AT_ONCE:
                 yield pa.concat_tables(tables)
                 tables, held = [], 0
@@ -340,7 +340,7 @@ def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_
     """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
     found: list[int] = []
     for field in fields:
-        one = next(
+        name = next(
             (
                 arrow_field
                 for arrow_field in have
@@ -348,18 +348,18 @@ def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_
             ),
             None,
         )
-        if one is None:
+        if name is None:
             continue
-        if isinstance(field.field_type, StructType) and pa.types.is_struct(one.type):
-            inner = [one.type.field(index) for index in range(one.type.num_fields)]
+        if isinstance(field.field_type, StructType) and pa.types.is_struct(name.type):
+            inner = [name.type.field(index) for index in range(name.type.num_fields)]
             found += _present_ids(field.field_type.fields, inner, case_sensitive=case_sensitive)
         else:
             found.append(field.field_id)
     return found
 
 
-def _same_name(one: str, other: str, *, case_sensitive: bool) -> bool:
-    return one == other or (not case_sensitive and one.lower() == other.lower())
+def _same_name(name: str, other: str, *, case_sensitive: bool) -> bool:
+    return name == other or (not case_sensitive and name.lower() == other.lower())
 
 
 def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:

@@ -171,7 +171,7 @@ def _without_hidden(array: Any) -> Any:
         parts = array.flatten() if array.null_count else [array.field(index) for index in range(data_type.num_fields)]
         validity = array.is_valid().buffers()[1] if array.null_count else None
         return pa.Array.from_buffers(
-            data_type, len(array), [validity], children=[_without_hidden(one) for one in parts]
+            data_type, len(array), [validity], children=[_without_hidden(child) for child in parts]
         )
     if pa.types.is_list(data_type):
         children = [_without_hidden(array.values)]

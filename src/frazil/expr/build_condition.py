@@ -147,10 +147,10 @@ def col(name: str) -> Column:
     return Column(".".join(f"`{piece.replace('`', '``')}`" for piece in name.split(".")))
 
 
-def _join(word: str, one: str, other: str) -> Condition:
-    if not isinstance(one, str) or not isinstance(other, str):
-        raise TypeError(f"Cannot combine {one!r} and {other!r}: put each comparison in brackets")
-    return Condition(f" {word} ".join(_side(word, side) for side in (one, other)), word)
+def _join(word: str, left: str, other: str) -> Condition:
+    if not isinstance(left, str) or not isinstance(other, str):
+        raise TypeError(f"Cannot combine {left!r} and {other!r}: put each comparison in brackets")
+    return Condition(f" {word} ".join(_side(word, side) for side in (left, other)), word)
 
 
 def _side(word: str, side: str) -> str:

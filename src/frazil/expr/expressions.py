@@ -64,5 +64,5 @@ def names_of(expression: Expression) -> set[Name]:
         return set().union(*(names_of(argument) for argument in expression.arguments))
     if isinstance(expression, Case):
         found = set() if expression.otherwise is None else names_of(expression.otherwise)
-        return found.union(*(names_of(one) for branch in expression.branches for one in branch))
+        return found.union(*(names_of(child) for branch in expression.branches for child in branch))
     return names_of(expression.child) if isinstance(expression, Cast) else set()

@@ -159,7 +159,8 @@ def _place_decimal(exact: Decimal, data_type: DecimalType) -> LiteralBounds:
     largest = 10**data_type.precision - 1
     bounds = _place_between(below, above, -largest, largest)
     scaled = [
-        None if one is None else Decimal(one).scaleb(-data_type.scale, _EXACT) for one in (bounds.below, bounds.above)
+        None if unscaled is None else Decimal(unscaled).scaleb(-data_type.scale, _EXACT)
+        for unscaled in (bounds.below, bounds.above)
     ]
     return LiteralBounds(scaled[0], scaled[1])
 
@@ -217,9 +218,8 @@ def place_instant(text: str, data_type: Type, *, may_have_zone: bool = False) ->
 
 
 def _mismatch(literal: object, data_type: Type) -> SchemaMismatchError:
-    shown = repr(literal) if len(repr(literal)) <= 80 else repr(literal)[:77] + "..."
+    text = repr(literal) if len(repr(literal)) <= 80 else repr(literal)[:77] + "..."
     return SchemaMismatchError(
-        f"Cannot compare {data_type} values with {shown}: "
-        f"{type(literal).__name__} and {data_type} have no common order",
+        f"Cannot compare {data_type} values with {text}: {type(literal).__name__} and {data_type} have no common order",
         hint=f"Write a literal that is a {data_type}.",
     )

@@ -210,8 +210,8 @@ class _Parser(LiteralCursor):
             if op is None:
                 return _ALWAYS if left is right else _NEVER
             return _UNKNOWN
-        kinds = [str if isinstance(one, str) else bool if isinstance(one, bool) else int for one in (left, right)]
-        if kinds[0] is not kinds[1] or not all(isinstance(one, str | int | Decimal) for one in (left, right)):
+        kinds = [str if isinstance(side, str) else bool if isinstance(side, bool) else int for side in (left, right)]
+        if kinds[0] is not kinds[1] or not all(isinstance(side, str | int | Decimal) for side in (left, right)):
             self.fail("these two literals are not compared here", self.since(start), _ON_SPARK)
         return _ALWAYS if _COMPUTED[op or Op.EQ](left, right) else _NEVER
 
@@ -482,8 +482,8 @@ def parameter_value(name: str, value: Any) -> Any:
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, datetime.datetime):
-        kind = "timestamp_ntz" if value.tzinfo is None else "timestamp"
-        return TypedText(kind, value.isoformat(sep=" "))
+        type_name = "timestamp_ntz" if value.tzinfo is None else "timestamp"
+        return TypedText(type_name, value.isoformat(sep=" "))
     if isinstance(value, datetime.date | datetime.time):
         return TypedText(type(value).__name__, value.isoformat())
     if value is None or isinstance(value, bool | int | float | Decimal | str | bytes):

@@ -96,7 +96,7 @@ class _Parser(LiteralCursor):
             right = self._not()
             conjuncts.append((right, tuple(self._tokens[start : self._index])))
         if len(conjuncts) > 1:
-            made = Call("and", tuple(one for one, _ in conjuncts))
+            made = Call("and", tuple(conjunct for conjunct, _ in conjuncts))
         if self.peek().word == "or":
             made = self._rest_of_or(made)
             conjuncts = [(made, tuple(self._tokens[: self._index]))]
@@ -207,12 +207,12 @@ class _Parser(LiteralCursor):
     def _sum(self) -> Expression:
         return self._chain(self._product, ("+", "-", "||"))
 
-    def _chain(self, part: Callable[[], Expression], operators: tuple[str, ...]) -> Expression:
-        made = part()
+    def _chain(self, operand: Callable[[], Expression], operators: tuple[str, ...]) -> Expression:
+        made = operand()
         for _ in range(MAX_CHAIN):
             if self.peek().text.lower() not in operators:
                 return made
-            made = Call(self.take().text.lower(), (made, part()))
+            made = Call(self.take().text.lower(), (made, operand()))
         return self._too_much(f"more than {MAX_CHAIN} operators follow each other")
 
     def _product(self) -> Expression:

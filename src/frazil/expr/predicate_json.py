@@ -65,15 +65,15 @@ def encode_predicate(predicate: Predicate) -> Any:
     return encoded
 
 
-def _encode_pairs(kind: str, children: tuple[Predicate, ...]) -> Any:
+def _encode_pairs(type_name: str, children: tuple[Predicate, ...]) -> Any:
     """Return children as a balanced tree of pairs, so that its depth grows with the logarithm."""
     if len(children) == 1:
         return encode_predicate(children[0])
     middle = len(children) // 2
     return {
-        "type": kind,
-        "left": _encode_pairs(kind, children[:middle]),
-        "right": _encode_pairs(kind, children[middle:]),
+        "type": type_name,
+        "left": _encode_pairs(type_name, children[:middle]),
+        "right": _encode_pairs(type_name, children[middle:]),
     }
 
 
@@ -110,18 +110,18 @@ def _decode(value: Any, schema: Schema | None, depth: int) -> Predicate:
         return TRUE if value else FALSE
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         raise _fail(f"expected an object with a type, found {_shown(value)}")
-    kind = value["type"].lower().replace("_", "-")
-    if kind in ("true", "false"):
-        return TRUE if kind == "true" else FALSE
-    if kind == "literal" and isinstance(value.get("value"), bool):
+    type_name = value["type"].lower().replace("_", "-")
+    if type_name in ("true", "false"):
+        return TRUE if type_name == "true" else FALSE
+    if type_name == "literal" and isinstance(value.get("value"), bool):
         return TRUE if value["value"] else FALSE
-    if kind == "not":
+    if type_name == "not":
         return not_(_decode(_part(value, "child"), schema, depth + 1))
-    if kind in ("and", "or"):
+    if type_name in ("and", "or"):
         sides = [_decode(_part(value, side), schema, depth + 1) for side in ("left", "right")]
-        return all_of(*sides) if kind == "and" else any_of(*sides)
+        return all_of(*sides) if type_name == "and" else any_of(*sides)
     try:
-        op = Op(kind)
+        op = Op(type_name)
     except ValueError:
         raise _fail(f"unknown type {value['type']!r}") from None
     return _decode_leaf(op, value, schema)
@@ -161,13 +161,13 @@ def _decode_literal(value: Any) -> Any:
 def _decode_term(term: Any, schema: Schema | None) -> Term:
     if isinstance(term, str):
         return Reference(term)
-    kind = term.get("type") if isinstance(term, dict) else None
-    if kind == "reference":
+    type_name = term.get("type") if isinstance(term, dict) else None
+    if type_name == "reference":
         return _decode_reference(term, schema)
-    if kind == "transform":
+    if type_name == "transform":
         source = _decode_term(_part(term, "term"), schema)
         return _transform_term(str(_part(term, "transform")), source)
-    if kind == "apply":
+    if type_name == "apply":
         return _decode_apply(term, schema)
     raise _fail(f"expected a column or a transform, found {_shown(term)}")
 

@@ -441,13 +441,13 @@ def _negate_leaf(predicate: Predicate) -> Predicate:
     if isinstance(predicate, SqlTest):
         # What it means depends on the column's type: binding knows, and then the rest is pushed.
         return Not(predicate)
-    kind: Callable[..., Predicate] = type(predicate)
+    cls: Callable[..., Predicate] = type(predicate)
     opposite = _OPPOSITE_ORDER.get(predicate.op)
     if opposite is None:
-        return kind(predicate.op.negation, predicate.term, predicate.literals)
-    terms = [kind(opposite, predicate.term, predicate.literals), kind(Op.IS_NULL, predicate.term)]
+        return cls(predicate.op.negation, predicate.term, predicate.literals)
+    terms = [cls(opposite, predicate.term, predicate.literals), cls(Op.IS_NULL, predicate.term)]
     if isinstance(predicate, Unbound) or _may_be_nan(predicate.term):
-        terms.append(kind(Op.IS_NAN, predicate.term))
+        terms.append(cls(Op.IS_NAN, predicate.term))
     return any_of(*terms)
 
 
@@ -470,12 +470,12 @@ def leaves_of(predicate: Predicate) -> Iterator[Unbound | Bound]:
 
 def field_ids_of(predicate: Predicate) -> set[int]:
     """Return the ids of the columns that a bound predicate tests."""
-    return {one.term.field_id for one in leaves_of(predicate) if isinstance(one, Bound)}
+    return {leaf_test.term.field_id for leaf_test in leaves_of(predicate) if isinstance(leaf_test, Bound)}
 
 
 def names_of(predicate: Predicate) -> set[str]:
     """Return the names of the columns that an unbound predicate tests."""
-    terms = [one.term for one in leaves_of(predicate) if isinstance(one, Unbound)]
+    terms = [leaf_test.term for leaf_test in leaves_of(predicate) if isinstance(leaf_test, Unbound)]
     return {(term.reference if isinstance(term, TransformTerm) else term).name for term in terms}
 
 

@@ -60,7 +60,7 @@ def _project(predicate: Predicate, spec: PartitionSpec, partition_type: StructTy
         for index, field in enumerate(spec.fields)
         if field.source_ids == (source,)
     ]
-    known = [one for one in projected if one is not None]
+    known = [predicate for predicate in projected if predicate is not None]
     return any_of(*known) if is_strict else all_of(*known)
 
 
@@ -193,7 +193,9 @@ def _allow_rounding(projected: Predicate, *, is_strict: bool) -> Predicate:
         return projected
     op, values, here = projected.op, projected.literals, projected.term.reference
     if op in (Op.EQ, Op.IN, Op.NOT_EQ, Op.NOT_IN):
-        near = [one for value in values for one in ((value - 1, value, value + 1) if value < 0 else (value,))]
+        near = [
+            near_value for value in values for near_value in ((value - 1, value, value + 1) if value < 0 else (value,))
+        ]
         return _of_set(op, here, near)
     bound = values[0]
     if is_strict:

@@ -49,12 +49,12 @@ def sanitize(predicate: Predicate) -> str:
         return f"not ({sanitize(predicate.child)})"
     if isinstance(predicate, Unbound | Bound):
         data_type = predicate.term.result_type if isinstance(predicate, Bound) else None
-        shown = [sanitize_literal(literal, data_type) for literal in predicate.literals[:_SHOWN]]
+        texts = [sanitize_literal(literal, data_type) for literal in predicate.literals[:_SHOWN]]
         if len(predicate.literals) > _SHOWN:
-            shown.append(f"... ({len(predicate.literals)} values)")
+            texts.append(f"... ({len(predicate.literals)} values)")
         if isinstance(predicate, SqlTest):
-            return predicate.format(shown)
-        return format_leaf(predicate.op, str(predicate.term), shown)
+            return predicate.format(texts)
+        return format_leaf(predicate.op, str(predicate.term), texts)
     return str(predicate) if isinstance(predicate, Always) else "(predicate)"
 
 
@@ -82,9 +82,9 @@ def sanitize_literal(value: object, data_type: Type | None = None) -> str:
 
 
 def _sanitize_text(text: str) -> str:
-    for pattern, shown in ((_DATE, "(date)"), (_TIMESTAMP, "(timestamp)"), (_TIME, "(time)")):
+    for pattern, replacement in ((_DATE, "(date)"), (_TIMESTAMP, "(timestamp)"), (_TIME, "(time)")):
         if pattern.match(text):
-            return shown
+            return replacement
     return f"(hash-{_hash(text.encode('utf-8', 'replace'))})"
 
 

@@ -154,12 +154,12 @@ def _ordered(op: Op, term: BoundTerm, bounds: LiteralBounds) -> Predicate:
 
 def _bind_in(term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Predicate:
     known, result_type = [literal for literal in literals if literal is not None], term.result_type
-    families = {_family(one) for one in known}
+    families = {_family(literal) for literal in known}
     if len(families) > 1 and not (families == {"exact", "binary"} and isinstance(result_type, FloatType | DoubleType)):
         raise _refusal("the literals are of different types")
     if families == {"exact"} and isinstance(result_type, IntType | LongType | DecimalType):
         _check_digits([*known, result_type])
-    places = [_place(one, result_type) for one in known]
+    places = [_place(literal, result_type) for literal in known]
     if is_true:
         return bind_places(Op.IN, term, places)
     return FALSE if len(known) < len(literals) else _known(bind_places(Op.NOT_IN, term, places), term)
@@ -204,17 +204,17 @@ def _place_exact(literal: Any, data_type: Type) -> LiteralBounds:
     raise _mismatch(literal, data_type)
 
 
-def _place_decimal(literal: Any, kind: Any) -> LiteralBounds:
+def _place_decimal(literal: Any, data_type: Any) -> LiteralBounds:
     if isinstance(literal, str) and _NUMBER.fullmatch(literal):
         literal = float(literal)
-    if isinstance(literal, float) and (kind.precision > _EXACT_DIGITS or math.isinf(literal)):
-        raise _refusal(f"{kind} values are compared with {literal!r} as doubles, which are not exact for them")
-    return _place_exact(literal, kind)
+    if isinstance(literal, float) and (data_type.precision > _EXACT_DIGITS or math.isinf(literal)):
+        raise _refusal(f"{data_type} values are compared with {literal!r} as doubles, which are not exact for them")
+    return _place_exact(literal, data_type)
 
 
 def _check_digits(compared: list[Any]) -> None:
     """Refuse exact numbers whose common type would need more digits than a decimal has."""
-    sizes = [_digits(one) for one in compared]
+    sizes = [_digits(literal) for literal in compared]
     if max(size[0] for size in sizes) + max(size[1] for size in sizes) > MAX_DIGITS:
         raise _refusal(f"comparing them exactly needs more than {MAX_DIGITS} digits")
 

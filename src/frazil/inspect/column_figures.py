@@ -45,16 +45,16 @@ def column_figures(
     """Return what is known of some columns."""
     known = loaded.metadata.current_schema.fields_by_id
     kinds = {
-        one: known[one].field_type
-        for one in field_ids
-        if one in known and isinstance(known[one].field_type, PrimitiveType)
+        field_id: known[field_id].field_type
+        for field_id in field_ids
+        if field_id in known and isinstance(known[field_id].field_type, PrimitiveType)
     }
 
     def add_up(files: ManifestColumns) -> dict[int, ColumnFigures]:
         return {field_id: _figures(files, field_id, data_type) for field_id, data_type in kinds.items()}
 
     manifests = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
-    found = {one: ColumnFigures() for one in kinds}
+    found = {field_id: ColumnFigures() for field_id in kinds}
     for row in read_rows(loaded, manifests, _FIELDS, add_up, only_live=True, threads=threads):
         for field_id, more in row.items():
             _merge(found[field_id], more)
@@ -102,13 +102,13 @@ def _extreme(values: pa.Array, choose: Any) -> Any:
 
 def _merge(into: ColumnFigures, more: ColumnFigures) -> None:
     for name in ("bytes", "values", "nulls"):
-        one, other = getattr(into, name), getattr(more, name)
-        setattr(into, name, other if one is None else one if other is None else one + other)
+        own, other = getattr(into, name), getattr(more, name)
+        setattr(into, name, other if own is None else own if other is None else own + other)
     into.lower = _better(into.lower, more.lower, is_lower=True)
     into.upper = _better(into.upper, more.upper, is_lower=False)
 
 
-def _better(one: Any, other: Any, *, is_lower: bool) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return min(one, other) if is_lower else max(one, other)
+def _better(own: Any, other: Any, *, is_lower: bool) -> Any:
+    if own is None or other is None:
+        return other if own is None else own
+    return min(own, other) if is_lower else max(own, other)

@@ -115,7 +115,7 @@ class FileColumns:
         if name == READABLE_METRICS:
             return readable_metrics(files, self.metadata.current_schema, data_type)
         if name == DATA_FILE_COLUMN:
-            children = [self._array(files, part) for part in data_type]
+            children = [self._array(files, field) for field in data_type]
             return pa.Array.from_buffers(data_type, count, [None], children=children)
         column = single_chunk(files.column(name))
         if name == "file_format":
@@ -146,7 +146,7 @@ def read_file_rows(
         loaded, manifests, manifest_fields_of(chosen), make, only_live=only_live, cache=cache, threads=threads
     )
     tables: list[pa.Table] = []
-    for (is_small, _), run in groupby(read, lambda one: (isinstance(one, ManifestColumns), _kind_of(one))):
+    for (is_small, _), run in groupby(read, lambda rows: (isinstance(rows, ManifestColumns), _kind_of(rows))):
         together = list(run)
         tables += _tables_of(maker, together, chosen) if is_small else together
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=chosen)
@@ -179,7 +179,7 @@ def map_array(pairs: pa.Array, target: pa.DataType) -> pa.Array:
         pairs = _with_whole_pairs(pairs)
     validity, offsets = pairs.buffers()[:2]
     inner = pa.struct([target.key_field, target.item_field])
-    children = [as_type(child, part.type) for child, part in zip(pairs.values.flatten(), inner, strict=True)]
+    children = [as_type(child, field.type) for child, field in zip(pairs.values.flatten(), inner, strict=True)]
     flat = pa.Array.from_buffers(inner, len(pairs.values), [None], children=children)
     return pa.Array.from_buffers(target, len(pairs), [validity, offsets], offset=pairs.offset, children=[flat])
 

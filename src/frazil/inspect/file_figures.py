@@ -183,7 +183,7 @@ def _add_up(
         dict(zip(steps.tolist(), counts.tolist(), strict=True)),
         dict(zip(shares.tolist(), share_counts.tolist(), strict=True)),
         [
-            (text, PartitionFigures(*(int(one[index]) for one in (by_files, by_bytes, by_rows, by_gone))))
+            (text, PartitionFigures(*(int(sums[index]) for sums in (by_files, by_bytes, by_rows, by_gone))))
             for index, text in enumerate(texts)
         ],
         lines(sorted(top)),

@@ -93,7 +93,9 @@ def _columns(metadata: TableMetadata, found: Sequence[ManifestFile]) -> dict[str
         counts = [getattr(manifest, source) for manifest in found]
         columns[f"{name}_data_files_count"] = [n if own else 0 for n, own in zip(counts, is_data, strict=True)]
         columns[f"{name}_delete_files_count"] = [0 if own else n for n, own in zip(counts, is_data, strict=True)]
-    arrays = {part.name: pa.array(columns[part.name], part.type) for part in MANIFESTS_SCHEMA if part.name in columns}
+    arrays = {
+        field.name: pa.array(columns[field.name], field.type) for field in MANIFESTS_SCHEMA if field.name in columns
+    }
     return {**arrays, "partition_summaries": _summaries(metadata, found)}
 
 

@@ -149,8 +149,10 @@ def _stats_rows(
         columns["key_fields"] = pa.array(np.full(len(rows), shared, np.int32))
         columns["update"] = updates.encode(single_chunk(rows.column("last_updated_snapshot_id")), spec_id)
         for name in _SUMS:
-            counted = [one for one in _STATS.get(name, (name,)) if one in rows.column_names]
-            columns[name] = pa.array(sum(rows.column(one).to_numpy().astype(np.int64) for one in counted))
+            counted = [column_name for column_name in _STATS.get(name, (name,)) if column_name in rows.column_names]
+            columns[name] = pa.array(
+                sum(rows.column(column_name).to_numpy().astype(np.int64) for column_name in counted)
+            )
         yield pa.table(columns)
 
 
@@ -170,10 +172,10 @@ class _Updates:
 
     def encode(self, snapshot_ids: pa.Array, spec_id: int) -> pa.Array:
         """Return the number of each file's update."""
-        place = pc.index_in(snapshot_ids, value_set=self._snapshot_ids, skip_nulls=True)
-        known = pc.fill_null(place, 0).cast(pa.int64())
-        at = pc.index_in(pa.scalar(spec_id, pa.int32()), value_set=self._spec_ids).as_py()
-        return pc.add(pc.multiply(known, len(self._spec_ids)), at)
+        positions = pc.index_in(snapshot_ids, value_set=self._snapshot_ids, skip_nulls=True)
+        known = pc.fill_null(positions, 0).cast(pa.int64())
+        spec_index = pc.index_in(pa.scalar(spec_id, pa.int32()), value_set=self._spec_ids).as_py()
+        return pc.add(pc.multiply(known, len(self._spec_ids)), spec_index)
 
     def decode(self, numbers: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Return the spec id, the snapshot id and the time of updates."""

@@ -142,7 +142,7 @@ def iter_position_deletes(
     )
     maker = _RowMaker(loaded.storage, schema, partition_type, _wanted(metadata, schema))
     small: list[_DeleteFile] = []
-    for delete_file in (one for part in found for one in part):
+    for delete_file in (file for files in found for file in files):
         if delete_file.file.record_count <= _MANY_ROWS:
             small.append(delete_file)
             continue
@@ -229,8 +229,8 @@ class _RowMaker:
             )
         except CorruptTableError as error:
             raise error.at_path(file.file_path) from error
-        for part in vector.parts(DEFAULT_BATCH_ROWS):
-            made = {DELETE_FILE_PATH.name: pa.repeat(path, len(part)), DELETE_POS.name: pa.array(part)}
+        for positions in vector.parts(DEFAULT_BATCH_ROWS):
+            made = {DELETE_FILE_PATH.name: pa.repeat(path, len(positions)), DELETE_POS.name: pa.array(positions)}
             yield pa.RecordBatch.from_pydict(made)
 
     def _table(self, batch: pa.RecordBatch, delete_file: _DeleteFile) -> pa.Table:

@@ -46,7 +46,7 @@ _BOUNDS: dict[str, BoundName] = {"lower_bound": "lower_bounds", "upper_bound": "
 METRIC_SOURCES: dict[str, str] = {**_COUNTS, **_BOUNDS}
 """The manifest column that each metric is read from."""
 
-_WKB_POINT, _WKB_POINT_Z, _WKB_POINT_M, _WKB_POINT_ZM = (struct.pack("<bi", 1, kind) for kind in (1, 1001, 2001, 3001))
+_WKB_POINT, _WKB_POINT_Z, _WKB_POINT_M, _WKB_POINT_ZM = (struct.pack("<bi", 1, code) for code in (1, 1001, 2001, 3001))
 
 
 def readable_metrics_field(schema: Schema) -> pa.Field:
@@ -56,8 +56,8 @@ def readable_metrics_field(schema: Schema) -> pa.Field:
         for primitive_field in _primitive_fields(schema)
     ]
     # Iceberg Java sorts names as Java does, by UTF-16 units.
-    named.sort(key=lambda one: one[0].encode("utf-16-be", "surrogatepass"))
-    return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(kind)) for name, kind in named]))
+    named.sort(key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
+    return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(data_type)) for name, data_type in named]))
 
 
 def metric_sources(target: pa.DataType) -> set[str]:
@@ -73,8 +73,8 @@ def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType
     count = len(files)
     columns = []
     for column in target:
-        part = by_name[column.name]
-        metrics = [_metric(files, part.field_id, part.field_type, one) for one in column.type]
+        field = by_name[column.name]
+        metrics = [_metric(files, field.field_id, field.field_type, metric) for metric in column.type]
         columns.append(pa.Array.from_buffers(column.type, count, [None], children=metrics))
     return pa.Array.from_buffers(target, count, [None], children=columns)
 

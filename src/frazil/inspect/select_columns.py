@@ -51,7 +51,7 @@ def _pick(picks: _Picks, fields: dict[str, pa.Field], rest: str, asked: str, kno
         if pa.types.is_struct(data_type):
             if picks.get(name, {}) is not None:
                 within = picks.setdefault(name, {})
-                _pick(within, {part.name: part for part in data_type}, rest[len(name) + 1 :], asked, known)
+                _pick(within, {field.name: field for field in data_type}, rest[len(name) + 1 :], asked, known)
             return
     raise FieldNotFoundError(
         f"Cannot select column {asked!r}: the metadata table has no such column",
@@ -73,8 +73,8 @@ def project_array(column: Any, arrow_type: pa.DataType) -> Any:
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([project_array(chunk, arrow_type) for chunk in column.chunks], arrow_type)
-    positions = {part.name: index for index, part in enumerate(column.type)}
+    positions = {field.name: index for index, field in enumerate(column.type)}
     flat = column.flatten()
-    children = [project_array(flat[positions[part.name]], part.type) for part in arrow_type]
+    children = [project_array(flat[positions[field.name]], field.type) for field in arrow_type]
     validity = None if column.null_count == 0 else column.is_valid().buffers()[1]
     return pa.Array.from_buffers(arrow_type, len(column), [validity], children=children)

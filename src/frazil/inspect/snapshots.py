@@ -125,7 +125,7 @@ def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None =
     if loaded.metadata_location is not None:
         log.append(MetadataLogEntry(metadata.last_updated_ms, loaded.metadata_location))
     ids = _current_at([entry.timestamp_ms for entry in log], metadata.snapshot_log)
-    latest = [None if one is None else metadata.find_snapshot(one) for one in ids]
+    latest = [None if snapshot_id is None else metadata.find_snapshot(snapshot_id) for snapshot_id in ids]
     return _table(
         METADATA_LOG_ENTRIES_SCHEMA,
         columns,
@@ -144,19 +144,19 @@ def _current_at(times_ms: Sequence[int], log: Sequence[SnapshotLogEntry]) -> lis
     for entry in reversed(log):
         least.append(min(entry.timestamp_ms, least[-1]) if least else entry.timestamp_ms)
     least.reverse()
-    found = [bisect_right(least, one) - 1 for one in times_ms]
+    found = [bisect_right(least, time_ms) - 1 for time_ms in times_ms]
     return [None if index < 0 else log[index].snapshot_id for index in found]
 
 
 def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
     """Return times in milliseconds as timestamps in microseconds."""
     values = []
-    for one in times_ms:
-        if one is not None and abs(one) > _LARGEST_MS:
+    for time_ms in times_ms:
+        if time_ms is not None and abs(time_ms) > _LARGEST_MS:
             raise InvalidMetadataError(
-                f"Cannot show the time {one} ms: it is beyond what a timestamp can hold", heading="Snapshots"
+                f"Cannot show the time {time_ms} ms: it is beyond what a timestamp can hold", heading="Snapshots"
             )
-        values.append(None if one is None else one * 1000)
+        values.append(None if time_ms is None else time_ms * 1000)
     return pa.array(values, pa.int64()).view(TIMESTAMPTZ_TYPE)
 
 

@@ -130,8 +130,8 @@ def migrate_into(
     from frazil.spark.read import session_tables as tables
 
     described: SourceTable = tables.describe_session_table(session, name)
-    shown = tuple(described.name.split(".")) if len(name) == 1 else name
-    identifier = shown[-2:]
+    source_name = tuple(described.name.split(".")) if len(name) == 1 else name
+    identifier = source_name[-2:]
     backup = f"{identifier[-1]}{BACKUP_SUFFIX}" if backup_table_name is None else backup_table_name
     staged = stage_migration(lake.catalog, identifier, described, properties, dry_run=dry_run)
     options: dict[str, Any] = {"threads": parallelism, "ignores_missing": ignore_missing_files, "cache": cache}

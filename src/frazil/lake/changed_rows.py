@@ -52,27 +52,27 @@ def read_changes(scan: Scan) -> pa.Table:
     tables = []
     for ordinal, snapshot_id in enumerate(ids):
         rows = pa.Table.from_batches(changes_of(scan, scan.table.metadata.snapshot(snapshot_id)), scan.arrow_schema)
-        at = rows.schema.get_field_index(CHANGE_COLUMNS[1].name)
-        number = pa.repeat(pa.scalar(ordinal, rows.schema.field(at).type), rows.num_rows)
-        tables.append(rows.set_column(at, rows.schema.field(at), number))
+        index = rows.schema.get_field_index(CHANGE_COLUMNS[1].name)
+        number = pa.repeat(pa.scalar(ordinal, rows.schema.field(index).type), rows.num_rows)
+        tables.append(rows.set_column(index, rows.schema.field(index), number))
     return pa.concat_tables(tables) if tables else scan.arrow_schema.empty_table()
 
 
 def changes_of(scan: Scan, snapshot: Snapshot) -> Iterator[pa.RecordBatch]:
     """Yield the rows that one snapshot changed, without those that it merely copied."""
-    one = replace(scan, changelog=Changelog(snapshot.parent_snapshot_id, snapshot.snapshot_id))
+    single = replace(scan, changelog=Changelog(snapshot.parent_snapshot_id, snapshot.snapshot_id))
     if snapshot.parent_snapshot_id is None:
-        one = replace(scan, changelog=Changelog(None, snapshot.snapshot_id))
+        single = replace(scan, changelog=Changelog(None, snapshot.snapshot_id))
     summary = {} if snapshot.summary is None else snapshot.summary
     may_copy = Summary.DELETED_DATA_FILES in summary and Summary.ADDED_DATA_FILES in summary
     if snapshot.summary is not None and not may_copy:
-        yield from one.to_batches()
+        yield from single.to_batches()
         return
     # Rows that differ in a column that is not shown are no copies.
-    whole = replace(one, columns=None)
-    are_whole = all(name in whole.arrow_schema.names for name in one.columns or ())
-    rows = without_copies((whole if are_whole else one).to_arrow())
-    yield from rows.select(one.arrow_schema.names).to_batches()
+    whole = replace(single, columns=None)
+    are_whole = all(name in whole.arrow_schema.names for name in single.columns or ())
+    rows = without_copies((whole if are_whole else single).to_arrow())
+    yield from rows.select(single.arrow_schema.names).to_batches()
 
 
 def without_copies(rows: pa.Table) -> pa.Table:
@@ -90,8 +90,8 @@ def without_copies(rows: pa.Table) -> pa.Table:
         if len(where) == 1:
             kept.append(where[0])
             continue
-        inserts = [place for place, is_new in zip(where, added, strict=True) if is_new]
-        deletes = [place for place, is_new in zip(where, added, strict=True) if not is_new]
+        inserts = [index for index, is_new in zip(where, added, strict=True) if is_new]
+        deletes = [index for index, is_new in zip(where, added, strict=True) if not is_new]
         both = min(len(inserts), len(deletes))
         kept += [*inserts[both:], *deletes[both:]]
     return rows.take(pa.array(sorted(kept), pa.int64()))

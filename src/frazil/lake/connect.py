@@ -56,14 +56,14 @@ def connect(
     by_name = named.pop("warehouse", None)
     if named:
         raise InvalidRequestError(f"Cannot connect with {', '.join(sorted(named))}: there is no such option")
-    place = by_name if warehouse is None else warehouse
-    if place is None:
+    address = by_name if warehouse is None else warehouse
+    if address is None:
         raise InvalidRequestError("Cannot connect: no lake was named", hint="Give a folder, a URI or an address.")
     if warehouse is not None and by_name is not None:
         given["warehouse"] = os.fspath(by_name)
     trusts_views = _is_true(TRUSTED_VIEWS, given.pop(TRUSTED_VIEWS, "false"))
     lineage = open_lineage(given)
-    opened = open_catalog(place, catalog=catalog, name=name, properties=given, trust=trust, auth=auth)
+    opened = open_catalog(address, catalog=catalog, name=name, properties=given, trust=trust, auth=auth)
     opened.lineage = lineage
     return Lake(opened, trust=trust, trusts_views=trusts_views)
 

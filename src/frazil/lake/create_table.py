@@ -41,7 +41,7 @@ def create_table(
             f"Cannot create {name!r}: format_version is {format_version}, and {FORMAT_VERSION.name} is {asked}",
             hint="Give one of them.",
         )
-    version = next(one for one in (format_version, asked, DEFAULT) if one is not None)
+    version = next(wanted for wanted in (format_version, asked, DEFAULT) if wanted is not None)
     if isinstance(partition_by, str) or isinstance(sort_by, str):
         raise InvalidRequestError(f"Cannot create {name!r}: partition_by and sort_by are lists of terms")
     identifier = parse_name(name)

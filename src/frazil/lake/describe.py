@@ -41,9 +41,9 @@ def listed(names: Sequence[str]) -> str:
 def describe(title: str, **facts: str) -> str:
     """Return a title and a line for each fact that is not empty."""
     size = max(len(name) for name in facts)
-    shown = {name: visible(text) for name, text in facts.items() if text}
+    texts = {name: visible(text) for name, text in facts.items() if text}
     lines = [
         f"  {name:<{size}}  {text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + '…'}"
-        for name, text in shown.items()
+        for name, text in texts.items()
     ]
     return "\n".join([visible(title), *lines])

@@ -152,11 +152,11 @@ def draw_difference(difference: Difference) -> Html:
         if difference.schema
         else None
     )
-    shown = rows.rows.slice(0, _SHOWN)
-    columns = [column_name for column_name in shown.column_names if column_name not in _CHANGE_NAMES[1:]]
+    drawn = rows.rows.slice(0, _SHOWN)
+    columns = [column_name for column_name in drawn.column_names if column_name not in _CHANGE_NAMES[1:]]
     table = element(
         "table",
         element("tr", *(element("th", column) for column in columns)),
-        *(element("tr", *(element("td", row[column]) for column in columns)) for row in shown.to_pylist()),
+        *(element("tr", *(element("td", row[column]) for column in columns)) for row in drawn.to_pylist()),
     )
-    return join([title, head, changes, table if shown.num_rows else None])
+    return join([title, head, changes, table if drawn.num_rows else None])

@@ -60,20 +60,22 @@ class Position:
 
     def text(self) -> str:
         """Return the token."""
-        told = {"table": self.table_uuid, "after": self.after}
+        token = {"table": self.table_uuid, "after": self.after}
         if self.snapshot_id is not None:
-            told |= {"snapshot": self.snapshot_id, "rows": self.rows, "first": self.first}
-        return json.dumps(told, separators=(",", ":"))
+            token |= {"snapshot": self.snapshot_id, "rows": self.rows, "first": self.first}
+        return json.dumps(token, separators=(",", ":"))
 
 
 def parse_token(text: str) -> Position:
     """Return the position that a token holds."""
     try:
-        told: Any = json.loads(text)
+        token: Any = json.loads(text)
         position = Position(
-            told["table"], told["after"], told.get("snapshot"), told.get("rows", 0), told.get("first", False)
+            token["table"], token["after"], token.get("snapshot"), token.get("rows", 0), token.get("first", False)
         )
-        is_whole = all(isinstance(one, int | None) for one in (position.after, position.snapshot_id, position.rows))
+        is_whole = all(
+            isinstance(number, int | None) for number in (position.after, position.snapshot_id, position.rows)
+        )
         if is_whole and isinstance(position.table_uuid, str | None) and isinstance(position.first, bool):
             return position
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -314,9 +316,9 @@ class Follow:
         def add(batch: pa.RecordBatch) -> pa.RecordBatch:
             values: list[Any] = [INSERT, 0, snapshot.snapshot_id]
             kinds = [pa.string(), pa.int32(), pa.int64()]
-            for column, value, kind in zip(CHANGE_COLUMNS, values, kinds, strict=True):
-                array = pa.repeat(pa.scalar(value, kind), batch.num_rows)
-                batch = batch.append_column(pa.field(column.name, kind, nullable=False), array)
+            for column, value, data_type in zip(CHANGE_COLUMNS, values, kinds, strict=True):
+                array = pa.repeat(pa.scalar(value, data_type), batch.num_rows)
+                batch = batch.append_column(pa.field(column.name, data_type, nullable=False), array)
             return batch
 
         return add

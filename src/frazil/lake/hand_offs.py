@@ -113,16 +113,16 @@ def load_library(library: str, what: str) -> Any:
     """Return a library that frazil does not install; where it is missing, say what to install."""
     name = library.partition(".")[0]
     if find_spec(name) is None:
-        shown = {"polars": "Polars", "duckdb": "DuckDB", "ray": "Ray"}.get(name, name)
+        title = {"polars": "Polars", "duckdb": "DuckDB", "ray": "Ray"}.get(name, name)
         raise InvalidRequestError(
-            f"Cannot make {what}: {shown} is not installed", hint=f"Install it: pip install {name}. Or use to_arrow()."
+            f"Cannot make {what}: {title} is not installed", hint=f"Install it: pip install {name}. Or use to_arrow()."
         )
     return import_module(library)
 
 
 def _plain(rows: pa.Table) -> pa.Table:
     """Return rows with the bytes of uuids in their place, for libraries that do not know them."""
-    return _cast(rows, lambda kind, is_in_list: kind.storage_type if _is_uuid(kind) else kind)
+    return _cast(rows, lambda data_type, is_in_list: data_type.storage_type if _is_uuid(data_type) else data_type)
 
 
 def _plain_lists(rows: pa.Table) -> pa.Table:
@@ -131,7 +131,9 @@ def _plain_lists(rows: pa.Table) -> pa.Table:
     def without_length(data_type: pa.DataType, is_in_list: bool) -> pa.DataType:
         return pa.binary() if is_in_list and pa.types.is_fixed_size_binary(data_type) else data_type
 
-    plain = _cast(rows, lambda kind, is_in_list: kind.storage_type if is_in_list and _is_uuid(kind) else kind)
+    plain = _cast(
+        rows, lambda data_type, is_in_list: data_type.storage_type if is_in_list and _is_uuid(data_type) else data_type
+    )
     return _cast(plain, without_length)
 
 
@@ -145,7 +147,7 @@ def _cast(rows: pa.Table, leaf: Callable[[pa.DataType, bool], pa.DataType]) -> p
     def changed(field: pa.Field, is_in_list: bool) -> pa.Field:
         data_type = field.type
         if pa.types.is_struct(data_type):
-            return field.with_type(pa.struct([changed(one, is_in_list) for one in data_type]))
+            return field.with_type(pa.struct([changed(child, is_in_list) for child in data_type]))
         if pa.types.is_map(data_type):
             return field.with_type(
                 pa.map_(changed(data_type.key_field, is_in_list), changed(data_type.item_field, is_in_list))

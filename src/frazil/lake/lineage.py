@@ -155,7 +155,7 @@ class Lineage:
         name = plan.loaded.name
         with self._lock:
             # What Spark reads for a run is planned in another thread.
-            runs = [own] if own is not None else [one for one in self._running if name in one.names]
+            runs = [own] if own is not None else [run for run in self._running if name in run.names]
         for lineage_run in runs:
             lineage_run.read(plan)
         if not runs:
@@ -206,7 +206,7 @@ class Lineage:
             facets["errorMessage"] = _facet("error_message_run").ErrorMessageRunFacet(
                 message=f"{type(error).__name__}: {error}"[:2000], programmingLanguage="python"
             )
-        inputs = [self._input(one) for one in run.inputs.values()]
+        inputs = [self._input(dataset) for dataset in run.inputs.values()]
         outputs = [self._output(*output) for output in run.outputs.values()]
         return made.RunEvent(
             eventType=getattr(made.RunState, state),
@@ -230,12 +230,12 @@ class Lineage:
         facets = {}
         summary = None if snapshot is None else snapshot.summary
         if summary is not None:
-            told = {
+            figures = {
                 "rowCount": summary.get(Summary.ADDED_RECORDS, "0"),
                 "size": summary.get(Summary.ADDED_FILES_SIZE, "0"),
                 "fileCount": summary.get(Summary.ADDED_DATA_FILES, "0"),
             }
-            numbers = {name: int(text) for name, text in told.items() if text.isdigit()}
+            numbers = {name: int(text) for name, text in figures.items() if text.isdigit()}
             facet = _facet("output_statistics_output_dataset").OutputStatisticsOutputDatasetFacet(**numbers)
             facets["outputStatistics"] = facet
         return self._events.OutputDataset(
@@ -263,10 +263,10 @@ class Lineage:
     def _warn(self, problem: Exception) -> None:
         if not self._has_warned:
             self._has_warned = True
-            told = f"OpenLineage events are lost: {type(problem).__name__}: {problem}"
+            message = f"OpenLineage events are lost: {type(problem).__name__}: {problem}"
             # Where warnings are errors, this one still stops nothing.
             with contextlib.suppress(RuntimeWarning):
-                warnings.warn(told, RuntimeWarning, stacklevel=2)
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 class _Watch:
@@ -317,7 +317,7 @@ def _about(loaded: LoadedTable, schema: Schema, snapshot: Snapshot | None) -> di
 
 def _counts_of(plan: Any) -> dict[str, int]:
     """Return rows, bytes and files of what a plan leaves to read."""
-    files = [one.files for one in plan._done]
+    files = [batch.files for batch in plan._done]
 
     def total(name: str) -> int:
         return sum(pc.sum(file.column(name)).as_py() or 0 for file in files)

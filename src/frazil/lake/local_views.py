@@ -31,10 +31,10 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_boolean,
     pa.types.is_date,
     is_text,
-    lambda kind: bool(pa.types.is_timestamp(kind) and kind.tz is None),
-    lambda kind: bool(pa.types.is_timestamp(kind) and kind.tz is not None),
-    lambda kind: bool(
-        pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    lambda data_type: bool(pa.types.is_timestamp(data_type) and data_type.tz is None),
+    lambda data_type: bool(pa.types.is_timestamp(data_type) and data_type.tz is not None),
+    lambda data_type: bool(
+        pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type)
     ),
 )
 
@@ -75,13 +75,13 @@ class ViewQuery:
             return renamed
         have = renamed.schema()
         wanted = [to_arrow_type(field.field_type, with_ids=False) for field in fields]
-        for field, kind, arrow_field in zip(fields, wanted, have, strict=True):
-            if not _is_alike(arrow_field.type, kind):
+        for field, data_type, arrow_field in zip(fields, wanted, have, strict=True):
+            if not _is_alike(arrow_field.type, data_type):
                 raise not_here(
                     self.view.name,
                     f"its column {field.name!r} is {field.field_type}, and would be {arrow_field.type} here",
                 )
-        if all(one.type == kind for one, kind in zip(have, wanted, strict=True)):
+        if all(field_of_query.type == kind for field_of_query, kind in zip(have, wanted, strict=True)):
             return renamed
         return self._planned(lambda: _cast(renamed, [field.name for field in fields], wanted))
 
@@ -102,7 +102,8 @@ def _cast(frame: Any, names: list[str], kinds: list[pa.DataType]) -> Any:
     import datafusion
 
     columns = [
-        datafusion.col(quoted_name(name)).cast(kind).alias(name) for name, kind in zip(names, kinds, strict=True)
+        datafusion.col(quoted_name(name)).cast(data_type).alias(name)
+        for name, data_type in zip(names, kinds, strict=True)
     ]
     return frame.select(*columns)
 

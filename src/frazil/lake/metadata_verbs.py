@@ -309,4 +309,4 @@ class Recorder(Generic[Update]):
 
 
 def _changes_of(update: object) -> list[str]:
-    return [one for one in dir(type(update)) if not one.startswith("_") and callable(getattr(type(update), one))]
+    return [name for name in dir(type(update)) if not name.startswith("_") and callable(getattr(type(update), name))]

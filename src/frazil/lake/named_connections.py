@@ -67,17 +67,17 @@ def find_connection(name: str, home: Path | None = None) -> NamedConnection | No
 
 
 def _connection(name: str, file: str, given: dict[str, str]) -> NamedConnection:
-    kind = given.pop("type", None)
+    catalog_type = given.pop("type", None)
     uri, warehouse = given.pop("uri", None), given.pop("warehouse", None)
     properties = {key: value for key, value in given.items() if not key.startswith((*_PYICEBERG_ONLY, _AUTH))}
     properties |= _auth_properties(name, file, given)
-    if uri is not None and uri.lower().startswith(("http://", "https://")) and kind in (None, "rest"):
+    if uri is not None and uri.lower().startswith(("http://", "https://")) and catalog_type in (None, "rest"):
         return NamedConnection(uri, None, properties if warehouse is None else {**properties, "warehouse": warehouse})
-    if kind not in (None, "sql", "in-memory", "filesystem"):
-        raise UnsupportedError(f"Cannot connect to {name!r} of {file}: catalogs of type {kind!r} are not built")
+    if catalog_type not in (None, "sql", "in-memory", "filesystem"):
+        raise UnsupportedError(f"Cannot connect to {name!r} of {file}: catalogs of type {catalog_type!r} are not built")
     if warehouse is None:
         raise InvalidRequestError(f"Cannot connect to {name!r} of {file}: it says neither a service nor a warehouse")
-    catalog = uri if kind != "filesystem" else kind
+    catalog = uri if catalog_type != "filesystem" else catalog_type
     return NamedConnection(warehouse, None if catalog is None else _plain_driver(catalog), properties)
 
 
@@ -86,13 +86,13 @@ def _auth_properties(name: str, file: str, given: Mapping[str, str]) -> dict[str
     auth = {key.removeprefix(_AUTH): value for key, value in given.items() if key.startswith(_AUTH)}
     if not auth:
         return {}
-    kind = auth.get("type", "").lower()
-    if kind == "legacyoauth2":
+    auth_type = auth.get("type", "").lower()
+    if auth_type == "legacyoauth2":
         # That is what `credential` and `token` beside the block say.
         return {}
     odd = sorted(auth.keys() - _AUTH_NAMES.keys() - _AUTH_LEFT_OUT - {"oauth2.expires_in"})
-    if kind not in _AUTH_TYPES or odd:
-        what = f"auth.type {kind[:40]!r}" if kind not in _AUTH_TYPES else f"auth.{odd[0][:40]}"
+    if auth_type not in _AUTH_TYPES or odd:
+        what = f"auth.type {auth_type[:40]!r}" if auth_type not in _AUTH_TYPES else f"auth.{odd[0][:40]}"
         raise UnsupportedError(
             f"Cannot connect to {name!r} of {file}: {what} is not known here",
             hint="Give token or credential, or a function as auth of connect().",
@@ -103,7 +103,7 @@ def _auth_properties(name: str, file: str, given: Mapping[str, str]) -> dict[str
     seconds = auth.get("oauth2.expires_in", "")
     if seconds.isascii() and seconds.isdigit():
         found["token-expires-in-ms"] = f"{seconds}000"
-    return {"rest.auth.type": _AUTH_TYPES[kind], **found}
+    return {"rest.auth.type": _AUTH_TYPES[auth_type], **found}
 
 
 def _plain_driver(uri: str) -> str:

@@ -85,7 +85,7 @@ def _find_age(text: str) -> int | None:
     return int(number * _UNITS_MS[match[2][0].lower()])
 
 
-def _no_zone(shown: str) -> InvalidRequestError:
+def _no_zone(text: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"Cannot use {shown[:60]} as a point in time: it has no time zone", hint="Write 2024-06-01T00:00:00Z."
+        f"Cannot use {text[:60]} as a point in time: it has no time zone", hint="Write 2024-06-01T00:00:00Z."
     )

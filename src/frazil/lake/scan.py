@@ -74,8 +74,8 @@ class ScanOptions:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Take along what can travel: what was read of manifests stays in this process."""
-        told = (self.threads, self.delete_cache_bytes, None, self.split_bytes, self.open_file_cost_bytes)
-        return ScanOptions, told
+        values = (self.threads, self.delete_cache_bytes, None, self.split_bytes, self.open_file_cost_bytes)
+        return ScanOptions, values
 
 
 DEFAULT_OPTIONS = ScanOptions()
@@ -376,8 +376,8 @@ def _cut(task: FileScanTask) -> Iterator[FileScanTask]:
         yield task
         return
     start = length = 0
-    for part in split_task(task, _PART_BYTES):
-        length += part.length or 0
+    for split in split_task(task, _PART_BYTES):
+        length += split.length or 0
         if length >= _PART_BYTES:
             yield task.part(start, length)
             start, length = start + length, 0
@@ -397,8 +397,8 @@ def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *
     order: dict[int, NestedField | None] = {}
     for name in columns:
         if name == ALL_COLUMNS and schema.find_field(name) is None:
-            ids |= {part.field_id for part in schema.fields}
-            order |= {part.field_id: None for part in schema.fields if part.field_id not in order}
+            ids |= {column.field_id for column in schema.fields}
+            order |= {column.field_id: None for column in schema.fields if column.field_id not in order}
             continue
         nested_field = schema.find_field(name, case_sensitive=case_sensitive)
         if nested_field is None:
@@ -406,13 +406,13 @@ def _project(schema: Schema, columns: tuple[str, ...] | None, view: TableView, *
             if metadata is None:
                 raise FieldNotFoundError(
                     f"Cannot find column {name!r}: the schema has no such field",
-                    hint=f"The columns are: {', '.join(one.name for one in schema.fields) or '(none)'}.",
+                    hint=f"The columns are: {', '.join(column.name for column in schema.fields) or '(none)'}.",
                 )
             order.setdefault(metadata.field_id, metadata)
             continue
         ids.add(nested_field.field_id)
         order.setdefault((schema.ancestors_of(nested_field.field_id) or [nested_field])[-1].field_id, None)
-    kept = {part.field_id: part for part in schema.project(ids).fields}
+    kept = {column.field_id: column for column in schema.project(ids).fields}
     return Schema(tuple([kept[field_id] if column is None else column for field_id, column in order.items()]))
 
 

@@ -174,10 +174,10 @@ class ScanScanner:
 
     def _names_to_read(self) -> tuple[str, ...]:
         """Return the columns as names of a scan; of a struct that is shown in part, those of its parts."""
-        shown, whole = {field.name: field for field in self._scan.schema.fields}, self._scan.table_schema
+        output_fields, whole = {field.name: field for field in self._scan.schema.fields}, self._scan.table_schema
         names: list[str] = []
         for name in self._columns:
-            nested_field = shown[name]
+            nested_field = output_fields[name]
             if nested_field in CHANGE_COLUMNS:
                 continue  # a change feed always has them
             if is_reserved_id(nested_field.field_id) or whole.find_field(nested_field.field_id) == nested_field:

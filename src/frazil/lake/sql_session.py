@@ -132,18 +132,18 @@ class SqlSession:
             return None
         return FullName(self.catalog, self.lakes[self.catalog], name or self.namespace)
 
-    def is_ours(self, kind: str, name: Name) -> bool:
+    def is_ours(self, entity: str, name: Name) -> bool:
         """Return whether a lake answers for a name; what the parser asks."""
-        if kind in ("namespace", "namespaces"):
+        if entity in ("namespace", "namespaces"):
             return self.find_namespace(name) is not None
-        if kind == "function":
+        if entity == "function":
             # Functions are Spark's own but for those of a lake's namespace `system`.
             return name[-2:-1] == ("system",) and self.find_function(name) is not None
         return self.find_full_name(name) is not None
 
     def find_function(self, name: Name) -> tuple[Lake, str, str] | None:
         """Return the lake, its name and the function of its `system` that a name means."""
-        lower = tuple(part.lower() for part in name)
+        lower = tuple(step.lower() for step in name)
         if len(name) == 3 and name[0] in self.lakes and lower[1] == "system":
             return self.lakes[name[0]], name[0], lower[2]
         if len(name) == 2 and lower[0] == "system" and self.catalog is not None:
@@ -229,12 +229,12 @@ def with_suffixes(relation: Relation, suffixes: Name) -> Relation:
 
 
 def _state_of(selector: re.Match[str]) -> State:
-    kind, name, snapshot_id, as_of_ms = selector.groups()
+    ref_type, name, snapshot_id, as_of_ms = selector.groups()
     if snapshot_id is not None:
         return State(snapshot_id=int(snapshot_id))
     if as_of_ms is not None:
         return State(as_of_ms=int(as_of_ms))
-    return State(branch=name) if kind.lower() == "branch" else State(tag=name)
+    return State(branch=name) if ref_type.lower() == "branch" else State(tag=name)
 
 
 def selector_of(state: State) -> str | None:

@@ -111,7 +111,7 @@ def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, compute
             "Cannot compute updates: the table has no identifier fields",
             hint="Set them, or name columns with the option identifier-columns.",
         )
-    unknown = [one for one in known if schema.find_field(one, case_sensitive=False) is None]
+    unknown = [name for name in known if schema.find_field(name, case_sensitive=False) is None]
     if unknown:
         raise InvalidRequestError(
             f"Cannot compute updates by {unknown[0]!r}: the table has no such column",
@@ -121,7 +121,7 @@ def update_identifiers(schema: Schema, given: tuple[str, ...] | None, *, compute
 
 
 def _start(known: Mapping[str, str]) -> StreamStart:
-    given = [one for one in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if one in known]
+    given = [name for name in (_FROM_SNAPSHOT, _AFTER_SNAPSHOT, _FROM_TIME) if name in known]
     if len(given) > 1:
         raise InvalidRequestError(f"Cannot begin a stream with both {given[0]} and {given[1]}: give one")
     if not given:
@@ -146,9 +146,9 @@ def _not_appends(known: Mapping[str, str]) -> NotAppends:
     skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one)), None)
     if found is NotAppends.CHANGES and skips is not None:
         raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
-    for one in (_IDENTIFIERS, _UPDATES, _COPIES):
-        if one in known and found is not NotAppends.CHANGES:
-            raise InvalidRequestError(f"Cannot use {one} without {CHANGES_OPTION}=changes: it is for changes of rows")
+    for name in (_IDENTIFIERS, _UPDATES, _COPIES):
+        if name in known and found is not NotAppends.CHANGES:
+            raise InvalidRequestError(f"Cannot use {name} without {CHANGES_OPTION}=changes: it is for changes of rows")
     return found
 
 

@@ -149,8 +149,8 @@ class Table(TableVerbs):
         left out.
         """
         first, second = (
-            self.metadata.snapshot(one) if isinstance(one, int) else self.metadata.ref_snapshot(one)
-            for one in (before, after)
+            self.metadata.snapshot(given) if isinstance(given, int) else self.metadata.ref_snapshot(given)
+            for given in (before, after)
         )
         return Difference(self._loaded, first, second, self._cache)
 

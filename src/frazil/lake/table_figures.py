@@ -87,17 +87,17 @@ def _line(metadata: TableMetadata) -> list[Snapshot]:
         return []
     ids = [ancestor.snapshot_id for ancestor in ancestor_heads(metadata.snapshots, current.snapshot_id)]
     step = max(-(-len(ids) // MAX_POINTS), 1)
-    return [metadata.snapshot(one) for one in reversed(ids[::step])]
+    return [metadata.snapshot(snapshot_id) for snapshot_id in reversed(ids[::step])]
 
 
 def _point(snapshot: Snapshot, key: str, less: str | None = None) -> Point:
     value = (summary_number(snapshot, key) or 0) - (0 if less is None else summary_number(snapshot, less) or 0)
-    told = [snapshot.operation or "no summary", engine_of(snapshot) or ""]
+    texts = [snapshot.operation or "no summary", engine_of(snapshot) or ""]
     added = summary_number(snapshot, Summary.ADDED_RECORDS)
     if added:
-        told.append(f"+{show_count(added)} rows")
-    kind = operation_kind(snapshot.operation)
-    return Point(snapshot.timestamp_ms, max(value, 0), " · ".join(one for one in told if one), kind)
+        texts.append(f"+{show_count(added)} rows")
+    operation = operation_kind(snapshot.operation)
+    return Point(snapshot.timestamp_ms, max(value, 0), " · ".join(text for text in texts if text), operation)
 
 
 def draw_table(loaded: LoadedTable) -> Html:
@@ -117,7 +117,7 @@ def draw_table(loaded: LoadedTable) -> Html:
     terms = ", ".join(partition_terms(metadata.current_schema, metadata.default_spec))
     columns = element(
         "table",
-        element("tr", *(element("th", one) for one in ("id", "column", "type", "comment"))),
+        element("tr", *(element("th", text) for text in ("id", "column", "type", "comment"))),
         *(
             element(
                 "tr",
@@ -133,7 +133,7 @@ def draw_table(loaded: LoadedTable) -> Html:
     return join(
         [
             element("h4", loaded.name),
-            element("p", " · ".join(one for one in said if one), class_="fz-muted"),
+            element("p", " · ".join(text for text in said if text), class_="fz-muted"),
             element("p", "partitioned by ", element("code", terms)) if terms else None,
             columns,
             element("p", f"… and {more:,} more columns", class_="fz-muted") if more > 0 else None,

@@ -442,7 +442,7 @@ class TableVerbs(MetadataVerbs):
         if not merge.merge_schema:
             return self._merge_into(state, merge, branch, snapshot_properties)
         written = [clause.values for clause in merge.clauses if clause.do != "delete"]
-        only = None if None in written else assigned_names([one for one in written if one is not None])
+        only = None if None in written else assigned_names([values for values in written if values is not None])
         data = merge.source if is_spark_frame(merge.source) else merge.source.table
 
         def write(table: TableVerbs) -> Snapshot | None:
@@ -644,7 +644,7 @@ def operations_between(before: TableMetadata, after: TableMetadata, branch: str)
         ids = ancestor_ids_between(after, after_snapshot_id=read.snapshot_id, to_snapshot_id=head.snapshot_id)
     except InvalidRequestError:
         return set()
-    return {after.snapshot(one).operation for one in ids}
+    return {after.snapshot(snapshot_id).operation for snapshot_id in ids}
 
 
 def _of_files(action: Action, files: Sequence[DataFile]) -> PlannedChange:

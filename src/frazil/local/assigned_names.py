@@ -24,9 +24,9 @@ def resolve_assignments(schema: Schema, values: Mapping[str, Any]) -> dict[int, 
     for name, value in values.items():
         field = _find(schema, name)
         above = [*reversed(schema.ancestors_of(field.field_id)), field]
-        if any(isinstance(one.field_type, ListType | MapType) for one in above[:-1]):
+        if any(isinstance(ancestor.field_type, ListType | MapType) for ancestor in above[:-1]):
             raise InvalidRequestError(f"Cannot assign to {name}: it is inside a list or a map")
-        path = tuple(one.name for one in above[1:])
+        path = tuple(ancestor.name for ancestor in above[1:])
         into = found.setdefault(above[0].field_id, {})
         if any(path[: len(other)] == other or other[: len(path)] == path for other in into):
             raise InvalidRequestError(f"Cannot assign to {name} twice")

@@ -164,8 +164,8 @@ class LocalChange(RowLevelChange):
         self, new: _NewFiles, decided: Sequence[Decided], updates: Mapping[int, NewValues], source: SourceRows | None
     ) -> None:
         """Write the new rows of files, of which nothing else is written again."""
-        changed = {one.path: np.flatnonzero(np.isin(one.clauses, list(updates))) for one in decided}
-        wanted = {one.path: one for one in decided if len(changed[one.path])}
+        changed = {decision.path: np.flatnonzero(np.isin(decision.clauses, list(updates))) for decision in decided}
+        wanted = {decision.path: decision for decision in decided if len(changed[decision.path])}
         columns = sorted({name for made in updates.values() for name in made.used(TARGET)})
         if not columns and not self.has_lineage:
             for path, decision in wanted.items():
@@ -173,8 +173,8 @@ class LocalChange(RowLevelChange):
             return
         if self.has_lineage:
             columns.append(ROW_ID.name)
-        only = {path: one.positions[changed[path]] for path, one in wanted.items()}
-        for task, batch in self.read([one.task for one in wanted.values()], columns, only=only):
+        only = {path: decision.positions[changed[path]] for path, decision in wanted.items()}
+        for task, batch in self.read([decision.task for decision in wanted.values()], columns, only=only):
             path = task.data_file.file_path
             index, _ = _here(only[path], batch)
             self._write_new(new, wanted[path], changed[path][index], batch, columns, updates, source)
@@ -263,21 +263,21 @@ class _NewFiles:
             fields += ROW_LINEAGE_COLUMNS
         self._schema = to_arrow_schema(Schema(fields), with_ids=False)
         # Values that are null where they must not be are found by the writer.
-        self._given = pa.schema([one.with_nullable(True) for one in self._schema])
+        self._given = pa.schema([field.with_nullable(True) for field in self._schema])
         self._writer: DataFileWriter | None = None
 
     def write(self, arrays: Mapping[str, pa.Array], row_ids: pa.Array | None) -> None:
         """Write columns of new rows, with the ids of rows that had one."""
         length = len(next(iter(arrays.values()))) if arrays else 0
         columns = []
-        for part in self._given:
-            if part.name in arrays:
-                columns.append(_in_form(arrays[part.name], part.type))
-            elif part.name == ROW_ID.name and row_ids is not None:
+        for arrow_field in self._given:
+            if arrow_field.name in arrays:
+                columns.append(_in_form(arrays[arrow_field.name], arrow_field.type))
+            elif arrow_field.name == ROW_ID.name and row_ids is not None:
                 columns.append(row_ids)
             else:
-                assert part.name in (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
-                columns.append(pa.nulls(length, part.type))
+                assert arrow_field.name in (ROW_ID.name, LAST_UPDATED_SEQUENCE_NUMBER.name)
+                columns.append(pa.nulls(length, arrow_field.type))
         self.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._given))
 
     def write_batch(self, batch: pa.RecordBatch) -> None:

@@ -109,7 +109,7 @@ class Compiler:
         build = FUNCTIONS.get(expression.name)
         if build is None:
             raise t.left_to_spark(f"{expression.name}(…) is not a function that is known here")
-        arguments = [self.compile(one) for one in expression.arguments]
+        arguments = [self.compile(child) for child in expression.arguments]
         for argument in arguments:
             if not t.is_computed(argument.data_type):
                 raise t.left_to_spark(
@@ -143,23 +143,23 @@ class Compiler:
 
     def unify(self, parts: Sequence[Compiled]) -> list[Compiled]:
         """Return computations in the type that their values are put together in."""
-        kind = t.common_type(compiled.data_type for compiled in parts)
-        return [self.cast(compiled, kind) for compiled in parts]
+        data_type = t.common_type(compiled.data_type for compiled in parts)
+        return [self.cast(compiled, data_type) for compiled in parts]
 
     def _literal(self, literal: Literal) -> Compiled:
-        kind = t.parse_type_name(literal.kind)
-        if t.is_moment(kind):
-            if kind == t.TIMESTAMP:
+        data_type = t.parse_type_name(literal.kind)
+        if t.is_moment(data_type):
+            if data_type == t.TIMESTAMP:
                 self.is_zoned = self.is_zoned or not _names_zone(str(literal.value))
-            value = cast(pa.scalar(literal.value), kind)
+            value = cast(pa.scalar(literal.value), data_type)
         else:
-            value = pa.scalar(literal.value, kind)
-        return Compiled(kind, lambda rows: value, literal=literal)
+            value = pa.scalar(literal.value, data_type)
+        return Compiled(data_type, lambda rows: value, literal=literal)
 
     def _name(self, name: Name) -> Compiled:
         found = self.look_up(name)
         if found is None:
-            known = sorted({one for side in self.sides.values() for one in side})
+            known = sorted({column_name for side in self.sides.values() for column_name in side})
             if name.parts[-1].lower() in _METADATA_COLUMNS:
                 raise t.left_to_spark(f"the metadata column {name} is not supported")
             raise FieldNotFoundError(
@@ -167,17 +167,17 @@ class Compiler:
             )
         side, column, path = found
         self.used.add((side, column))
-        kind = self.sides[side][column]
+        data_type = self.sides[side][column]
         steps: list[int] = []
-        for part in path:
-            index = _find_part(kind, part)
+        for step in path:
+            index = _find_part(data_type, step)
             if index is None:
-                raise FieldNotFoundError(f"Cannot find the column {name}: {column} has no part {part!r}")
+                raise FieldNotFoundError(f"Cannot find the column {name}: {column} has no part {step!r}")
             steps.append(index)
-            kind = kind.field(index).type
+            data_type = data_type.field(index).type
         if not steps:
-            return Compiled(kind, lambda rows: rows.column((side, column)))
-        return Compiled(kind, lambda rows: pc.struct_field(rows.column((side, column)), steps))
+            return Compiled(data_type, lambda rows: rows.column((side, column)))
+        return Compiled(data_type, lambda rows: pc.struct_field(rows.column((side, column)), steps))
 
     def side_of(self, name: Name) -> Side | None:
         """Return on which side a column is, None where there is none of its name."""
@@ -208,7 +208,7 @@ class Compiler:
         if any(condition.data_type != t.BOOLEAN for condition in conditions):
             raise t.left_to_spark("the conditions of case and if are true or false here")
         otherwise = Literal(None, "void") if case.otherwise is None else case.otherwise
-        values = self.unify([self.compile(one) for one in (*(then for _, then in case.branches), otherwise)])
+        values = self.unify([self.compile(result) for result in (*(then for _, then in case.branches), otherwise)])
 
         def run(rows: Rows) -> Values:
             return choose(rows, conditions, values)

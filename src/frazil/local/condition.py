@@ -82,7 +82,7 @@ def read_condition(where: Any, schema: Schema, session: Session) -> Condition:
 
 def pruning_of(parsed: ParsedExpression, schema: Schema, session: Session) -> Predicate:
     """Return what the parts of an expression that are predicates say of the rows of a table."""
-    found = [plain_predicate(own_text(one), schema, is_utc=session.is_utc) for _, one in parsed.conjuncts]
+    found = [plain_predicate(own_text(conjunct), schema, is_utc=session.is_utc) for _, conjunct in parsed.conjuncts]
     return all_of(*(predicate for predicate in found if predicate is not None))
 
 
@@ -114,8 +114,8 @@ def plain_predicate(where: str, schema: Schema, *, is_utc: bool | Callable[[], b
         found = bind(schema, parsed, case_sensitive=False)
     except FrazilError:
         return None
-    for one in leaves_of(parsed):
-        if isinstance(one, SqlTest) and _is_sparks(one, schema, is_utc):
+    for leaf in leaves_of(parsed):
+        if isinstance(leaf, SqlTest) and _is_sparks(leaf, schema, is_utc):
             return None
     return found
 

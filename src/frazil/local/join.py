@@ -62,7 +62,7 @@ class Join:
 
     def used(self, side: str) -> list[str]:
         """Return the columns of a side that are read."""
-        return sorted(name for one, name in self.compiler.used if one == side)
+        return sorted(name for used_side, name in self.compiler.used if used_side == side)
 
 
 def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session) -> Join:
@@ -74,12 +74,12 @@ def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session
     compiler.condition(parsed.expression, "the condition of ON")
     keys: list[JoinKey] = []
     rest: list[Expression] = []
-    for one, _ in parsed.conjuncts:
-        key = _find_key(one, compiler, change)
+    for conjunct, _ in parsed.conjuncts:
+        key = _find_key(conjunct, compiler, change)
         if key is not None:
             keys.append(key)
         else:
-            rest.append(one)
+            rest.append(conjunct)
     left = rest[0] if len(rest) == 1 else Call("and", tuple(rest))
     test = compiler.condition(left, "the condition of ON") if rest else None
     session.check(compiler)
@@ -194,7 +194,7 @@ def _whole_decimals(values: pa.Array) -> pa.Array | None:
     if len(known) > _MOST_DECIMALS:
         return None
     whole = [int(value) for value in known.to_pylist() if value == value.to_integral_value()]
-    return _with_null(np.array([one for one in whole if -(2**63) <= one < 2**63], np.int64), values)
+    return _with_null(np.array([number for number in whole if -(2**63) <= number < 2**63], np.int64), values)
 
 
 def _with_null(found: Places, values: pa.Array) -> pa.Array:
@@ -240,7 +240,10 @@ class Matcher:
         self, held: Sequence[tuple[FileScanTask, pa.RecordBatch]], columns: Sequence[str], *, has_others: bool
     ) -> Iterator[tuple[FileScanTask, Places, Places]]:
         lengths = [batch.num_rows for _, batch in held]
-        own = {(TARGET, name): _whole([batch.column(at) for _, batch in held]) for at, name in enumerate(columns)}
+        own = {
+            (TARGET, name): _whole([batch.column(position) for _, batch in held])
+            for position, name in enumerate(columns)
+        }
         rows = Rows(own, sum(lengths))
         ours, theirs = self._meet(rows)
         if has_others:
@@ -268,7 +271,7 @@ class Matcher:
             self._tested(rows, *self._all_pairs(index, min(index + step, rows.length)))
             for index in range(0, rows.length, step)
         ]
-        return np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts])
+        return np.concatenate([ours for ours, _ in parts]), np.concatenate([two for _, two in parts])
 
     def _all_pairs(self, first: int, last: int) -> tuple[Places, Places]:
         count = self._source.count
@@ -294,6 +297,6 @@ def _whole(parts: Sequence[pa.Array]) -> pa.Array:
 
 def keys_of(join: Join, source: SourceRows, places: Sequence[int]) -> list[dict[str, Any]]:
     """Return the keys of rows of a source."""
-    names = [name for one, name in sorted(join.compiler.used) if one == SOURCE]
+    names = [name for side, name in sorted(join.compiler.used) if side == SOURCE]
     found: list[dict[str, Any]] = source.table.select(names).take(pa.array(list(places))).to_pylist()
     return found

@@ -149,11 +149,11 @@ class _Column:
         missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
         plain = values.fill_null(self._low) if values.null_count else values
         own = plain.to_numpy(zero_copy_only=False)
-        at = own - np.int64(self._low) if own.dtype == np.int64 else own.astype(np.int64) - self._low
+        indexes = own - np.int64(self._low) if own.dtype == np.int64 else own.astype(np.int64) - self._low
         # As unsigned numbers, those below are far above.
-        unsigned = at.view(np.uint64)
+        unsigned = indexes.view(np.uint64)
         np.minimum(unsigned, np.uint64(len(self._places) - 1), out=unsigned)
-        found: npt.NDArray[np.int32] = self._places.take(at, mode="clip")
+        found: npt.NDArray[np.int32] = self._places.take(indexes, mode="clip")
         if missing is not None:
             found[missing] = self.size if self._is_null_safe else 0
         return found
@@ -189,7 +189,7 @@ class _Groups:
     @property
     def some_twice(self) -> list[int]:
         again = np.flatnonzero(self._counts > 1)[: SHOWN_KEYS + 1]
-        return [int(one) for one in self._rows[self._starts[again]]]
+        return [int(row) for row in self._rows[self._starts[again]]]
 
     def find(self, found: Codes, chosen: Codes) -> tuple[Codes, Codes]:
         """Return pairs of rows of the table and of the source, of rows of the table with the numbers of their keys."""

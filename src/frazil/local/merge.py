@@ -144,16 +144,16 @@ class MergeChange:
             if has_matched or (source < 0).any():
                 found.setdefault(task.data_file.file_path, []).append((positions, source))
         return {
-            path: (np.concatenate([one for one, _ in parts]), np.concatenate([two for _, two in parts]))
+            path: (np.concatenate([ours for ours, _ in parts]), np.concatenate([two for _, two in parts]))
             for path, parts in found.items()
         }
 
     def _several(self, source: Places) -> InvalidRequestError:
         rows = self.source.table.take(pa.array(source[:_MAX_EXAMPLES])).to_pylist()
-        shown = "; ".join(str(row) for row in rows)
+        texts = "; ".join(str(row) for row in rows)
         return InvalidRequestError(
             f"Cannot merge into {self.change.loaded.name}: a row of the table matches more than one row of the source: "
-            f"{shown[:400]}",
+            f"{texts[:400]}",
             hint="Remove duplicates from the source, or join by more columns.",
         )
 
@@ -169,7 +169,7 @@ class MergeChange:
                 positions, source = pairs[path]
                 own = batch.column(batch.num_columns - 1).to_numpy()
                 first, last = np.searchsorted(positions, [own[0], own[-1] + 1])
-                found = {(TARGET, name): batch.column(place) for place, name in enumerate(columns)}
+                found = {(TARGET, name): batch.column(index) for index, name in enumerate(columns)}
                 clauses[path][first:last] = self._clauses_of(steps, found, source[first:last])
         for path, (positions, source) in pairs.items():
             if not columns:

@@ -52,10 +52,10 @@ def needs_single_match(clauses: Sequence[MergeClause]) -> bool:
 
 def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestError:
     """Return the error for an upsert whose source has these keys more than once; the first few are shown."""
-    shown = [", ".join(f"{name} = {value!r}" for name, value in key.items()) for key in keys[:SHOWN_KEYS]]
+    texts = [", ".join(f"{name} = {value!r}" for name, value in key.items()) for key in keys[:SHOWN_KEYS]]
     more = ["and more"] if len(keys) > SHOWN_KEYS else []
     return InvalidRequestError(
-        f"Cannot upsert into {table}: the source has more than one row with {'; '.join(shown + more)}",
+        f"Cannot upsert into {table}: the source has more than one row with {'; '.join(texts + more)}",
         hint="Keep one row of each key in the source.",
     )
 
@@ -77,6 +77,6 @@ def summary_of(
             name = f"{clause.when.replace('_', '-')}-{done}"
             totals[name] = totals.get(name, 0) + count
     totals["copied"] = copied
-    if any(one.when == "matched" for one in clauses):
+    if any(matched.when == "matched" for matched in clauses):
         totals["unchanged"] = unchanged
     return {f"{Summary.MERGED_ROWS_PREFIX}{name}": str(count) for name, count in totals.items()}

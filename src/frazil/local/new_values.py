@@ -40,7 +40,7 @@ class NewValues:
 
     def used(self, side: str) -> list[str]:
         """Return the columns of a side that are read."""
-        return sorted(name for one, name in self._compiler.used if one == side)
+        return sorted(name for used_side, name in self._compiler.used if used_side == side)
 
     def arrays(self, rows: Rows) -> dict[str, pa.Array]:
         """Return the columns of new rows."""
@@ -113,23 +113,23 @@ def _default(field: NestedField) -> Make:
 
 
 def _assigned(
-    part: NestedField, old: Make | None, parts: Mapping[tuple[str, ...], Any], compiler: Compiler, path: str
+    target: NestedField, old: Make | None, parts: Mapping[tuple[str, ...], Any], compiler: Compiler, path: str
 ) -> Make:
     """Return how a column is made of which all is assigned, or some parts, or nothing."""
     if () in parts:
         given = parts[()]
-        return converted(compile_value(given, compiler, path), part.field_type, compiler, path)
+        return converted(compile_value(given, compiler, path), target.field_type, compiler, path)
     assert old is not None
     if not parts:
         return old
-    assert isinstance(part.field_type, StructType)
+    assert isinstance(target.field_type, StructType)
     inner = []
-    stored = [one for one in part.field_type.fields if not isinstance(one.field_type, UnknownType)]
+    stored = [child for child in target.field_type.fields if not isinstance(child.field_type, UnknownType)]
     for index, field in enumerate(stored):
         inside = {rest[1:]: value for rest, value in parts.items() if rest[0] == field.name}
         inner.append(_assigned(field, _child(old, index), inside, compiler, f"{path}.{field.name}"))
-    arrow = to_arrow_type(part.field_type, with_ids=False)
-    fields = [arrow.field(one.name).with_nullable(True) for one in stored]
+    arrow = to_arrow_type(target.field_type, with_ids=False)
+    fields = [arrow.field(child.name).with_nullable(True) for child in stored]
     return lambda rows: pa.StructArray.from_arrays([make(rows) for make in inner], fields=fields)
 
 

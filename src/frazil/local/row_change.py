@@ -193,7 +193,7 @@ class RowLevelChange:
             read,
             self.command,
             referenced=tuple(tasks[path].data_file for path in kept),
-            removed=tuple(one.data_file for one in settled.gone),
+            removed=tuple(settled_file.data_file for settled_file in settled.gone),
             removed_deletes=tuple(dict.fromkeys(removed_deletes)),
             target=self.target,
             written_schema=self.schema,

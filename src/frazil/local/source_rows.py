@@ -123,18 +123,18 @@ def _spool(rows: InputRows, held: list[pa.RecordBatch]) -> pa.Table:
 
 def _normal(table: pa.Table, schema: Schema) -> pa.Table:
     fine = {
-        part.name.lower(): to_arrow_type(part.field_type, with_ids=False)
-        for part in schema.fields
-        if not part.field_type.is_nested
+        own.name.lower(): to_arrow_type(own.field_type, with_ids=False)
+        for own in schema.fields
+        if not own.field_type.is_nested
     }
     for index, field in enumerate(table.schema):
-        kind = normal_type(field.type, fine.get(field.name.lower()))
-        if kind != field.type:
+        data_type = normal_type(field.type, fine.get(field.name.lower()))
+        if data_type != field.type:
             try:
-                column = table.column(index).cast(kind)
+                column = table.column(index).cast(data_type)
             except pa.ArrowInvalid as error:
                 raise InvalidRequestError(f"Cannot read the column {field.name!r} of the source: {error}") from error
-            table = table.set_column(index, pa.field(field.name, kind, field.nullable), column)
+            table = table.set_column(index, pa.field(field.name, data_type, field.nullable), column)
     return table
 
 

@@ -66,7 +66,7 @@ def try_cast(values: Any, to: pa.DataType) -> Any:
             _check_text(values.as_py(), to)
             return pa.scalar(None, to)
     parts = [try_cast(values.slice(index, 1)[0], to) for index in range(len(values))]
-    return pa.concat_arrays([pa.nulls(1, to) if one.as_py() is None else pa.repeat(one, 1) for one in parts])
+    return pa.concat_arrays([pa.nulls(1, to) if scalar.as_py() is None else pa.repeat(scalar, 1) for scalar in parts])
 
 
 def _check_text(value: Any, to: pa.DataType) -> None:
@@ -100,9 +100,9 @@ def _find(have: pa.DataType, to: pa.DataType) -> Callable[[Any, pa.DataType], An
     if t.is_moment(have) and t.is_moment(to):
         return _cast_moment
     if have == t.BOOLEAN and t.is_number(to):
-        return lambda values, kind: cast(values.cast(t.BYTE), kind)
+        return lambda values, data_type: cast(values.cast(t.BYTE), data_type)
     if t.is_number(have) and to == t.BOOLEAN:
-        return lambda values, kind: pc.not_equal(values, t.zero_of(values.type))
+        return lambda values, data_type: pc.not_equal(values, t.zero_of(values.type))
     return None
 
 
@@ -219,7 +219,7 @@ def _number_of_text(values: Any, to: pa.DataType) -> Any:
     try:
         return pa.array(found, to)
     except (OverflowError, pa.ArrowInvalid):
-        raise _Unfit(max((one for one in found if one is not None), key=abs)) from None
+        raise _Unfit(max((text for text in found if text is not None), key=abs)) from None
 
 
 # Text
@@ -269,7 +269,7 @@ def _moment_of_text(values: Any, to: pa.DataType) -> Any:
     try:
         return pa.array(found, t.STRING).cast(to)
     except pa.ArrowInvalid:
-        raise _Unfit(repr(next(one for one in found if one is not None))) from None
+        raise _Unfit(repr(next(text for text in found if text is not None))) from None
 
 
 _TO_TEXT: dict[pa.DataType, Callable[[Any, pa.DataType], Any]] = {
@@ -323,8 +323,8 @@ def assign(values: Any, to: pa.DataType, path: str) -> Any:
 
 def _lossy(values: Any, to: pa.DataType, path: str) -> InvalidRequestError:
     found = values.drop_null()
-    shown = pc.max(found).as_py() if t.is_number(values.type) else found[0].as_py()
-    return InvalidRequestError(f"Cannot write the column {path!r}: the value {shown} does not fit {t.shown_name(to)}")
+    value = pc.max(found).as_py() if t.is_number(values.type) else found[0].as_py()
+    return InvalidRequestError(f"Cannot write the column {path!r}: the value {value} does not fit {t.shown_name(to)}")
 
 
 def can_assign(have: pa.DataType, to: pa.DataType) -> bool:

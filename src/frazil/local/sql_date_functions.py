@@ -58,7 +58,7 @@ def _trunc(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 def _with_months(days: Any, months: Any) -> Any:
     """Return dates so many months later, on the last day of the month where it has no such day."""
     is_scalar = isinstance(days, pa.Scalar) and isinstance(months, pa.Scalar)
-    length = max(len(one) if not isinstance(one, pa.Scalar) else 1 for one in (days, months))
+    length = max(len(operand) if not isinstance(operand, pa.Scalar) else 1 for operand in (days, months))
     given, counts = spread(days, length), spread(months, length)
     missing = pc.or_(given.is_null(), counts.is_null()).to_numpy(zero_copy_only=False)
     day: Any = given.cast(t.INT).fill_null(0).to_numpy(zero_copy_only=False).astype("M8[D]")

@@ -31,13 +31,13 @@ def of_kinds(
         if len(arguments) != len(kinds):
             raise t.left_to_spark(f"the function with {len(arguments)} arguments is not supported")
         parts = []
-        for argument, kind in zip(arguments, kinds, strict=True):
-            is_fit = argument.data_type in (kind, t.NULL) or (
-                kind == t.INT and t.is_integer(argument.data_type) and argument.data_type != t.LONG
+        for argument, wanted in zip(arguments, kinds, strict=True):
+            is_fit = argument.data_type in (wanted, t.NULL) or (
+                wanted == t.INT and t.is_integer(argument.data_type) and argument.data_type != t.LONG
             )
             if not is_fit:
                 raise t.left_to_spark(f"the function of {t.shown_name(argument.data_type)} values is not supported")
-            parts.append(compiler.cast(argument, kind))
+            parts.append(compiler.cast(argument, wanted))
         return Compiled(
             result,
             lambda rows: operation(*(compiled.run(rows) for compiled in parts)),
@@ -82,7 +82,7 @@ def _concat(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
             raise t.left_to_spark(f"concat of {t.shown_name(argument.data_type)} values is not supported")
     if not arguments:
         raise t.left_to_spark("concat of nothing is not supported")
-    parts = [compiler.cast(one, t.STRING) for one in arguments]
+    parts = [compiler.cast(argument, t.STRING) for argument in arguments]
 
     def run(rows: Rows) -> Values:
         found = [compiled.run(rows) for compiled in parts]
@@ -186,27 +186,27 @@ def _round(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if literal is None or literal.kind != "int":
             raise t.left_to_spark("the digits of round are a whole number here")
         places = int(literal.value)
-    kind = child.data_type
+    data_type = child.data_type
     if len(arguments) > 2 or places < 0:
         raise t.left_to_spark("round to digits before the point is not supported")
-    if t.is_integer(kind):
+    if t.is_integer(data_type):
         return child
-    if pa.types.is_decimal(kind):
-        scale = min(places, kind.scale)
-        made = pa.decimal128(min(kind.precision - kind.scale + scale + 1, t.MAX_PRECISION), scale)
+    if pa.types.is_decimal(data_type):
+        scale = min(places, data_type.scale)
+        made = pa.decimal128(min(data_type.precision - data_type.scale + scale + 1, t.MAX_PRECISION), scale)
         return Compiled(made, lambda rows: cast(child.run(rows), made), may_fail=True)
 
     def rounded(value: float) -> float:
         if value != value or value in (float("inf"), float("-inf")):
             return value
-        text = str(np.float32(value)) if kind == t.FLOAT else repr(value)
+        text = str(np.float32(value)) if data_type == t.FLOAT else repr(value)
         if abs(value) >= 2**53:
             return value
         # Spark's decimals have no zero below zero.
         return float(Decimal(text).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)) + 0.0
 
-    round_each = each(rounded, kind)
-    return Compiled(kind, lambda rows: round_each(child.run(rows)), child.may_fail)
+    round_each = each(rounded, data_type)
+    return Compiled(data_type, lambda rows: round_each(child.run(rows)), child.may_fail)
 
 
 def _to_whole(name: str, mode: str) -> Build:

@@ -129,8 +129,8 @@ def _arithmetic(name: str) -> Callable[[Compiler, list[Compiled]], Compiled]:
             left, right = (compiler.cast(compiled, t.DOUBLE) for compiled in (left, right))
             return _computed(t.DOUBLE, _checked_division, left, right, name)
         operation = _WHOLE[name] if t.is_integer(left.data_type) else _FLOATING[name]
-        kind = t.LONG if name == "div" else left.data_type
-        return _computed(kind, operation, left, right, name)
+        data_type = t.LONG if name == "div" else left.data_type
+        return _computed(data_type, operation, left, right, name)
 
     return build
 
@@ -141,16 +141,19 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
             raise t.left_to_spark(
                 f"{name} is known for numbers here, not for {t.shown_name(argument.data_type)} values"
             )
-    kinds = [one.data_type for one in arguments]
+    kinds = [operand.data_type for operand in arguments]
     if kinds == [t.NULL, t.NULL]:
         raise t.left_to_spark(f"{name} of two nulls has no type here")
     if name == "/" and kinds[0] == t.NULL:
-        return [compiler.cast(one, t.DOUBLE) for one in arguments]
-    if any(pa.types.is_decimal(one) for one in kinds) and not any(t.is_floating(one) for one in kinds):
+        return [compiler.cast(operand, t.DOUBLE) for operand in arguments]
+    if any(pa.types.is_decimal(operand) for operand in kinds) and not any(t.is_floating(operand) for operand in kinds):
         # Null is of the other's type.
-        other = next(one for one in kinds if one != t.NULL)
-        return [compiler.cast(one, other) if one.data_type == t.NULL else _exact(compiler, one) for one in arguments]
-    if name == "div" and not all(t.is_integer(one) or one == t.NULL for one in kinds):
+        other = next(operand for operand in kinds if operand != t.NULL)
+        return [
+            compiler.cast(operand, other) if operand.data_type == t.NULL else _exact(compiler, operand)
+            for operand in arguments
+        ]
+    if name == "div" and not all(t.is_integer(operand) or operand == t.NULL for operand in kinds):
         raise t.left_to_spark("div is known for whole numbers here")
     return compiler.unify(arguments)
 
@@ -236,29 +239,29 @@ def _decimal_operation(name: str, left: Compiled, right: Compiled) -> Compiled:
     whole, other = one.precision - one.scale, two.precision - two.scale
     if name in ("+", "-"):
         scale = max(one.scale, two.scale)
-        kind = t.bounded_decimal(max(whole, other) + scale + 1, scale)
+        data_type = t.bounded_decimal(max(whole, other) + scale + 1, scale)
     elif name == "*":
-        kind = t.bounded_decimal(one.precision + two.precision + 1, one.scale + two.scale)
+        data_type = t.bounded_decimal(one.precision + two.precision + 1, one.scale + two.scale)
     elif name == "/":
         scale = max(6, one.scale + two.precision + 1)
-        kind = t.bounded_decimal(whole + two.scale + scale, scale)
+        data_type = t.bounded_decimal(whole + two.scale + scale, scale)
     elif name == "%":
         scale = max(one.scale, two.scale)
-        kind = t.bounded_decimal(min(whole, other) + scale, scale)
+        data_type = t.bounded_decimal(min(whole, other) + scale, scale)
     else:
         raise t.left_to_spark(f"{name} of decimals is not supported")
     fast: Any = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}.get(name)
-    is_plain = fast is not None and kind.precision < t.MAX_PRECISION
+    is_plain = fast is not None and data_type.precision < t.MAX_PRECISION
 
     def run(rows: Rows) -> Values:
         first, second = left.run(rows), right.run(rows)
         if is_plain:
-            return fast(first, second).cast(kind)
+            return fast(first, second).cast(data_type)
         if name in ("/", "%"):
             _check_zero(first, second)
-        return _each(name, first, second, kind)
+        return _each(name, first, second, data_type)
 
-    return Compiled(kind, run, may_fail=True)
+    return Compiled(data_type, run, may_fail=True)
 
 
 def _each(name: str, first: Any, second: Any, data_type: pa.DataType) -> Any:
@@ -305,7 +308,7 @@ def _negative(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
 def _bits(name: str, operation: Callable[[Any, Any], Any]) -> Callable[[Compiler, list[Compiled]], Compiled]:
     def build(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         kinds = [compiled.data_type for compiled in _two(arguments)]
-        if not all(t.is_integer(one) or one == t.NULL for one in kinds) or set(kinds) == {t.NULL}:
+        if not all(t.is_integer(data_type) or data_type == t.NULL for data_type in kinds) or set(kinds) == {t.NULL}:
             raise t.left_to_spark(f"{name} is known for whole numbers here")
         left, right = compiler.unify(arguments)
         return Compiled(

@@ -146,9 +146,9 @@ def _shared_regex(pattern: str) -> str:
         offset = match.end()
     # Java knows more about what follows a repetition; and an end of line that is two characters, before `$`, is one.
     is_repeated = any(
-        kinds[place - 1] in ("repeat", "begin", "first") for place, one in enumerate(kinds) if one == "repeat"
+        kinds[index - 1] in ("repeat", "begin", "first") for index, mark in enumerate(kinds) if mark == "repeat"
     )
-    has_others = kinds[-1] == "last" and any(one in pattern for one in ("[^", "\\D", "\\W"))
+    has_others = kinds[-1] == "last" and any(mark in pattern for mark in ("[^", "\\D", "\\W"))
     if offset < len(pattern) or is_repeated or has_others:
         raise t.left_to_spark(f"the pattern {pattern!r} has something that is not supported")
     regex = "".join(made)
@@ -164,9 +164,9 @@ _TWO_TEXTS = (t.STRING, t.STRING)
 FUNCTIONS |= {
     "concat_ws": _concat_ws,
     "btrim": of_kinds(lambda values: pc.utf8_trim(values, " ")),
-    "instr": of_kinds(each(lambda text, part: text.find(part) + 1, t.INT), t.INT, _TWO_TEXTS),
-    "locate": of_kinds(each(lambda part, text: text.find(part) + 1, t.INT), t.INT, _TWO_TEXTS),
-    "position": of_kinds(each(lambda part, text: text.find(part) + 1, t.INT), t.INT, _TWO_TEXTS),
+    "instr": of_kinds(each(lambda text, needle: text.find(needle) + 1, t.INT), t.INT, _TWO_TEXTS),
+    "locate": of_kinds(each(lambda needle, text: text.find(needle) + 1, t.INT), t.INT, _TWO_TEXTS),
+    "position": of_kinds(each(lambda needle, text: text.find(needle) + 1, t.INT), t.INT, _TWO_TEXTS),
     "repeat": of_kinds(each(_repeat, t.STRING), t.STRING, _TEXT_AND_COUNT),
     "translate": of_kinds(each(_translate, t.STRING), t.STRING, (t.STRING,) * 3),
     "substring_index": of_kinds(each(_substring_index, t.STRING), t.STRING, (t.STRING, t.STRING, t.INT)),

@@ -139,8 +139,8 @@ def bounded_decimal(precision: int, scale: int) -> pa.DataType:
 def common_type(kinds: Iterable[pa.DataType]) -> pa.DataType:
     """Return the type in which values are compared or chosen from; text beside another type becomes that type."""
     found = NULL
-    for kind in kinds:
-        found = _common(found, kind)
+    for data_type in kinds:
+        found = _common(found, data_type)
     return found
 
 

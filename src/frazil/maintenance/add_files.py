@@ -299,17 +299,17 @@ class _Describer:
         )
 
 
-def _parse(text: str, kind: Any, name: str, path: str) -> Any:
+def _parse(text: str, data_type: Any, name: str, path: str) -> Any:
     try:
-        if kind == BOOLEAN and text.lower() in ("true", "false"):
+        if data_type == BOOLEAN and text.lower() in ("true", "false"):
             return text.lower() == "true"
-        bounds = place_literal(text, kind)
+        bounds = place_literal(text, data_type)
     except (SchemaMismatchError, InvalidRequestError) as error:
         raise InvalidDataFileError(
-            f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}: {error.message}", path=path
+            f"Cannot add the file: its folder says {name}={text!r}, which is no {data_type}: {error.message}", path=path
         ) from error
     if not bounds.is_value:
         raise InvalidDataFileError(
-            f"Cannot add the file: its folder says {name}={text!r}, which is no {kind}", path=path
+            f"Cannot add the file: its folder says {name}={text!r}, which is no {data_type}", path=path
         )
     return bounds.below

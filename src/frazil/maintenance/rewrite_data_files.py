@@ -197,7 +197,7 @@ class _Run:
         self._is_second_try = True
         now = self._catalog.refresh(self._state)
         self._plan = plan_again(now, self._plan, [group for group, _ in lost], cache=self._cache, threads=self._threads)
-        left = {one.number for one in self._plan.groups}
+        left = {group.number for group in self._plan.groups}
         for group, error in lost:
             if group.number not in left:
                 # Its files are gone: somebody else has rewritten or removed them all.
@@ -229,7 +229,7 @@ class _Run:
         groups = list(self._plan.groups)
         with ThreadPoolExecutor(self._groups_at_once, thread_name_prefix="frazil-rewrite") as pool:
             # Each in a context of its own, so that what it counts is shown.
-            under_way = {pool.submit(copy_context().run, self._rewrite, one): one for one in groups}
+            under_way = {pool.submit(copy_context().run, self._rewrite, group): group for group in groups}
             try:
                 for future in as_completed(under_way):
                     group = under_way.pop(future)
@@ -279,7 +279,7 @@ class _Run:
         count("groups written", of=len(self._plan.groups))
         self._done_bytes += group.input_bytes
         if self._on_progress is not None:
-            everything = sum(one.input_bytes for one in self._plan.groups)
+            everything = sum(group.input_bytes for group in self._plan.groups)
             self._on_progress(Progress(self._done, len(self._plan.groups), self._done_bytes, everything))
 
     # Committing
@@ -290,8 +290,8 @@ class _Run:
             self._commit(written)
         except ConcurrentChangeError as error:
             if len(written) > 1 and self.tally.failed_commits < self._sizes.max_failed_commits:
-                for one in written:
-                    self._try_commit([one])
+                for group in written:
+                    self._try_commit([group])
                 return
             self._give_up(written, error, is_known=True)
         except FrazilError as error:

@@ -124,7 +124,7 @@ class OptionReader:
 
     def __init__(self, procedure: str, options: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         self._procedure = procedure
-        by_plain = {_plain(one): one for one in allowed}
+        by_plain = {_plain(name): name for name in allowed}
         self._given: dict[str, Any] = {}
         for name, value in options.items():
             known = by_plain.get(_plain(name))

@@ -135,11 +135,11 @@ def _find_version(loaded: LoadedTable, name: str) -> str:
     known = [entry.metadata_file for entry in loaded.metadata.metadata_log]
     if loaded.metadata_location is not None:
         known.append(loaded.metadata_location)
-    for one in reversed(known):
-        if name in (one, one.rpartition("/")[2]):
-            if not loaded.storage.exists(one):
-                raise MissingFileError(f"Cannot rewrite paths from version {name}: {one} is gone", path=one)
-            return one
+    for location in reversed(known):
+        if name in (location, location.rpartition("/")[2]):
+            if not loaded.storage.exists(location):
+                raise MissingFileError(f"Cannot rewrite paths from version {name}: {location} is gone", path=location)
+            return location
     raise InvalidRequestError(
         f"Cannot rewrite paths: the table's log has no version {name!r}",
         hint=f"The oldest it has is {known[0].rpartition('/')[2]}." if known else None,
@@ -364,7 +364,7 @@ def _size_changes(
     found: dict[int, SizeChange] = {}
     for snapshot, manifests in zip(snapshots, lists, strict=True):
         change = found.setdefault(snapshot.snapshot_id, SizeChange())
-        for delete_entry in (one for manifest in manifests for one in entries.get(manifest.manifest_path, ())):
+        for delete_entry in (entry for manifest in manifests for entry in entries.get(manifest.manifest_path, ())):
             moved = deletes.get(delete_entry.file.file_path)
             # Summaries count a vector by its own bytes, which stay the same.
             size = 0
@@ -394,8 +394,8 @@ def _new_files(columns: ManifestColumns, manifest: ManifestFile, known_ids: froz
     ids = columns.column("snapshot_id").to_pylist()
     return [
         path
-        for path, kind, snapshot_id, is_live in zip(paths, kinds, ids, live, strict=True)
+        for path, content, snapshot_id, is_live in zip(paths, kinds, ids, live, strict=True)
         if is_live
-        and kind != FileContent.POSITION_DELETES.value
+        and content != FileContent.POSITION_DELETES.value
         and (manifest.added_snapshot_id if snapshot_id is None else snapshot_id) not in known_ids
     ]

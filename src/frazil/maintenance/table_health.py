@@ -314,13 +314,13 @@ def _spoken_of(metadata: TableMetadata) -> int | None:
             if is_ours
             else (Summary.ADDED_DATA_FILES, Summary.ADDED_DELETE_FILES)
         )
-        count += sum(one or 0 for one in _counts(snapshot, *names))
+        count += sum(number or 0 for number in _counts(snapshot, *names))
     return count
 
 
 def _counts(snapshot: Snapshot, *names: str) -> list[int | None]:
     found = [None if snapshot.summary is None else snapshot.summary.get(name) for name in names]
-    return [int(one) if one is not None and one.isascii() and one.isdigit() else None for one in found]
+    return [int(text) if text is not None and text.isascii() and text.isdigit() else None for text in found]
 
 
 def _orphan_problems(count: int) -> Iterator[Problem]:

@@ -69,8 +69,8 @@ class SketchWork:
     def sketch(self, tasks: Iterable[FileScanTask], *, threads: int = 1) -> dict[int, ThetaSketch]:
         """Return the sketches of the columns of some files, by field id; their rows are read."""
         read = partial(read_task, view=self.view, projection=self.projection, storage=self.storage, cache=DeleteCache())
-        paths = {one: find_path(self.projection, one) or () for one in self.field_ids}
-        kinds = {one: self.projection.field(one).field_type for one in self.field_ids}
+        paths = {field_id: find_path(self.projection, field_id) or () for field_id in self.field_ids}
+        kinds = {field_id: self.projection.field(field_id).field_type for field_id in self.field_ids}
         sketches = dict.fromkeys(self.field_ids, EMPTY_SKETCH)
         for batch in read_in_order(read, tasks, threads=threads):
             count("rows read", batch.num_rows)
@@ -156,11 +156,11 @@ def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
     return list(dict.fromkeys(found))
 
 
-def _is_simple(kind: object) -> bool:
-    return isinstance(kind, PrimitiveType) and not isinstance(kind, UnknownType)
+def _is_simple(data_type: object) -> bool:
+    return isinstance(data_type, PrimitiveType) and not isinstance(data_type, UnknownType)
 
 
-def hash_column(column: pa.Array, kind: Any) -> Hashes:
+def hash_column(column: pa.Array, data_type: Any) -> Hashes:
     """Return the hashes of a column's values, by their single-value bytes; nulls have none."""
     array = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
     array = array.drop_null()
@@ -173,8 +173,8 @@ def hash_column(column: pa.Array, kind: Any) -> Hashes:
     if pa.types.is_boolean(array.type):
         return hash_fixed(array.cast(pa.uint8()).to_numpy().reshape(-1, 1))
     if pa.types.is_decimal(array.type) or pa.types.is_nested(array.type) or pa.types.is_dictionary(array.type):
-        encode = value_encoder(kind)
-        return hash_bytes_of([encode(one) for one in values_of(pc.unique(array), kind)])
+        encode = value_encoder(data_type)
+        return hash_bytes_of([encode(value) for value in values_of(pc.unique(array), data_type)])
     return hash_fixed(_fixed_bytes(array, array.type.bit_width // 8))
 
 

@@ -34,7 +34,7 @@ class Row:
 
 def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
     """Return rows for states and their parents, the newest first."""
-    shown = {key for key, _ in states}
+    keys = {key for key, _ in states}
     lanes: list[int | None] = []
     """For each lane, the state it leads to next."""
     rows = []
@@ -51,7 +51,7 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
         for position in mine:
             lanes[position] = None
         row.passing = [index for index, next_key in enumerate(lanes) if next_key is not None]
-        if parent is not None and parent in shown:
+        if parent is not None and parent in keys:
             lanes[lane] = parent
             row.goes = True
         while lanes and lanes[-1] is None:
@@ -63,7 +63,7 @@ def lay_out(states: Sequence[tuple[int, int | None]]) -> list[Row]:
     return rows
 
 
-def draw_row(row: Row, kind: str = "append", *, is_current: bool = False) -> Html:
+def draw_row(row: Row, operation: str = "append", *, is_current: bool = False) -> Html:
     """Draw one row of the graph."""
     middle, x = ROW / 2, _across(row.lane)
     parts = [element("path", d=f"M{_across(index):g} 0V{ROW:g}", class_=_colour(index)) for index in row.passing]
@@ -81,7 +81,7 @@ def draw_row(row: Row, kind: str = "append", *, is_current: bool = False) -> Htm
         parts.append(element("path", d=f"M{x:g} {middle:g}V{ROW:g}", class_=_colour(row.lane)))
     if is_current:
         parts.append(element("circle", cx=x, cy=middle, r=8.0, class_="fz-ring"))
-    parts.append(element("circle", cx=x, cy=middle, r=4.5, class_=f"fz-node fz-{kind}"))
+    parts.append(element("circle", cx=x, cy=middle, r=4.5, class_=f"fz-node fz-{operation}"))
     return element(
         "svg",
         *parts,

@@ -48,7 +48,7 @@ def element(name: str, *children: object, **attributes: object) -> Html:
 def join(children: object) -> Html:
     """Return elements and texts one after the other."""
     found = children if isinstance(children, list | tuple) else [children]
-    return Html("".join(text(one) for one in found if one is not None))
+    return Html("".join(text(piece) for piece in found if piece is not None))
 
 
 def svg(width: float, height: float, label: str, *children: object, class_: str = "fz-plot") -> Html:

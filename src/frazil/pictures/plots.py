@@ -49,15 +49,15 @@ def draw_growth(
     """Draw a value that stays until it changes, from the first point to the last; 1024 is the base of bytes."""
     if not points:
         return _empty(label, "nothing was written yet")
-    shown = thin_out(sorted(points, key=lambda point: point.at_ms), MAX_POINTS)
-    first, last = shown[0].at_ms, shown[-1].at_ms
-    ticks = nice_ticks(max(point.value for point in shown), base=base)
+    thinned = thin_out(sorted(points, key=lambda point: point.at_ms), MAX_POINTS)
+    first, last = thinned[0].at_ms, thinned[-1].at_ms
+    ticks = nice_ticks(max(point.value for point in thinned), base=base)
     across = _scale(first, last, LEFT, WIDTH - RIGHT) if last > first else lambda _: (LEFT + WIDTH - RIGHT) / 2
     down = _scale(0, ticks[-1], HEIGHT - BOTTOM, TOP)
     floor = down(0)
-    line = f"M{across(first):.1f} {down(shown[0].value):.1f}"
-    for one in shown[1:]:
-        line += f"H{across(one.at_ms):.1f}V{down(one.value):.1f}"
+    line = f"M{across(first):.1f} {down(thinned[0].value):.1f}"
+    for point in thinned[1:]:
+        line += f"H{across(point.at_ms):.1f}V{down(point.value):.1f}"
     dots = [
         element(
             "circle",
@@ -66,16 +66,16 @@ def draw_growth(
             ),
             cx=across(point.at_ms),
             cy=down(point.value),
-            r=3.5 if len(shown) <= 60 else 2.2,
+            r=3.5 if len(thinned) <= 60 else 2.2,
             class_=f"fz-dot fz-{point.kind}",
         )
-        for point in shown
+        for point in thinned
     ]
     area = f"{line}V{floor:.1f}H{across(first):.1f}Z"
     return svg(
         WIDTH,
         HEIGHT,
-        f"{label}: {show(shown[0].value)} at first, {show(shown[-1].value)} now",
+        f"{label}: {show(thinned[0].value)} at first, {show(thinned[-1].value)} now",
         *_grid(ticks, down, show),
         *_times(first, last, across),
         element("path", d=area, class_="fz-area") if last > first else None,
@@ -108,8 +108,8 @@ def draw_bars(
                     element("rect", x=left + gap / 2, y=top, width=step - gap, height=tall, rx=1.5, class_=f"fz-{key}")
                 )
                 base += value
-        told = bar.note or f"{bar.name}: {show(bar.total)}"
-        parts.append(element("g", element("title", told), *pieces))
+        note = bar.note or f"{bar.name}: {show(bar.total)}"
+        parts.append(element("g", element("title", note), *pieces))
         if index % every == 0:
             parts.append(
                 element("text", bar.name, x=left + step / 2, y=HEIGHT - 9, text_anchor="middle", class_="fz-tick")
@@ -125,9 +125,9 @@ def bars_over_time(points: Sequence[tuple[int, str]], count: int = 48) -> list[B
     first, last = min(index for index, _ in points), max(index for index, _ in points)
     size = max((last - first) / count, 1.0)
     bars: list[dict[str, float]] = [{} for _ in range(count)]
-    for position, kind in points:
+    for position, operation in points:
         into = bars[min(int((position - first) / size), count - 1)]
-        into[kind] = into.get(kind, 0) + 1
+        into[operation] = into.get(operation, 0) + 1
     span = last - first
     return [
         Bar(
@@ -154,7 +154,7 @@ def nice_ticks(largest: float, wanted: int = 4, base: int = 10) -> list[float]:
     rough = largest / wanted
     unit: float = 1 if base == 10 else base ** max(math.floor(math.log(rough, base)), 0)
     power: float = unit * 10 ** math.floor(math.log10(rough / unit))
-    step = next(one * power for one in (1, 2, 5, 10) if one * power >= rough)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     if largest >= wanted:
         step = max(step, 1.0)
     return [index * step for index in range(math.ceil(largest / step - 1e-9) + 1)]

@@ -38,21 +38,21 @@ class PrunedManifest:
 
 def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
     """Draw all files as one bar, a legend, and under it the manifests one by one."""
-    total = PrunedManifest("all", *(sum(getattr(manifest, kind) for manifest in manifests) for kind, _ in KINDS))
+    total = PrunedManifest("all", *(sum(getattr(manifest, reason) for manifest in manifests) for reason, _ in KINDS))
     if total.files == 0:
         return element("p", "There are no files to choose from.", class_="fz-muted")
-    told = ", ".join(f"{show_count(getattr(total, kind))} {what}" for kind, what in KINDS if getattr(total, kind))
-    whole = svg(WIDTH, 26.0, f"{show_count(total.files)} files: {told}", *_bar(total, 0.0, WIDTH, 0.0, 26.0, least=2.0))
+    note = ", ".join(f"{show_count(getattr(total, reason))} {what}" for reason, what in KINDS if getattr(total, reason))
+    whole = svg(WIDTH, 26.0, f"{show_count(total.files)} files: {note}", *_bar(total, 0.0, WIDTH, 0.0, 26.0, least=2.0))
     legend = element(
         "ul",
         *(
             element(
                 "li",
-                element("span", "", class_=f"fz-key fz-{kind}"),
-                element("strong", show_count(getattr(total, kind))),
+                element("span", "", class_=f"fz-key fz-{reason}"),
+                element("strong", show_count(getattr(total, reason))),
                 f" {what}",
             )
-            for kind, what in KINDS
+            for reason, what in KINDS
         ),
         class_="fz-legend",
     )
@@ -60,24 +60,24 @@ def draw_pruning(manifests: Sequence[PrunedManifest]) -> Html:
 
 
 def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
-    shown = sorted(manifests, key=lambda manifest: (-manifest.kept, -manifest.files))[:MAX_MANIFESTS]
-    rest = len(manifests) - len(shown)
-    widest = max(one.files for one in shown) or 1
+    listed = sorted(manifests, key=lambda manifest: (-manifest.kept, -manifest.files))[:MAX_MANIFESTS]
+    rest = len(manifests) - len(listed)
+    widest = max(listed_manifest.files for listed_manifest in listed) or 1
     row, left = 20.0, 330.0
     parts = []
-    for index, pruned_manifest in enumerate(shown):
+    for index, pruned_manifest in enumerate(listed):
         top = index * row
         name = pruned_manifest.name if len(pruned_manifest.name) <= 50 else "…" + pruned_manifest.name[-49:]
         share = (WIDTH - left - 110) * pruned_manifest.files / widest
-        told = ", ".join(
-            f"{show_count(getattr(pruned_manifest, kind))} {what}"
-            for kind, what in KINDS
-            if getattr(pruned_manifest, kind)
+        note = ", ".join(
+            f"{show_count(getattr(pruned_manifest, reason))} {what}"
+            for reason, what in KINDS
+            if getattr(pruned_manifest, reason)
         )
         parts.append(
             element(
                 "g",
-                element("title", f"{pruned_manifest.name}\n{show_count(pruned_manifest.files)} files: {told}"),
+                element("title", f"{pruned_manifest.name}\n{show_count(pruned_manifest.files)} files: {note}"),
                 element("text", name, x=left - 10, y=top + 14, text_anchor="end", class_="fz-tick"),
                 *_bar(pruned_manifest, left, max(share, 2.0), top + 3, row - 6),
                 element(
@@ -90,7 +90,7 @@ def _manifests(manifests: Sequence[PrunedManifest]) -> Html:
             )
         )
     label = f"{len(manifests):,} manifests, those with most files to read first"
-    picture = svg(WIDTH, max(len(shown) * row, row), label, *parts)
+    picture = svg(WIDTH, max(len(listed) * row, row), label, *parts)
     more = element("p", f"… and {rest:,} more manifests.", class_="fz-muted") if rest > 0 else None
     return join([picture, more])
 
@@ -99,10 +99,10 @@ def _bar(
     pruned_manifest: PrunedManifest, x: float, width: float, y: float, height: float, *, least: float = 0.75
 ) -> list[Html]:
     parts = []
-    for kind, _ in KINDS:
-        count = getattr(pruned_manifest, kind)
+    for reason, _ in KINDS:
+        count = getattr(pruned_manifest, reason)
         if count:
             share = max(width * count / pruned_manifest.files, least)
-            parts.append(element("rect", x=x, y=y, width=share, height=height, class_=f"fz-{kind}"))
+            parts.append(element("rect", x=x, y=y, width=share, height=height, class_=f"fz-{reason}"))
             x += share
     return parts

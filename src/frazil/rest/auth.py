@@ -139,7 +139,7 @@ class CallerAuth(Auth):
                 "Cannot ask the catalog service: the function for auth gave headers that are no text"
             )
         lower = {name.lower(): value for name, value in given.items()}
-        self._last = (*lower.values(), *(one.rpartition(" ")[2] for one in lower.values()))
+        self._last = (*lower.values(), *(value.rpartition(" ")[2] for value in lower.values()))
         return {**headers, **lower}
 
     def renew(self, refused: Mapping[str, str]) -> bool:

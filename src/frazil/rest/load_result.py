@@ -61,8 +61,8 @@ def read_credentials(found: Any) -> tuple[VendedCredentials, ...]:
     if found is None:
         return ()
     made: list[VendedCredentials] = []
-    for index, one in enumerate(found if isinstance(found, list) else [found]):
-        obj = JsonObject(one, where=f"storage-credentials[{index}]", heading=HEADING)
+    for index, item in enumerate(found if isinstance(found, list) else [found]):
+        obj = JsonObject(item, where=f"storage-credentials[{index}]", heading=HEADING)
         made.append(VendedCredentials(obj.string("prefix"), obj.string_map("config")))
     return tuple(made)
 

@@ -164,7 +164,7 @@ class OAuth2Auth(Auth):
             found = msgspec.json.decode(reply.body)
             if isinstance(found, dict):
                 parts = [found.get("error"), found.get("error_description")]
-                said = ": ".join(str(one) for one in parts if isinstance(one, str))
+                said = ": ".join(str(text) for text in parts if isinstance(text, str))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         return f"{hide(said, self.secrets())[:300] or 'the server answers'} ({reply.status})"

@@ -38,8 +38,8 @@ _USER_AGENT: Final = "frazil"
 def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthFunction | None = None) -> Catalog:
     """Open a catalog service; `properties` are those of services and of storages."""
     base = checked_uri(uri)
-    settings = Settings({one: value for one, value in properties.items() if one not in KNOWN_PROPERTIES})
-    own = {one: value for one, value in properties.items() if one in KNOWN_PROPERTIES}
+    settings = Settings({key: value for key, value in properties.items() if key not in KNOWN_PROPERTIES})
+    own = {key: value for key, value in properties.items() if key in KNOWN_PROPERTIES}
     everything = Settings({**properties})
     transport = Transport(settings.transport())
     who = choose_auth(everything, base, transport, auth)
@@ -70,7 +70,7 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
         hidden=merged.header_secrets(),
     )
     stores = {**known_only(merged), **own, **known_only({**merged, **own})}
-    storage = choose_storage({one: value for one, value in stores.items() if one not in NOT_BUILT})
+    storage = choose_storage({key: value for key, value in stores.items() if key not in NOT_BUILT})
     return RestCatalog(name, service, session, merged, storage, stores, delete_roots=delete_roots(own))
 
 
@@ -101,34 +101,34 @@ def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthF
     """Return the authentication that the properties configure."""
     if auth is not None:
         return CallerAuth(auth)
-    kind = settings.get(names.AUTH_TYPE, "").lower()
-    if kind == "" and settings.truth(names.SIGV4_ENABLED, default=False):
-        kind = "sigv4"
+    auth_type = settings.get(names.AUTH_TYPE, "").lower()
+    if auth_type == "" and settings.truth(names.SIGV4_ENABLED, default=False):
+        auth_type = "sigv4"
     has_token = names.TOKEN in settings or names.CREDENTIAL in settings
-    if kind == "":
-        kind = "basic" if names.BASIC_USER in settings else "oauth2" if has_token else "none"
-    _check_kind(names.AUTH_TYPE, kind, _TYPES)
-    if kind != "sigv4":
-        return _auth_of(kind, settings, base, transport)
+    if auth_type == "":
+        auth_type = "basic" if names.BASIC_USER in settings else "oauth2" if has_token else "none"
+    _check_kind(names.AUTH_TYPE, auth_type, _TYPES)
+    if auth_type != "sigv4":
+        return _auth_of(auth_type, settings, base, transport)
     inner = settings.get(names.SIGV4_DELEGATE, "oauth2").lower()
     _check_kind(names.SIGV4_DELEGATE, inner, tuple(data_type for data_type in _TYPES if data_type != "sigv4"))
     is_none = inner == "none" or (inner == "oauth2" and not has_token)
     return sigv4_auth(settings, None if is_none else _auth_of(inner, settings, base, transport))
 
 
-def _check_kind(name: str, kind: str, known: tuple[str, ...]) -> None:
-    if kind not in known:
+def _check_kind(name: str, auth_type: str, known: tuple[str, ...]) -> None:
+    if auth_type not in known:
         raise InvalidPropertyError(
-            f"Cannot use {name} {kind[:40]!r}: it is not known", hint=f"It is one of {', '.join(known)}."
+            f"Cannot use {name} {auth_type[:40]!r}: it is not known", hint=f"It is one of {', '.join(known)}."
         )
 
 
-def _auth_of(kind: str, settings: Settings, base: str, transport: Transport) -> Auth:
-    if kind == "basic":
+def _auth_of(auth_type: str, settings: Settings, base: str, transport: Transport) -> Auth:
+    if auth_type == "basic":
         return BasicAuth(settings.get(names.BASIC_USER, ""), settings.get(names.BASIC_PASSWORD, ""))
-    if kind == "oauth2":
+    if auth_type == "oauth2":
         return _oauth2(settings, base, transport)
-    return GoogleAuth() if kind == "google" else NoAuth()
+    return GoogleAuth() if auth_type == "google" else NoAuth()
 
 
 def _oauth2(settings: Settings, base: str, transport: Transport) -> Auth:

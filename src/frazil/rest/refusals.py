@@ -42,17 +42,17 @@ def refusal(
     view: Identifier | None = None,
 ) -> FrazilError:
     """Return the error that a refusal stands for; `what` is what was asked for, as in `load table db.t`."""
-    kind = error_of(reply)[1].rpartition(".")[2]
+    error_type = error_of(reply)[1].rpartition(".")[2]
     said = session.explain(reply)
     if reply.status == 404:
-        return _not_found(kind, what, said, namespace, table, view)
+        return _not_found(error_type, what, said, namespace, table, view)
     if reply.status == 409:
-        return _conflict(kind, what, said, namespace, table, view)
+        return _conflict(error_type, what, said, namespace, table, view)
     if reply.status in (401, 403, 419):
         return AccessDeniedError(
             f"Cannot {what}: {said}", hint="Look at the token or credential, and at what it may do there."
         )
-    if reply.status in (406, 501) or kind == "UnsupportedOperationException":
+    if reply.status in (406, 501) or error_type == "UnsupportedOperationException":
         return UnsupportedError(f"Cannot {what}: {said}")
     if reply.status in _WRONG:
         return InvalidRequestError(f"Cannot {what}: {said}")
@@ -65,17 +65,17 @@ def refusal(
 
 
 def _not_found(
-    kind: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
+    error_type: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
 ) -> FrazilError:
     name = table if table is not None else view
     inside = namespace if name is None else name[:-1]
-    if kind == "NoSuchNamespaceException":
+    if error_type == "NoSuchNamespaceException":
         return namespace_not_found(inside)
-    if kind == "NoSuchTableException" and table is not None:
+    if error_type == "NoSuchTableException" and table is not None:
         return table_not_found(table)
-    if kind == "NoSuchViewException" and view is not None:
+    if error_type == "NoSuchViewException" and view is not None:
         return view_not_found(view)
-    if kind in ("", "NotFoundException", "NoSuchElementException", "EntityNotFoundException"):
+    if error_type in ("", "NotFoundException", "NoSuchElementException", "EntityNotFoundException"):
         if table is not None:
             return table_not_found(table)
         if view is not None:
@@ -86,9 +86,9 @@ def _not_found(
 
 
 def _conflict(
-    kind: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
+    error_type: str, what: str, said: str, namespace: Namespace, table: Identifier | None, view: Identifier | None
 ) -> FrazilError:
-    if kind == "CommitFailedException":
+    if error_type == "CommitFailedException":
         return CommitConflictError(f"Cannot {what}: {said}", hint="Another writer changed it. Refresh and try again.")
     if table is not None:
         # Tables and views share their names, and the service says which it is in words only.

@@ -89,5 +89,5 @@ def signed_storage(settings: Mapping[str, str], sign: Sign) -> SchemeStorage:
 
 
 def _is_same_place(asked: str, signed: str) -> bool:
-    one, other = urlsplit(asked), urlsplit(signed)
-    return (one.scheme, one.netloc, one.path) == (other.scheme, other.netloc, other.path)
+    own, other = urlsplit(asked), urlsplit(signed)
+    return (own.scheme, own.netloc, own.path) == (other.scheme, other.netloc, other.path)

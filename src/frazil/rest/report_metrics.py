@@ -94,14 +94,14 @@ def scan_report(plan: Plan) -> dict[str, Any]:
 def _without_values(filter_json: Any) -> Any:
     """Return a filter in which no literal can be read."""
     if isinstance(filter_json, list):
-        return [_without_values(one) for one in filter_json]
+        return [_without_values(child) for child in filter_json]
     if not isinstance(filter_json, dict):
         return filter_json
     made = {name: _without_values(value) for name, value in filter_json.items() if name not in ("value", "values")}
     if "value" in filter_json:
         made["value"] = sanitize_literal(filter_json["value"])
     if "values" in filter_json:
-        made["values"] = sorted({sanitize_literal(one) for one in filter_json["values"]})
+        made["values"] = sorted({sanitize_literal(child) for child in filter_json["values"]})
     return made
 
 

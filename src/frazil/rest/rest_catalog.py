@@ -184,21 +184,21 @@ class RestCatalog(RestNames):
         return self._seen_anyway(answer, what, (change,)) or self._refused(answer, what, [change])
 
     def _send_many(self, changes: tuple[TableChange, ...], key: str | None) -> Outcome[LoadedTable]:
-        what = f"commit to {', '.join(format_name(one.base.identifier) for one in changes)}"
-        body = {"table-changes": [change_json(one) for one in changes]}
+        what = f"commit to {', '.join(format_name(sent.base.identifier) for sent in changes)}"
+        body = {"table-changes": [change_json(sent) for sent in changes]}
         try:
             answer = self.session.send("POST", f"{self.service.root}/transactions/commit", body=body, key=key)
         except OutcomeLost as lost:
             return SentTables(
-                _lost(what, str(lost)), tuple(Attempt(one.base, one.base) for one in changes), changes, key
+                _lost(what, str(lost)), tuple(Attempt(sent.base, sent.base) for sent in changes), changes, key
             )
         for change in changes:
             self.forget_table(change.base.identifier)
         if answer.reply.is_success:
             try:
-                return Committed(tuple(self.load_table(one.base.identifier) for one in changes))
+                return Committed(tuple(self.load_table(sent.base.identifier) for sent in changes))
             except FrazilError as error:
-                attempts = tuple(Attempt(one.base, one.base) for one in changes)
+                attempts = tuple(Attempt(sent.base, sent.base) for sent in changes)
                 return SentTables(_lost(what, error.message), attempts, changes, key)
         return self._seen_anyway(answer, what, changes) or self._refused(answer, what, changes)
 
@@ -327,9 +327,9 @@ class RestCatalog(RestNames):
     def _judge(self, unknown: SentTables, found: Sequence[LoadedTable | None]) -> Outcome[LoadedTable] | None:
         """Return what loaded tables say of changes; None where the changes may be sent again."""
         pairs = list(zip(unknown.changes, found, strict=True))
-        if any(one is not None and _is_in(change, one.metadata) for change, one in pairs):
+        if any(loaded_now is not None and _is_in(change, loaded_now.metadata) for change, loaded_now in pairs):
             # They change together, so one answer is the answer for all.
-            return Committed(tuple(one for one in found if one is not None))
+            return Committed(tuple(loaded_now for loaded_now in found if loaded_now is not None))
         for change, loaded in pairs:
             is_new = change.base.metadata_location is None
             if loaded is None:
@@ -383,7 +383,7 @@ def change_json(change: TableChange) -> dict[str, Any]:
     return {
         "identifier": identifier_json(change.base.identifier),
         "requirements": [encode_requirement(requirement) for requirement in change.requirements],
-        "updates": [encode_update(one) for one in _with_one_set(change.updates)],
+        "updates": [encode_update(update) for update in _with_one_set(change.updates)],
     }
 
 

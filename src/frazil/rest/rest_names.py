@@ -119,8 +119,8 @@ class RestNames(Catalog):
 
     def report_commit(self, loaded: LoadedTable, snapshot_ids: Iterable[int]) -> None:
         """Tell the service what snapshots did, where it wants to know."""
-        for one in snapshot_ids if self.wants_reports else ():
-            snapshot = loaded.metadata.find_snapshot(one)
+        for snapshot_id in snapshot_ids if self.wants_reports else ():
+            snapshot = loaded.metadata.find_snapshot(snapshot_id)
             if snapshot is not None:
                 self._reporter.report(loaded.identifier, commit_report(loaded, snapshot))
 
@@ -175,8 +175,8 @@ class RestNames(Catalog):
             f"list namespaces of {format_name(parts) or 'the catalog'}",
             parts,
         )
-        named = {_parts(one) for one in found}
-        return tuple(sorted(one for one in named if len(one) == len(parts) + 1))
+        named = {_parts(namespace_found) for namespace_found in found}
+        return tuple(sorted(namespace_found for namespace_found in named if len(namespace_found) == len(parts) + 1))
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties."""
@@ -283,8 +283,8 @@ class RestNames(Catalog):
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Give a table another name; its files stay where they are."""
-        for one in (source, target):
-            split_identifier(one)
+        for identifier in (source, target):
+            split_identifier(identifier)
         self.service.check(has.RENAME_TABLE, f"rename table {format_name(source)}")
         self._rename("tables", tuple(source), tuple(target))
         self._cache.forget(tuple(source))
@@ -315,15 +315,15 @@ class RestNames(Catalog):
         self.check(answer, what, table=parts)
         return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
 
-    def unregister_table(self, identifier: Identifier, *, at: str | None = None) -> LoadedTable:
+    def unregister_table(self, identifier: Identifier, *, expected_location: str | None = None) -> LoadedTable:
         """Take a table's name away and return its last state."""
         split_identifier(identifier)
         parts = tuple(identifier)
         what = f"unregister table {format_name(parts)}"
         knows = self.service.has(has.UNREGISTER)
-        if at is not None or not knows:
+        if expected_location is not None or not knows:
             loaded = self.load_table(parts)
-            check_still_at(loaded, at)
+            check_still_at(loaded, expected_location)
             if not knows:
                 self.drop_table(parts)
                 return loaded
@@ -375,8 +375,8 @@ class RestNames(Catalog):
 
     def rename_view(self, source: Identifier, target: Identifier) -> None:
         """Give a view another name."""
-        for one in (source, target):
-            split_identifier(one)
+        for identifier in (source, target):
+            split_identifier(identifier)
         self.service.check(has.RENAME_VIEW, f"rename view {format_name(source)}")
         self._rename("views", tuple(source), tuple(target))
 
@@ -423,14 +423,14 @@ class RestNames(Catalog):
             else:
                 return self.loaded_table(parts, read_table(answer.reply, format_name(parts)), is_staged=True)
         self._check_free(parts)
-        place = self.new_location(parts, location)
-        if place == NO_PLACE:
+        own_location = self.new_location(parts, location)
+        if own_location == NO_PLACE:
             raise UnsupportedError(
                 f"Cannot create {format_name(parts)} together with its rows: the service stages no tables, and does "
                 "not say where this one's files belong",
                 hint="Create the table first, then write to it; or give a location.",
             )
-        made = self._draft(schema, spec, sort_order, place, properties, format_version)
+        made = self._draft(schema, spec, sort_order, own_location, properties, format_version)
         return LoadedTable(parts, made, None, self.storage)
 
     def create_table(
@@ -499,8 +499,8 @@ class RestNames(Catalog):
         if location is not None:
             return location
         namespace, name = split_identifier(identifier)
-        place = self.load_namespace_properties(namespace).get("location")
-        return NO_PLACE if place is None else f"{place.rstrip('/')}/{name}"
+        own_location = self.load_namespace_properties(namespace).get("location")
+        return NO_PLACE if own_location is None else f"{own_location.rstrip('/')}/{name}"
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
         """Return the metadata files of all other tables; each is loaded for it, since nothing less tells."""
@@ -621,20 +621,22 @@ class RestNames(Catalog):
         answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         if answer.status == 400 and location is None and "location" in self.session.explain(answer.reply).lower():
             # Some services want to be told where.
-            place = self.new_location(parts, None)
-            if place != NO_PLACE:
-                answer = self.ask("POST", url, body={**body, "location": place}, headers=self.access.header, what=what)
+            own_location = self.new_location(parts, None)
+            if own_location != NO_PLACE:
+                answer = self.ask(
+                    "POST", url, body={**body, "location": own_location}, headers=self.access.header, what=what
+                )
         if answer.status == 404:
             raise namespace_not_found(parts[:-1])
         self.check(answer, what, table=parts)
         return answer
 
-    def _rename(self, kind: str, source: Identifier, target: Identifier) -> None:
-        what = f"rename {kind[:-1]} {format_name(source)}"
+    def _rename(self, entity_type: str, source: Identifier, target: Identifier) -> None:
+        what = f"rename {entity_type[:-1]} {format_name(source)}"
         body = {"source": identifier_json(source), "destination": identifier_json(target)}
-        exists = self.table_exists if kind == "tables" else self.view_exists
+        exists = self.table_exists if entity_type == "tables" else self.view_exists
         try:
-            answer = self.ask("POST", f"{self.service.root}/{kind}/rename", body=body, what=what)
+            answer = self.ask("POST", f"{self.service.root}/{entity_type}/rename", body=body, what=what)
         except CommitStateUnknownError:
             if exists(target) and not exists(source):
                 return
@@ -644,13 +646,18 @@ class RestNames(Catalog):
             return
         if answer.status == 404:
             self._check_namespace(target[:-1])
-            raise table_not_found(source) if kind == "tables" else view_not_found(source)
+            raise table_not_found(source) if entity_type == "tables" else view_not_found(source)
         if answer.status == 409:
             if source == target:
                 # Some services refuse what changes nothing.
                 return
             raise self.find_existing(target) or table_exists(target)
-        self.check(answer, what, table=source if kind == "tables" else None, view=None if kind == "tables" else source)
+        self.check(
+            answer,
+            what,
+            table=source if entity_type == "tables" else None,
+            view=None if entity_type == "tables" else source,
+        )
 
     def _find_at(self, parts: Identifier, metadata_location: str) -> LoadedTable | None:
         """Return a table if it has a metadata file."""
@@ -676,7 +683,7 @@ class RestNames(Catalog):
 
     def _identifiers(self, url: str, namespace: Namespace, what: str) -> tuple[Identifier, ...]:
         found = self._pages(url, "identifiers", {}, what, namespace)
-        named = {(*_parts(one.get("namespace")), str(one.get("name"))) for one in found if isinstance(one, dict)}
+        named = {(*_parts(item.get("namespace")), str(item.get("name"))) for item in found if isinstance(item, dict)}
         return tuple(sorted(named))
 
     def _pages(self, url: str, field: str, query: Mapping[str, str], what: str, namespace: Namespace) -> list[Any]:
@@ -700,7 +707,7 @@ class RestNames(Catalog):
 
 
 def _parts(found: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in found) if isinstance(found, list) else ()
+    return tuple(str(step) for step in found) if isinstance(found, list) else ()
 
 
 def _refuses_staging(error: Exception) -> bool:

@@ -188,14 +188,14 @@ def _no_planner() -> None:
 
 def _texts(answer: JsonObject, field: str) -> list[str]:
     found = answer.raw(field, None)
-    return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
 
 def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScanTask]:
     try:
         deletes = [DeleteTask(_file(one, scan), 0) for one in answer.objects("delete-files", ())]
-        for one in answer.objects("file-scan-tasks", ()):
-            yield _task(one, scan, deletes)
+        for item in answer.objects("file-scan-tasks", ()):
+            yield _task(item, scan, deletes)
     except (CorruptTableError, InvalidRequestError, IndexError, TypeError) as error:
         reason = error.message if isinstance(error, FrazilError) else type(error).__name__
         raise ServiceError(f"Cannot {what}: the service's answer is not as the protocol says ({reason})") from error
@@ -255,6 +255,6 @@ def _bytes(text: str | None) -> bytes | None:
 def _optional(found: Any) -> tuple[int, ...] | None:
     if found is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(one, int) and not isinstance(one, bool) for one in found):
+    if not isinstance(found, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in found):
         raise CorruptTableError("Cannot read a list of numbers: it is none", heading=HEADING)
     return tuple(found)

@@ -91,7 +91,7 @@ class Service:
 
     def namespace(self, namespace: Namespace) -> str:
         """Return the address of a namespace."""
-        return f"{self.namespaces}/{self.separator.join(escape(part) for part in namespace)}"
+        return f"{self.namespaces}/{self.separator.join(escape(step) for step in namespace)}"
 
     def table(self, identifier: Identifier) -> str:
         """Return the address of a table."""
@@ -125,7 +125,7 @@ def read_service(base: str, settings: Settings, reply: Reply) -> tuple[Service, 
     found = answer.raw("endpoints", None)
     endpoints = _ASSUMED | (_VIEWS if merged.truth(names.VIEWS_SUPPORTED, default=False) else frozenset())
     if isinstance(found, list) and found:
-        endpoints = frozenset(" ".join(one.split()) for one in found if isinstance(one, str))
+        endpoints = frozenset(" ".join(item.split()) for item in found if isinstance(item, str))
     uri = _texts(answer, "overrides").get(names.URI, base).rstrip("/")
     # The prefix is a part of the path as it is: some services have slashes in it.
     prefix = merged.get(names.PREFIX, "").strip("/")

@@ -177,9 +177,9 @@ class RestSession:
 
     def explain(self, reply: Reply) -> str:
         """Return what the service says is wrong, in one line and without secrets."""
-        message, kind = error_of(reply)
+        message, error_type = error_of(reply)
         said = " ".join(message.split())[:_SHOWN_CHARS] or "the service answers"
-        tail = f"{reply.status}, {kind}" if kind else f"{reply.status}"
+        tail = f"{reply.status}, {error_type}" if error_type else f"{reply.status}"
         return f"{hide(said, (*self.auth.secrets(), *self._hidden))} ({tail})"
 
 
@@ -194,8 +194,8 @@ def error_of(reply: Reply) -> tuple[str, str]:
         return inner, ""
     if not isinstance(inner, dict):
         return "", ""
-    message, kind = inner.get("message"), inner.get("type")
-    return message if isinstance(message, str) else "", kind[:100] if isinstance(kind, str) else ""
+    message, error_type = inner.get("message"), inner.get("type")
+    return message if isinstance(message, str) else "", error_type[:100] if isinstance(error_type, str) else ""
 
 
 def query_text(query: Mapping[str, str]) -> str:

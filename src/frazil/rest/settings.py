@@ -159,4 +159,4 @@ class Settings(Mapping[str, str]):
     def header_secrets(self) -> tuple[str, ...]:
         """Return what headers say that let whoever reads them in: by their names, tokens, keys and cookies."""
         found = [value for name, value in self.headers().items() if _SECRET_HEADER.search(name)]
-        return (*found, *(one.rpartition(" ")[2] for one in found))
+        return (*found, *(value.rpartition(" ")[2] for value in found))

@@ -65,14 +65,18 @@ class TableAccess:
     def new_credentials(self, table: Identifier, result: LoadResult) -> tuple[VendedCredentials, ...]:
         """Ask for new credentials of a table's files."""
         what = f"get credentials for table {format_name(table)}"
-        told = next(
-            (one[_REFRESH] for one in (result.config, *(key.config for key in result.credentials)) if _REFRESH in one),
+        address = next(
+            (
+                config[_REFRESH]
+                for config in (result.config, *(key.config for key in result.credentials))
+                if _REFRESH in config
+            ),
             None,
         )
         url = f"{self._service.table(table)}/credentials"
-        if told is not None and not self._service.has(has.CREDENTIALS):
-            url = self._own_address(told, what)
-        if told is not None or self._service.has(has.CREDENTIALS):
+        if address is not None and not self._service.has(has.CREDENTIALS):
+            url = self._own_address(address, what)
+        if address is not None or self._service.has(has.CREDENTIALS):
             reply = self._ask("GET", url, what, table)
             return read_credentials(read_object(reply, what).raw("storage-credentials", None))
         found = read_table(

@@ -124,7 +124,7 @@ class VendedStorage(SchemeStorage):
         self._reach = dict(reach or {})
         self.is_signed = is_signed
         """Whether the service signs each request, which it does as long as it has the table."""
-        self._by_prefix = dict(sorted(by_prefix.items(), key=lambda one: -len(one[0])))
+        self._by_prefix = dict(sorted(by_prefix.items(), key=lambda pair: -len(pair[0])))
 
     def __repr__(self) -> str:
         return f"VendedStorage({', '.join(self._by_prefix)})"

@@ -77,8 +77,8 @@ class Transport:
             raise RequestNotSent(f"the proxy does not answer ({_reason(error)})") from None
         except urllib3.exceptions.SSLError as error:
             # Only a certificate is looked at before the request is sent; what fails else may fail after it.
-            kind = RequestNotSent if _is_about_certificate(error) else AnswerLost
-            raise kind(f"no TLS connection: {_reason(error)}") from None
+            error_class = RequestNotSent if _is_about_certificate(error) else AnswerLost
+            raise error_class(f"no TLS connection: {_reason(error)}") from None
         except urllib3.exceptions.LocationValueError as error:
             raise InvalidRequestError(f"Cannot reach {shown_url(url)}: {_reason(error)}") from None
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -137,7 +137,7 @@ def _read(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
 
 
 def _is_about_certificate(error: urllib3.exceptions.SSLError) -> bool:
-    return any(isinstance(one, ssl.CertificateError) for one in (*error.args, error.__cause__, error.__context__))
+    return any(isinstance(cause, ssl.CertificateError) for cause in (*error.args, error.__cause__, error.__context__))
 
 
 def _reason(error: BaseException) -> str:

@@ -93,7 +93,7 @@ def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRan
     if not chosen:
         return nothing
     ids = [snapshot_head.snapshot_id for snapshot_head in chosen]
-    changed = tuple(one for one in ids if metadata.snapshot(one).operation != Operation.REPLACE)
+    changed = tuple(snapshot_id for snapshot_id in ids if metadata.snapshot(snapshot_id).operation != Operation.REPLACE)
     return ChangeWindow(Changelog(chosen[0].parent_snapshot_id, ids[-1]), changed)
 
 

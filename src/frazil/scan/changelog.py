@@ -123,7 +123,7 @@ def changelog_between(
 def _start_of(metadata: TableMetadata, ids: Sequence[int], start_ms: int) -> int | None:
     """Return the snapshot after which changes begin: the newest one before a time, or the one of that time."""
     last: Snapshot | None = None
-    for snapshot in (metadata.snapshot(one) for one in ids):
+    for snapshot in (metadata.snapshot(snapshot_id) for snapshot_id in ids):
         if snapshot.timestamp_ms <= start_ms:
             return snapshot.snapshot_id
         last = snapshot
@@ -163,7 +163,9 @@ def plan_changelog(
             else ancestor_ids_between(metadata, after_snapshot_id=start, to_snapshot_id=end.snapshot_id)
         )
     plan = ChangelogPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
-    plan.changed_ids = tuple(one for one in reversed(ids) if metadata.snapshot(one).operation != Operation.REPLACE)
+    plan.changed_ids = tuple(
+        snapshot_id for snapshot_id in reversed(ids) if metadata.snapshot(snapshot_id).operation != Operation.REPLACE
+    )
     return plan
 
 
@@ -276,11 +278,11 @@ class _SnapshotChanges:
             fields |= {*METRIC_FIELDS}
         for files in self._files(self._written, fields, self._is_changed):
             is_added = files.column("status").to_numpy() == EntryStatus.ADDED.value
-            for mask, state, kind in ((is_added, after, INSERT), (~is_added, before, DELETE)):
+            for mask, state, change_type in ((is_added, after, INSERT), (~is_added, before, DELETE)):
                 if mask.any():
                     chosen = rows_of(files, mask)
                     deletes = state.deletes_for(chosen)
-                    yield self._batch(chosen, deletes, None, kind)
+                    yield self._batch(chosen, deletes, None, change_type)
         if self._has_own_deletes:
             manifests = [
                 manifest
@@ -293,7 +295,7 @@ class _SnapshotChanges:
     def _row_changes(self, files: ManifestColumns, before: _State, after: _State) -> Iterator[FileBatch]:
         """Yield the files that stay and whose deletes are others than before."""
         earlier, later = before.deletes_for(files), after.deletes_for(files)
-        for hiding, singling, kind in ((earlier, later, DELETE), (later, earlier, INSERT)):
+        for hiding, singling, change_type in ((earlier, later, DELETE), (later, earlier, INSERT)):
             has_more = [
                 bool(singled) and not self._names(singled) <= self._names(hidden)
                 for hidden, singled in zip(hiding, singling, strict=True)
@@ -305,7 +307,7 @@ class _SnapshotChanges:
                     rows_of(files, mask),
                     [hiding[index] for index in chosen],
                     [singling[index] for index in chosen],
-                    kind,
+                    change_type,
                 )
 
     def _names(self, numbers: tuple[int, ...]) -> frozenset[tuple[str, int | None]]:
@@ -313,7 +315,11 @@ class _SnapshotChanges:
         return frozenset((file.file_path, file.content_offset) for file in files)
 
     def _batch(
-        self, files: ManifestColumns, deletes: list[tuple[int, ...]], singling: list[tuple[int, ...]] | None, kind: str
+        self,
+        files: ManifestColumns,
+        deletes: list[tuple[int, ...]],
+        singling: list[tuple[int, ...]] | None,
+        change_type: str,
     ) -> FileBatch:
         count = len(files)
         task = self._plan._numbered.task
@@ -324,10 +330,10 @@ class _SnapshotChanges:
             any(task(number).data_file.content is FileContent.EQUALITY_DELETES for number in numbers)
             for numbers in all_deletes
         ]
-        shown = [name for name in COLUMNS if name in files.table.column_names and name not in METRIC_FIELDS]
-        table = files.table.select(shown)
+        kept_columns = [name for name in COLUMNS if name in files.table.column_names and name not in METRIC_FIELDS]
+        table = files.table.select(kept_columns)
         own = {
-            CHANGE_TYPE_FIELD: pa.repeat(pa.scalar(kind, pa.string()), count),
+            CHANGE_TYPE_FIELD: pa.repeat(pa.scalar(change_type, pa.string()), count),
             CHANGE_ORDINAL_FIELD: pa.repeat(pa.scalar(self._ordinal, pa.int32()), count),
             COMMIT_SNAPSHOT_FIELD: pa.repeat(pa.scalar(self._id, pa.int64()), count),
             SINGLED_OUT_BY_FIELD: pa.array([None] * count if singling is None else singling, pa.list_(pa.int32())),

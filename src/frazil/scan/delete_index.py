@@ -160,7 +160,7 @@ class DeleteIndex:
 
     def _ordered(self, numbers: list[int]) -> _BySequence:
         ordered = sorted(numbers, key=self._sequences.__getitem__)
-        return _BySequence(ordered, [self._sequences[one] for one in ordered])
+        return _BySequence(ordered, [self._sequences[number] for number in ordered])
 
     def _add_vector(self, files: ManifestColumns, path: str | None, number: int) -> None:
         if path is None:
@@ -244,9 +244,9 @@ class DeleteIndex:
             for key, members in by_key.items():
                 for delete in self._equality.get(key, ()):
                     applies = self._may_delete(delete, files, sequences, known)
-                    for at in members:
-                        if applies[at]:
-                            rows[at].append(delete.number)
+                    for file_index in members:
+                        if applies[file_index]:
+                            rows[file_index].append(delete.number)
         return rows
 
     def _may_delete(
@@ -285,14 +285,14 @@ def _cannot_be_equal(ours: StatsColumns, theirs: StatsColumns) -> Mask:
 def scoped_paths(files: ManifestColumns) -> list[str | None]:
     """Return for each delete file the one data file it is about, or None where it may be about several."""
     named: list[str | None] = files.column("referenced_data_file").to_pylist()
-    if all(one is not None for one in named):
+    if all(path is not None for path in named):
         return named
     lower = bounds_of(files, DELETE_FILE_PATH.field_id, "lower_bounds")
     upper = bounds_of(files, DELETE_FILE_PATH.field_id, "upper_bounds")
     same = to_mask(pc.equal(lower, upper))
     return [
-        one if one is not None else lower[index].as_py().decode("utf-8", "replace") if same[index] else None
-        for index, one in enumerate(named)
+        path if path is not None else lower[index].as_py().decode("utf-8", "replace") if same[index] else None
+        for index, path in enumerate(named)
     ]
 
 

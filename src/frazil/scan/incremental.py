@@ -72,7 +72,9 @@ def plan_appends(
         ids = list(between)
     plan = AppendsPlan(loaded, end, metadata.current_schema, bound, cache, threads or default_threads())
     plan.append_ids = tuple(
-        one for one in reversed(ids) if has_overwrites or metadata.snapshot(one).operation == Operation.APPEND
+        snapshot_id
+        for snapshot_id in reversed(ids)
+        if has_overwrites or metadata.snapshot(snapshot_id).operation == Operation.APPEND
     )
     return plan
 

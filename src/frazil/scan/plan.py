@@ -173,7 +173,9 @@ class Plan:
         """Yield the tasks of one batch of this plan's files."""
         residuals = self.residuals_of(batch)
         for index, (file, sequence_number) in enumerate(data_files_of(batch.files)):
-            applying = () if batch.deletes is None else tuple(self._index.task(one) for one in batch.deletes[index])
+            applying = (
+                () if batch.deletes is None else tuple(self._index.task(number) for number in batch.deletes[index])
+            )
             yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
 
     def residuals_of(self, batch: FileBatch) -> Residuals:
@@ -258,9 +260,9 @@ class Plan:
 
     def __repr__(self) -> str:
         snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
-        told = "" if self.predicate == TRUE else f", filter {visible(str(self.predicate))}"
+        filter_text = "" if self.predicate == TRUE else f", filter {visible(str(self.predicate))}"
         name = f"{type(self).__name__} of {self.loaded.name!r}"
-        return f"<{name}, snapshot {snapshot}{told}; explain() tells what was pruned>"
+        return f"<{name}, snapshot {snapshot}{filter_text}; explain() tells what was pruned>"
 
     def _repr_html_(self) -> str:
         text = element("pre", self.explain())
@@ -311,13 +313,15 @@ class Plan:
             # To find the entries takes three quarters of the time: better once than twice.
             fields |= {*METRIC_FIELDS}
         keeps = self._fits_cache(chosen, fields)
-        shown = [name for name in COLUMNS if name in fields and (self._with_metrics or name not in METRIC_FIELDS)]
+        kept_columns = [
+            name for name in COLUMNS if name in fields and (self._with_metrics or name not in METRIC_FIELDS)
+        ]
 
         def plan_one(manifest: ManifestFile) -> tuple[FileBatch, PlanCounts, int]:
             files, counts = self._files_of(manifest, fields, keeps=keeps)
             deletes = None if index.is_empty else index.deletes_for(files)
             applied = 0 if deletes is None else sum(map(len, deletes))
-            files = replace(files, table=files.table.select(shown))
+            files = replace(files, table=files.table.select(kept_columns))
             return FileBatch(files, deletes if applied else None), counts, applied
 
         yield from map_in_order(plan_one, chosen, threads=self._threads_for(chosen))
@@ -439,7 +443,7 @@ class Tasks(Sequence[FileScanTask]):
     def __getitem__(self, index: int) -> FileScanTask: ...
 
     @overload
-    def __getitem__(self, at: slice) -> list[FileScanTask]: ...
+    def __getitem__(self, index: slice) -> list[FileScanTask]: ...
 
-    def __getitem__(self, at: int | slice) -> Any:
-        return list(self)[at]
+    def __getitem__(self, index: int | slice) -> Any:
+        return list(self)[index]

@@ -46,7 +46,7 @@ def adaptive_target_bytes(scan_bytes: int, parallelism: int, target_bytes: int) 
 
 def plan_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[TaskGroup]:
     """Yield groups of about the target size, as soon as each is full."""
-    parts = (part for task in tasks for part in split_task(task, options.target_bytes))
+    parts = (split for task in tasks for split in split_task(task, options.target_bytes))
     for packed in _pack(parts, options):
         yield TaskGroup(tuple(_join(packed)))
 
@@ -72,7 +72,7 @@ def usable_offsets(task: FileScanTask) -> tuple[int, ...] | None:
     offsets = task.data_file.split_offsets
     if not offsets or offsets[0] < 0 or offsets[-1] >= task.data_file.file_size_in_bytes:
         return None
-    is_ascending = all(one < following for one, following in pairwise(offsets))
+    is_ascending = all(offset < following for offset, following in pairwise(offsets))
     return offsets if is_ascending else None
 
 
@@ -103,8 +103,8 @@ def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list
         if len(bins) > options.lookback:
             fullest = max(range(len(bins)), key=lambda index: bins[index].weight)
             yield bins.pop(fullest).parts
-    for one in bins:
-        yield one.parts
+    for packed in bins:
+        yield packed.parts
 
 
 def _join(parts: list[FileScanTask]) -> Iterator[FileScanTask]:

@@ -151,7 +151,9 @@ def number_files(
 
     parts = list(map_in_order(read, manifests, threads=default_threads()))
     nothing = np.zeros(0, dtype=np.int64)
-    numbers, rows, sizes = (np.concatenate([part[index] for part in parts]) if parts else nothing for index in range(3))
+    numbers, rows, sizes = (
+        np.concatenate([columns[index] for columns in parts]) if parts else nothing for index in range(3)
+    )
     return NumberedFiles(numbers, rows, sizes)
 
 
@@ -207,7 +209,7 @@ class StreamPlan(Plan):
         found: dict[str, tuple[ManifestFile, Callable[[ManifestColumns], Mask]]] = {}
         metadata, storage = self.loaded.metadata, self.loaded.storage
         last = [metadata.snapshot(run[-1]) for run in self.files.runs]
-        lists = map_in_order(lambda one: read_manifest_list(storage, one, self._cache), last, threads=4)
+        lists = map_in_order(lambda snapshot: read_manifest_list(storage, snapshot, self._cache), last, threads=4)
         for run, manifests in zip(self.files.runs, lists, strict=True):
             ids = frozenset(run)
             wanted = partial(_is_of, pa.array(run, pa.int64()))

@@ -42,17 +42,17 @@ class StreamOffset:
     @property
     def text(self) -> str:
         """The offset as checkpoints keep it."""
-        told: dict[str, int] = {
+        offset: dict[str, int] = {
             "version": _VERSION,
             "snapshot_id": self.snapshot_id,
             "position": self.position,
             "scan_all_files": self.scan_all_files,
         }
         if self.is_done:
-            told["done"] = True
+            offset["done"] = True
         if self.since_ms is not None:
-            told["since_ms"] = self.since_ms
-        return json.dumps(told, separators=(",", ":"))
+            offset["since_ms"] = self.since_ms
+        return json.dumps(offset, separators=(",", ":"))
 
 
 START = StreamOffset(-1, -1)

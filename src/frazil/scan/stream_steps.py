@@ -243,14 +243,14 @@ class TableStream:
         """Return the end offset of the next batch; the start offset where there is nothing to read."""
         budget = _Budget(limits)
         after = self._after(start)
-        at: Snapshot | None = None
+        last_read: Snapshot | None = None
         if not self._is_done(start, after):
             begun = self._snapshot(start.snapshot_id)
             if start.scan_all_files or self._step(begun, budget) is not _Step.SKIP:
                 left = self._take_rest(begun, start, budget)
                 if left is not None:
                     return left
-            at = begun
+            last_read = begun
         passed: Snapshot | None = None
         for head in after:
             snapshot = self._snapshot(head.snapshot_id)
@@ -279,8 +279,8 @@ class TableStream:
                     # A snapshot without files is no batch.
                     passed = snapshot
                     continue
-            at, passed = snapshot, None
-        return self._end(start, after, at, passed, budget)
+            last_read, passed = snapshot, None
+        return self._end(start, after, last_read, passed, budget)
 
     def _end(
         self,
@@ -345,7 +345,7 @@ class TableStream:
             raise InvalidRequestError(
                 f"Cannot read a batch of {self.loaded.name}: its end {end.text} is not reached from {start.text}"
             )
-        read = [one for one in after if self._step(self._snapshot(one.snapshot_id), None) is not _Step.SKIP]
+        read = [head for head in after if self._step(self._snapshot(head.snapshot_id), None) is not _Step.SKIP]
         last = read[-1] if read and read[-1].snapshot_id == end.snapshot_id else None
         cut = None
         if last is not None and end.position < end_of_snapshot(
@@ -532,11 +532,11 @@ def _counts(snapshot: Snapshot) -> tuple[int, int, int] | None:
     summary = snapshot.summary
     if summary is None:
         return None
-    found = [summary.get(one) for one in (Summary.ADDED_DATA_FILES, Summary.ADDED_RECORDS, Summary.ADDED_FILES_SIZE)]
+    found = [summary.get(text) for text in (Summary.ADDED_DATA_FILES, Summary.ADDED_RECORDS, Summary.ADDED_FILES_SIZE)]
     if found[0] is None:
         # Writers leave out counts that are zero, and others leave out all of them.
         found = ["0", "0", "0"] if Summary.TOTAL_DATA_FILES in summary else found
-    if any(one is None or not (one.isascii() and one.isdigit()) for one in found):
+    if any(text is None or not (text.isascii() and text.isdigit()) for text in found):
         return None
-    files, rows, size_bytes = (int(one or 0) for one in found)
+    files, rows, size_bytes = (int(text or 0) for text in found)
     return files, rows, size_bytes

@@ -193,8 +193,8 @@ def caller_of(service: Service, headers: MutableMapping[str, str], right: Right)
     try:
         caller = service.auth.caller_of(headers.get("authorization"), service.now_seconds)
     except Denied as problem:
-        code, kind = (419, TIMED_OUT) if problem.is_expired else (401, NOT_AUTHORIZED)
-        raise Refusal(code, kind, problem.message, {"www-authenticate": "Bearer"}) from None
+        code, error_type = (419, TIMED_OUT) if problem.is_expired else (401, NOT_AUTHORIZED)
+        raise Refusal(code, error_type, problem.message, {"www-authenticate": "Bearer"}) from None
     if right is Right.WRITE and caller.right is Right.READ:
         raise Refusal(403, FORBIDDEN, f"Cannot carry out the request: the token of {caller.name!r} is for reading")
     return caller

@@ -202,8 +202,8 @@ def _right_of(scope: str | None, allowed: Right) -> Right:
     return Right.READ if asked == {Right.READ.value} else allowed
 
 
-def _is_same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(), other.encode("utf-8", "surrogatepass"))
+def _is_same(given: str, other: str) -> bool:
+    return hmac.compare_digest(given.encode(), other.encode("utf-8", "surrogatepass"))
 
 
 def _pack(data: bytes) -> str:

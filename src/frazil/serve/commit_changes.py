@@ -70,9 +70,9 @@ class Committer:
         """Carry out the changes of one or several tables, all or none; return the new states."""
 
         def send() -> Outcome[LoadedTable]:
-            return self._catalog.commit_many([self._table_change(one) for one in asked])
+            return self._catalog.commit_many([self._table_change(change) for change in asked])
 
-        names = [one.identifier for one in asked]
+        names = [change.identifier for change in asked]
         with self._locks.held(names):
             attempts = _Attempts(", ".join(map(format_name, names)), send)
             return CommitLoop[LoadedTable](self._catalog).run(attempts, Limits(()))

@@ -70,10 +70,10 @@ def error_answer(error: BaseException) -> Answer:
     return made_error(500, INTERNAL, "Cannot carry out the request: the server met an error of its own")
 
 
-def made_error(code: int, kind: str, message: str, headers: dict[str, str] | None = None) -> Answer:
+def made_error(code: int, error_type: str, message: str, headers: dict[str, str] | None = None) -> Answer:
     """Return an error as an answer."""
-    made = json_answer({"error": {"message": message, "type": kind, "code": code}}, code=code, headers=headers)
-    return Answer(code, made.body, made.headers, kind)
+    made = json_answer({"error": {"message": message, "type": error_type, "code": code}}, code=code, headers=headers)
+    return Answer(code, made.body, made.headers, error_type)
 
 
 def _message(error: FrazilError) -> str:

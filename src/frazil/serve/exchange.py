@@ -26,10 +26,10 @@ KEY_HEADER: Final = "idempotency-key"
 class Refusal(Exception):
     """A request that ends with a code and a type of the protocol's own. Does not leave this room."""
 
-    def __init__(self, code: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, code: int, error_type: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.kind = kind
+        self.kind = error_type
         self.message = message
         self.headers = dict(headers or {})
 

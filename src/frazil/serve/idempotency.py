@@ -89,6 +89,6 @@ def is_repeated(change: Asked, metadata: TableMetadata) -> bool:
     """Return whether a change is in a table already: its snapshots, or the new table, are there."""
     added = [update.snapshot.snapshot_id for update in change.updates if isinstance(update, AddSnapshot)]
     if added:
-        return all(metadata.snapshots.find_head(one) is not None for one in added)
+        return all(metadata.snapshots.find_head(snapshot_id) is not None for snapshot_id in added)
     given = [update.uuid.lower() for update in change.updates if isinstance(update, AssignUuid)]
     return change.creates and given == [(metadata.table_uuid or "").lower()]

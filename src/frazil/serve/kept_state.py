@@ -56,17 +56,17 @@ class KeptState:
 
     def __init__(self, path: Path | None = None) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-serve-") if path is None else None
-        place = Path(self._folder.name) / "serve.db" if self._folder is not None else path
+        file = Path(self._folder.name) / "serve.db" if self._folder is not None else path
         self._lock = threading.Lock()
         self._writes = 0
         try:
-            self._driver = sqlite3.connect(str(place), timeout=30, isolation_level=None, check_same_thread=False)
+            self._driver = sqlite3.connect(str(file), timeout=30, isolation_level=None, check_same_thread=False)
             self._driver.execute("PRAGMA journal_mode=WAL")
             self._driver.execute("PRAGMA synchronous=NORMAL")
             for statement in _TABLES:
                 self._driver.execute(statement)
         except sqlite3.Error as error:
-            raise StorageError(f"Cannot open {place}: {error}", path=str(place)) from error
+            raise StorageError(f"Cannot open {file}: {error}", path=str(file)) from error
 
     def close(self) -> None:
         """Close the file."""
@@ -84,9 +84,9 @@ class KeptState:
         )
         if not rows:
             return None
-        seen, code, kind, headers, body = rows[0]
+        seen, code, error_type, headers, body = rows[0]
         text = b"" if body is None else zlib.decompress(body)
-        return KeptAnswer(seen, Answer(code, text, json.loads(headers), kind), body is not None)
+        return KeptAnswer(seen, Answer(code, text, json.loads(headers), error_type), body is not None)
 
     def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int, *, can_remake: bool = False) -> None:
         """Keep the answer to a request; a large body that can be made again is left out."""

@@ -58,7 +58,7 @@ class Operation:
     def about(self) -> str:
         """What the operation is about."""
         kinds = ("Namespace", "View", "Table")
-        return next((one for one in kinds if one in self.name), "Table")
+        return next((entity for entity in kinds if entity in self.name), "Table")
 
     def _renamed(self, request: Request) -> tuple[str, str] | None:
         if not self.name.startswith("rename"):
@@ -164,19 +164,19 @@ class Router:
 
 def _match(template: tuple[str, ...], parts: Sequence[str]) -> dict[str, str] | None:
     names: dict[str, str] = {}
-    for wanted, part in zip(template, parts, strict=True):
+    for wanted, step in zip(template, parts, strict=True):
         if wanted[0] == "{":
-            if part == "":
+            if step == "":
                 return None
             name = wanted[1:-1]
-            names["name" if name in ("table", "view", "function") else name] = _unescaped(part)
-        elif wanted != part:
+            names["name" if name in ("table", "view", "function") else name] = _unescaped(step)
+        elif wanted != step:
             return None
     return names
 
 
-def _unescaped(part: str) -> str:
+def _unescaped(step: str) -> str:
     try:
-        return unquote(part, errors="strict")
+        return unquote(step, errors="strict")
     except UnicodeDecodeError:
         raise InvalidRequestError("Cannot read the path: a name in it is not UTF-8 text") from None

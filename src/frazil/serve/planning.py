@@ -93,9 +93,11 @@ def report_metrics(service: Service, request: Request) -> Answer:
     """Keep a client's report on a scan or a commit."""
     body = request.json()
     with as_bad_request():
-        kind: str = body.string("report-type")
-        if kind not in ("scan-report", "commit-report"):
-            raise InvalidRequestError(f"Cannot take a report of the type {kind[:40]!r}: it is a scan's or a commit's")
+        report_type: str = body.string("report-type")
+        if report_type not in ("scan-report", "commit-report"):
+            raise InvalidRequestError(
+                f"Cannot take a report of the type {report_type[:40]!r}: it is a scan's or a commit's"
+            )
         body.string("table-name")
     _exists(service, request)
     text = encode_json(body.values())

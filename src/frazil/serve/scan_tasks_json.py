@@ -73,7 +73,7 @@ class ScanTasks:
         for index, (partition, file) in enumerate(files):
             task: dict[str, Any] = {"data-file": file}
             if batch.deletes is not None and batch.deletes[index]:
-                task["delete-file-references"] = [self._reference(one) for one in batch.deletes[index]]
+                task["delete-file-references"] = [self._reference(number) for number in batch.deletes[index]]
             if has_filter:
                 task["residual-filter"] = self._residual(residuals.of(partition))
             yield task
@@ -109,12 +109,12 @@ def _files_of(files: ManifestColumns) -> Iterator[tuple[tuple[Any, ...], dict[st
         by_field = [values_of(struct.field(index), field.field_type) for index, field in enumerate(parts)]
         partitions = list(zip(*by_field, strict=True))
     formats = {text: parse_file_format(text).value for text in set(files.column("file_format").to_pylist())}
-    shown: dict[tuple[Any, ...], list[Any]] = {}
+    by_partition: dict[tuple[Any, ...], list[Any]] = {}
     columns = zip(partitions, *(files.column(name).to_pylist() for name in _PLAIN), strict=True)
     for partition, path, form, rows, size, offsets, order, first_row in columns:
-        values = shown.get(partition)
+        values = by_partition.get(partition)
         if values is None:
-            values = shown[partition] = _partition_values(partition, files.partition_type)
+            values = by_partition[partition] = _partition_values(partition, files.partition_type)
         file = {
             "spec-id": files.spec_id,
             "content": "data",

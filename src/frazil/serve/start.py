@@ -35,18 +35,18 @@ def serve(
     tokens, clients = ([], []) if secrets is None else parse_auth_file(secrets)
     if token is not None:
         tokens = [*tokens, Secret("token", token, Right.WRITE)]
-    place = Listen(*listen)
+    address = Listen(*listen)
     auth = Auth(tokens, clients)
     roots = (catalog.warehouse, *catalog.delete_roots)
     access = StoreAccess(properties, vend=vend, role=role, signs=signs, roots=roots, now_ms=catalog.now_ms)
     kept = KeptState(None if state is None else Path(state))
     try:
         service = Service(catalog, kept, auth, access)
-        check_listen(place, service)
+        check_listen(address, service)
         with beside(service) as routes:
             app = make_app(service, more_routes=routes)
             try:
-                run_server(app, service, place, on_ready)
+                run_server(app, service, address, on_ready)
             finally:
                 app.close()
     finally:

@@ -224,10 +224,10 @@ class SignRequest:
         if "delete" in names and self.method == "POST":
             if self.body is None:
                 raise InvalidRequestError("Cannot sign a delete of several files: the request has no body")
-            keys = [unquote_xml(one) for one in re.findall(r"<Key>(.*?)</Key>", self.body, re.DOTALL)]
+            keys = [unquote_xml(key) for key in re.findall(r"<Key>(.*?)</Key>", self.body, re.DOTALL)]
             if not keys or self.body.count("<Key") != len(keys):
                 raise InvalidRequestError("Cannot sign a delete of several files: its body names none")
-            return [f"s3://{bucket}/{one}" for one in keys]
+            return [f"s3://{bucket}/{key}" for key in keys]
         if key == "":
             if self.method in ("GET", "HEAD") and ("list-type" in names or "prefix" in names):
                 prefix = dict(parse_qsl(target.query, keep_blank_values=True)).get("prefix", "")

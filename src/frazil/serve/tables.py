@@ -214,7 +214,7 @@ def commit_transaction(service: Service, request: Request) -> Answer:
             raise InvalidRequestError(
                 f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} are allowed"
             )
-        changes = [decode_change(one, decode_identifier(one, "identifier")) for one in parts]
+        changes = [decode_change(item, decode_identifier(item, "identifier")) for item in parts]
     try:
         for loaded in service.committer.commit_tables(changes):
             service.cache.keep_table(loaded)
@@ -236,9 +236,9 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
         )
         updates = tuple(decode_update(one, where=f"updates[{index}]") for index, one in enumerate(body.list("updates")))
     if not is_view:
-        for one in (*requirements, *updates):
-            if isinstance(one, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
-                raise InvalidRequestError(f"Cannot commit to a table by {type(one).__name__}: that is for views")
+        for item in (*requirements, *updates):
+            if isinstance(item, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
+                raise InvalidRequestError(f"Cannot commit to a table by {type(item).__name__}: that is for views")
     return Asked(identifier, requirements, updates)
 
 

@@ -33,15 +33,15 @@ class Telemetry:
         with self._lock:
             self._in_flight += 1
 
-    def ended(self, operation: str, code: int, kind: str | None, seconds: float) -> None:
+    def ended(self, operation: str, code: int, error_type: str | None, seconds: float) -> None:
         """Count a request that ended."""
         with self._lock:
             self._in_flight -= 1
             self._requests[operation, code] += 1
             self._times[operation][bisect_left(BUCKETS, seconds)] += 1
             self._seconds[operation] += seconds
-            if kind is not None:
-                self._errors[kind] += 1
+            if error_type is not None:
+                self._errors[error_type] += 1
 
     @property
     def in_flight(self) -> int:
@@ -55,7 +55,10 @@ class Telemetry:
             for (operation, code), count in sorted(self._requests.items()):
                 lines.append(f'frazil_requests_total{{operation="{operation}",code="{code}"}} {count}')
             lines.append("# TYPE frazil_errors_total counter")
-            lines += [f'frazil_errors_total{{type="{kind}"}} {count}' for kind, count in sorted(self._errors.items())]
+            lines += [
+                f'frazil_errors_total{{type="{error_type}"}} {count}'
+                for error_type, count in sorted(self._errors.items())
+            ]
             lines.append("# TYPE frazil_request_seconds histogram")
             for operation, counts in sorted(self._times.items()):
                 lines += self._histogram(operation, counts)

@@ -40,11 +40,11 @@ def _issue(service: Service, request: Request) -> IssuedToken:
     if service.auth.is_open:
         raise OauthProblem(400, "unauthorized_client", "this server asks for no token and gives none")
     fields = _fields(request)
-    kind = fields.get("grant_type")
-    if kind == CLIENT_CREDENTIALS:
+    grant_type = fields.get("grant_type")
+    if grant_type == CLIENT_CREDENTIALS:
         client_id, secret = _client(request, fields)
         return service.auth.issue(client_id, secret, fields.get("scope"), service.now_seconds)
-    if kind == TOKEN_EXCHANGE:
+    if grant_type == TOKEN_EXCHANGE:
         subject = fields.get("subject_token", "")
         return service.auth.exchange(subject, fields.get("scope"), service.now_seconds)
     raise OauthProblem(400, "unsupported_grant_type", "the grant types are client_credentials and token-exchange")

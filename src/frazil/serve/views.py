@@ -72,9 +72,9 @@ def view_exists(service: Service, request: Request) -> Answer:
 def replace_view(service: Service, request: Request) -> Answer:
     """Commit a client's changes to a view."""
     body = request.json()
-    for one in body.raw("updates") or ():
-        if isinstance(one, dict) and isinstance(one.get("view-version"), dict):
-            _check_dialects(JsonObject(one["view-version"], heading=HEADING))
+    for update in body.raw("updates") or ():
+        if isinstance(update, dict) and isinstance(update.get("view-version"), dict):
+            _check_dialects(JsonObject(update["view-version"], heading=HEADING))
     change = decode_change(body, request.identifier, is_view=True)
     return _answer(service.committer.commit_view(change))
 
@@ -103,8 +103,8 @@ def _answer(loaded: LoadedView, text: bytes | None = None) -> Answer:
 def _check_dialects(version: JsonObject) -> None:
     """Refuse two queries in one dialect, by the type of error that clients know for it."""
     seen: set[str] = set()
-    for one in version.raw("representations") or ():
-        dialect = one.get("dialect") if isinstance(one, dict) else None
+    for representation in version.raw("representations") or ():
+        dialect = representation.get("dialect") if isinstance(representation, dict) else None
         if isinstance(dialect, str) and dialect.lower() in seen:
             text = f"Invalid view version: Cannot add multiple queries for dialect {dialect.lower()}"
             raise Refusal(400, "IllegalArgumentException", text)

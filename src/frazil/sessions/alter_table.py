@@ -79,14 +79,14 @@ def _column(change: Change) -> s.ColumnDefinition:
 
 
 def _change(change: Change) -> s.ColumnChange:
-    path, kind = tuple(change["column"]), change["kind"]
-    if kind == "UpdateColumnType":
+    path, change_type = tuple(change["column"]), change["kind"]
+    if change_type == "UpdateColumnType":
         return s.ColumnChange(path, type=_type(change["type"]))
-    if kind == "UpdateColumnNullability":
+    if change_type == "UpdateColumnNullability":
         return s.ColumnChange(path, is_required=not change["nullable"])
-    if kind == "UpdateColumnComment":
+    if change_type == "UpdateColumnComment":
         return s.ColumnChange(path, comment=change["comment"])
-    if kind == "UpdateColumnPosition":
+    if change_type == "UpdateColumnPosition":
         return s.ColumnChange(path, position=_position(change["position"]))
     default = change["default"]
     if not default:

@@ -30,9 +30,9 @@ from frazil.sql.parse import parse_statement
 _statements: OrderedDict[str, tuple[s.Statement, Answer | None]] = OrderedDict()
 
 
-def answer(spark: Any, verb: str, told: Mapping[str, Any], objects: Any) -> Any:
+def answer(spark: Any, verb: str, payload: Mapping[str, Any], objects: Any) -> Any:
     """Answer one question of Spark's: text as JSON, an object of Java's, or None for what there is not."""
-    return _VERBS[verb](Question(spark, told, objects))
+    return _VERBS[verb](Question(spark, payload, objects))
 
 
 # Statements that only lakes have, and those that lakes answer in words of their own.
@@ -55,11 +55,11 @@ _NO_TABLE = (s.CreateNamespace, s.DropNamespace, s.AlterNamespace, s.CreateView,
 
 
 def _parse(question: Question) -> str | None:
-    told = question.payload
-    session = question.session(told["current"], told["namespace"])
+    payload = question.payload
+    session = question.session(payload["current"], payload["namespace"])
     if not session.lakes:
         return None
-    statement = _own_statement(question, told["text"], session)
+    statement = _own_statement(question, payload["text"], session)
     if statement is None:
         return None
     context = SqlContext(session, question.engine(session))
@@ -67,12 +67,12 @@ def _parse(question: Question) -> str | None:
     ddl = "" if found is None else found.ddl
     columns = schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}'
     key = remember(_statements, (statement, found))
-    told = {"key": key, "columns": columns, "shown": type(statement).__name__}
+    payload = {"key": key, "columns": columns, "shown": type(statement).__name__}
     changed = () if found is not None or isinstance(statement, _NO_TABLE) else getattr(statement, "name", ())
     full_name = session.find_full_name(changed)
     if full_name is not None:
-        told |= {"catalog": full_name.lake_name, "name": full_name.name}
-    return json.dumps(told)
+        payload |= {"catalog": full_name.lake_name, "name": full_name.name}
+    return json.dumps(payload)
 
 
 def _own_statement(question: Question, text: str, session: SqlSession) -> s.Statement | None:
@@ -82,8 +82,8 @@ def _own_statement(question: Question, text: str, session: SqlSession) -> s.Stat
 
 
 def _script(question: Question) -> str:
-    told = question.payload
-    session = question.session(told["current"], told["namespace"])
+    payload = question.payload
+    session = question.session(payload["current"], payload["namespace"])
 
     def is_ours(text: str) -> bool:
         try:
@@ -92,21 +92,21 @@ def _script(question: Question) -> str:
             # It is said when the statement is run.
             return True
 
-    return script_for_spark(told["text"], is_ours) if session.lakes else told["text"]
+    return script_for_spark(payload["text"], is_ours) if session.lakes else payload["text"]
 
 
 def _older_words(question: Question) -> str:
     """Say a statement that Spark's parser refused in words that it knows; where there are none, as it is."""
-    told = question.payload
-    session = question.session(told["current"], told["namespace"])
-    text = evolution_as_option(told["text"])
+    payload = question.payload
+    session = question.session(payload["current"], payload["namespace"])
+    text = evolution_as_option(payload["text"])
     return changes_as_options(text, lambda name: session.find_full_name(name) is not None)
 
 
 def _statement(question: Question) -> Any:
-    told = question.payload
-    statement, found = _statements[told["key"]]
-    session = question.session(told["current"], told["namespace"])
+    payload = question.payload
+    statement, found = _statements[payload["key"]]
+    session = question.session(payload["current"], payload["namespace"])
     if found is None:
         found = run_statement(SqlContext(session, question.engine(session)), statement)
     if not found.columns:

@@ -64,11 +64,11 @@ def detach(spark: SparkSession, name: str | None = None) -> None:
         raise InvalidRequestError(
             f"Cannot detach {name!r}: there is no such lake", hint=f"Attached are: {', '.join(sorted(attached.lakes))}."
         )
-    for one in list(attached.lakes) if name is None else [name]:
-        lake = attached.lakes.pop(one)
-        gave_way = attached.gave_way.pop(one)
+    for lake_name in list(attached.lakes) if name is None else [name]:
+        lake = attached.lakes.pop(lake_name)
+        gave_way = attached.gave_way.pop(lake_name)
         if not is_stopped(spark):
-            remove_catalog(spark, one, gave_way)
+            remove_catalog(spark, lake_name, gave_way)
         if lake.attached_spark is spark and lake not in attached.lakes.values():
             lake.attached_spark = None
     forget_plans(spark)

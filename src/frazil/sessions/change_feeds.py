@@ -29,18 +29,18 @@ _NONE, _DROP, _NET = "none", "dropcarryovers", "netchanges"
 _MODES = {_NONE: "none", _DROP: "dropCarryovers", _NET: "netChanges"}
 
 
-def asked_changes(told: Mapping[str, Any], time_zone: str) -> dict[str, Any] | None:
+def asked_changes(payload: Mapping[str, Any], time_zone: str) -> dict[str, Any] | None:
     """Return which changes are asked for, by Spark's words or by options; None where it is no change feed."""
-    if "changes" in told:
-        return dict(told["changes"])
-    known = {key.lower(): str(value) for key, value in told.get("options", {}).items()}
+    if "changes" in payload:
+        return dict(payload["changes"])
+    known = {key.lower(): str(value) for key, value in payload.get("options", {}).items()}
     if known.get(FEED_OPTION, "false").lower() != "true":
         return None
-    versions = [one for one in ("startingversion", "endingversion") if one in known]
-    times = [one for one in ("startingtimestamp", "endingtimestamp") if one in known]
+    versions = [option for option in ("startingversion", "endingversion") if option in known]
+    times = [option for option in ("startingtimestamp", "endingtimestamp") if option in known]
     if versions and times:
         raise InvalidRequestError("Cannot read changes by versions and by times at once: give one of them")
-    if (versions or times) and not any(one in known for one in ("startingversion", "startingtimestamp")):
+    if (versions or times) and not any(option in known for option in ("startingversion", "startingtimestamp")):
         raise InvalidRequestError(
             f"Cannot read changes with {(versions or times)[0]} alone: it is not said where they begin",
             hint="Give startingVersion or startingTimestamp; version 0 is before the first snapshot.",

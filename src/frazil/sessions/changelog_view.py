@@ -31,7 +31,7 @@ def create_changelog_view(context: SqlContext, full_name: FullName, table: Table
     if computes_updates:
         schema = table.schema
         own = [schema.name_of(field_id) for field_id in sorted(schema.identifier_field_ids)]
-        frame = room.with_updates(frame, own if given is None else [_unquoted(one) for one in given])
+        frame = room.with_updates(frame, own if given is None else [_unquoted(name) for name in given])
     else:
         frame = (room.net_changes if is_net else room.without_carry_overs)(frame)
     name: str = values["changelog_view"] or f"`{full_name.name[-1].replace('`', '``')}_changes`"

@@ -221,11 +221,11 @@ class Question:
     def read_tables(self) -> list[Table]:
         """Return the tables that a statement reads, each in the state that it reads."""
         kept = [TABLES.get(key) for key in self.payload.get("reads", ())]
-        return [one.relation.table for one in kept if one is not None and one.relation is not None]
+        return [resolved.relation.table for resolved in kept if resolved is not None and resolved.relation is not None]
 
-    def expression(self, told: Mapping[str, Any]) -> Resolved:
+    def expression(self, payload: Mapping[str, Any]) -> Resolved:
         """Return an expression that Spark hands over resolved."""
-        return resolved(self.spark, self.object(told["at"]), told.get("text"), told["names"], self.object(0))
+        return resolved(self.spark, self.object(payload["at"]), payload.get("text"), payload["names"], self.object(0))
 
     def frame(self, index: int) -> Any:
         """Return a DataFrame that Spark hands over."""

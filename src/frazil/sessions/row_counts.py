@@ -30,5 +30,5 @@ def merged(made: Snapshot | None) -> str:
     """Return what a MERGE answers."""
     if made is None:
         return json.dumps([0] * 4)
-    counts = [one or 0 for one in (made.num_updated_rows, made.num_deleted_rows, made.num_inserted_rows)]
+    counts = [count or 0 for count in (made.num_updated_rows, made.num_deleted_rows, made.num_inserted_rows)]
     return json.dumps([sum(counts), *counts])

@@ -71,7 +71,7 @@ def find_procedure(name: str) -> Procedure:
 def call(target: Target, name: str, values: Values) -> Answer:
     """Run a procedure; arguments that are not given are None, or not there."""
     procedure = find_procedure(name)
-    given = {one.name: values.get(one.name) for one in procedure.call_parameters}
+    given = {parameter.name: values.get(parameter.name) for parameter in procedure.call_parameters}
     for parameter in procedure.call_parameters:
         if parameter.is_required and given[parameter.name] is None:
             raise InvalidRequestError(f"Cannot call {name}: the parameter {parameter.name!r} is null")
@@ -96,7 +96,7 @@ def _given(procedure: Procedure, values: Values, *left_out: str) -> dict[str, An
 
 def _fields(result: Any, procedure: Procedure, values: Values) -> Rows:
     """Return what a result says under a procedure's columns."""
-    return [tuple(getattr(result, one.split(" ")[0]) for one in procedure.columns_for(values))]
+    return [tuple(getattr(result, column.split(" ")[0]) for column in procedure.columns_for(values))]
 
 
 def _maintain(target: Target, procedure: Procedure, values: Values) -> Rows:
@@ -145,12 +145,12 @@ def _fast_forward(target: Target, _: Procedure, values: Values) -> Rows:
 def _remove_orphans(target: Target, procedure: Procedure, values: Values) -> Rows:
     given = _given(procedure, values, "file_list_view", "stream_results")
     if values["file_list_view"] is not None:
-        view = ".".join(f"`{one.replace('`', '``')}`" for one in parse_name(values["file_list_view"]))
+        view = ".".join(f"`{step.replace('`', '``')}`" for step in parse_name(values["file_list_view"]))
         engine = target.context.spark("look at the files of a view")
         given["file_list"] = engine.query(f"select * from {view}")
     result = target.table(values).maintain.remove_orphan_files(**given)
-    shown = result.orphan_file_locations[: SHOWN_PATHS if values["stream_results"] else None]
-    return [(one,) for one in shown]
+    listed = result.orphan_file_locations[: SHOWN_PATHS if values["stream_results"] else None]
+    return [(step,) for step in listed]
 
 
 def _remove_dangling(target: Target, procedure: Procedure, values: Values) -> Rows:

@@ -143,8 +143,8 @@ def create_with_schema(
     terms = _with_names(statement.partition_by, statement.properties)
     spec = build_partition_spec(schema, terms, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
-    told = telling(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
-    with told, OneCommit(catalog, lake._cache) as commit:
+    run = telling(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
+    with run, OneCommit(catalog, lake._cache) as commit:
         if existing is None:
             if not catalog.namespace_exists(full_name.name[:-1]):
                 lake.create_namespace(full_name.name[:-1])
@@ -181,7 +181,7 @@ def _with_identifiers(schema: Schema, properties: Mapping[str, str]) -> Schema:
     """Return a schema with the identifier fields that properties name, as SHOW CREATE TABLE does: `[id, x.y]`."""
     if "identifier-fields" not in properties:
         return schema
-    names = (".".join(one) for one in parse_names_text(properties["identifier-fields"]))
+    names = (".".join(path) for path in parse_names_text(properties["identifier-fields"]))
     ids = tuple(schema.field(name, case_sensitive=False).field_id for name in names)
     return Schema(schema.fields, schema.schema_id, ids)
 
@@ -234,13 +234,15 @@ def schema_of_columns(context: SqlContext, columns: Sequence[s.ColumnDefinition]
             text += " comment '" + column.comment.replace("'", "''") + "'"
         parts.append(text)
     schema = parse_schema(", ".join(parts)) if parts else Schema(())
-    if all(one.default is None for one in columns):
+    if all(definition.default is None for definition in columns):
         return schema
     fields = [
         field
-        if one.default is None
-        else replace(field, write_default=context.value(one.default, field.field_type, f"the default of {field.name}"))
-        for field, one in zip(schema.fields, columns, strict=True)
+        if definition.default is None
+        else replace(
+            field, write_default=context.value(definition.default, field.field_type, f"the default of {field.name}")
+        )
+        for field, definition in zip(schema.fields, columns, strict=True)
     ]
     return Schema(tuple(fields), schema.schema_id, schema.identifier_field_ids)
 

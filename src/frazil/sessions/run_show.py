@@ -48,7 +48,7 @@ def matches(name: str, pattern: str | None) -> bool:
     if pattern is None:
         return True
     for piece in pattern.split("|"):
-        expression = ".*".join(re.escape(part) for part in piece.strip().split("*"))
+        expression = ".*".join(re.escape(literal) for literal in piece.strip().split("*"))
         if re.fullmatch(expression, name, re.IGNORECASE | re.DOTALL):
             return True
     return False
@@ -73,7 +73,7 @@ def show_namespaces(context: SqlContext, statement: s.ShowNamespaces) -> Answer:
     if not statement.name:
         full_name = FullName(full_name.lake_name, full_name.lake, ())
     found = _existing(full_name).lake.list_namespaces(full_name.name)
-    rows = [(quote_path(one),) for one in found if matches(quote_path(one), statement.pattern)]
+    rows = [(quote_path(namespace),) for namespace in found if matches(quote_path(namespace), statement.pattern)]
     return answer(("namespace string not null",), rows)
 
 
@@ -87,17 +87,20 @@ def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     if not statement.is_extended:
         return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
     rows = []
-    for one in found:
-        table = full_name.lake.table(one)
-        details = _details(Relation(FullName(full_name.lake_name, full_name.lake, one), table))
-        rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
+    for identifier in found:
+        table = full_name.lake.table(identifier)
+        details = _details(Relation(FullName(full_name.lake_name, full_name.lake, identifier), table))
+        rows.append((quote_path(identifier[:-1]), identifier[-1], False, _as_lines(details)))
     # As Spark's own catalog does, views too: dbt asks here which names are views.
-    for one in full_name.lake.list_views(full_name.name) if full_name.name else []:
-        if matches(one[-1], statement.pattern):
-            view = full_name.lake.catalog.load_view(one)
-            details = [("Name", str(FullName(full_name.lake_name, full_name.lake, one)), ""), ("Type", "VIEW", "")]
+    for identifier in full_name.lake.list_views(full_name.name) if full_name.name else []:
+        if matches(identifier[-1], statement.pattern):
+            view = full_name.lake.catalog.load_view(identifier)
+            details = [
+                ("Name", str(FullName(full_name.lake_name, full_name.lake, identifier)), ""),
+                ("Type", "VIEW", ""),
+            ]
             details += _view_details(full_name.lake_name, view)
-            rows.append((quote_path(one[:-1]), one[-1], False, _as_lines(details)))
+            rows.append((quote_path(identifier[:-1]), identifier[-1], False, _as_lines(details)))
     return answer([*columns, "information string not null"], rows)
 
 
@@ -109,9 +112,9 @@ def show_views(context: SqlContext, statement: s.ShowViews) -> Answer:
     """Show the views of a namespace."""
     full_name = _existing(context.session.namespace_place(statement.name))
     listed = full_name.lake.list_views(full_name.name) if full_name.name else []
-    found = [one for one in listed if matches(one[-1], statement.pattern)]
+    found = [identifier for identifier in listed if matches(identifier[-1], statement.pattern)]
     columns = ("namespace string not null", "viewName string not null", "isTemporary boolean not null")
-    return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
+    return answer(columns, [(quote_path(identifier[:-1]), identifier[-1], False) for identifier in found])
 
 
 def describe_namespace(context: SqlContext, statement: s.DescribeNamespace) -> Answer:
@@ -158,12 +161,12 @@ def describe_table(context: SqlContext, statement: s.DescribeTable) -> Answer:
         return _describe_column(table.schema, statement.column)
     rows: list[tuple[Any, ...]] = list(_column_rows(table.schema))
     fields = live_fields(table.spec)
-    if fields and all(one.transform.is_identity for one in fields):
+    if fields and all(partition_field.transform.is_identity for partition_field in fields):
         rows += [("# Partition Information", "", ""), ("# col_name", "data_type", "comment")]
         for field in fields:
-            part = table.schema.field(field.source_id)
+            source = table.schema.field(field.source_id)
             name = column_name(table.schema, field.source_id)
-            rows.append((name, spark_type_name(part.field_type), part.doc))
+            rows.append((name, spark_type_name(source.field_type), source.doc))
     elif fields:
         rows += [_EMPTY, ("# Partitioning", "", "")]
         terms = partition_terms(table.schema, table.spec)

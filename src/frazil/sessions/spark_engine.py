@@ -61,7 +61,7 @@ class SparkEngine:
         command = found.find_refused(is_trusted=True)
         if command is not None:
             raise InvalidRequestError(f"Cannot use a command where a query belongs: Spark reads {command[1]}")
-        frame, _ = found.to_frame(lambda kind, name: None, is_trusted=True)
+        frame, _ = found.to_frame(lambda entity, name: None, is_trusted=True)
         return frame
 
     def state_of(self, relation: Relation, states: Sequence[State]) -> State:
@@ -163,8 +163,8 @@ class SparkEngine:
             check_bound(renamed, fields, str(full_name))
         cast = {
             field.name: spark_type_name(field.field_type)
-            for field, (_, kind) in zip(fields, frame.dtypes, strict=True)
-            if kind != spark_type_name(field.field_type)
+            for field, (_, type_name) in zip(fields, frame.dtypes, strict=True)
+            if type_name != spark_type_name(field.field_type)
         }
         return cast_columns(renamed, cast) if cast else renamed
 
@@ -173,8 +173,8 @@ class SparkEngine:
         is_trusted = full_name.lake.trusts_views
         query = ViewQuery(self.spark, text)
         _check_view(what, query.find_refused(is_trusted=is_trusted))
-        for kind, parts in query.names:
-            if not is_trusted and kind == "table" and _is_path(parts) and names.session.find_full_name(parts) is None:
+        for entity, parts in query.names:
+            if not is_trusted and entity == "table" and _is_path(parts) and names.session.find_full_name(parts) is None:
                 _check_view(what, ("code", format_name(parts)))
         frame, refused = query.to_frame(names.qualified, is_trusted=is_trusted)
         _check_view(what, refused)
@@ -195,8 +195,8 @@ class SparkEngine:
 
     def view_schema(self, text: str, full_name: FullName) -> Schema:
         """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
-        for kind, parts in ViewQuery(self.spark, text).names:
-            if kind == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
+        for entity, parts in ViewQuery(self.spark, text).names:
+            if entity == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
                 raise InvalidRequestError(
                     f"Cannot create view {full_name}: it uses {parts[0]!r}, a temporary view that ends with the session"
                 )
@@ -239,9 +239,9 @@ class _ViewNames:
     namespace: Name
     """Where names without a catalog are looked up that are Spark's own."""
 
-    def qualified(self, kind: str, name: Name) -> Name | None:
+    def qualified(self, entity: str, name: Name) -> Name | None:
         """Return a name with its catalog and namespace; None where it has them, or needs none."""
-        if kind == "function":
+        if entity == "function":
             is_ours = self.session.catalog is not None and len(name) == 2 and name[0].lower() == "system"
             return (self.session.catalog or "", *name) if is_ours else None
         full_name = self.session.find_full_name(name)
@@ -302,8 +302,8 @@ def _check_view(what: str, refused: tuple[str, str] | None) -> None:
     """Refuse what is more than a query."""
     if refused is None:
         return
-    kind, name = refused
-    if kind == "command":
+    entity, name = refused
+    if entity == "command":
         raise InvalidRequestError(
             f"Cannot {what}: its text is a command to Spark ({name})",
             hint="A view is a query: SELECT, VALUES or TABLE.",
@@ -316,4 +316,4 @@ def _check_view(what: str, refused: tuple[str, str] | None) -> None:
 
 def _is_path(parts: Name) -> bool:
     """Return whether a name can be a file by its path, as in csv.`/data/x.csv`."""
-    return len(parts) == 2 and any(one in parts[1] for one in "/:\\")
+    return len(parts) == 2 and any(mark in parts[1] for mark in "/:\\")

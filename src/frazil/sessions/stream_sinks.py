@@ -80,12 +80,12 @@ def _open(question: Question) -> None:
 
 
 def _batch(question: Question) -> None:
-    told = question.payload
+    payload = question.payload
     full_name, table, branch = _target(question)
-    options = STREAM_WRITE_OPTIONS.check(told["options"])
+    options = STREAM_WRITE_OPTIONS.check(payload["options"])
     compaction = _check_options(full_name, options)
     asked = read_write_options(question.engine(), table, branch, options, STREAM_WRITE_OPTIONS)
-    once = Once(told["query"], told["batch"], is_epoch=True, input_digest=told["input"])
+    once = Once(payload["query"], payload["batch"], is_epoch=True, input_digest=payload["input"])
     given = {**asked.arguments, "once": once}
     said = asked.said
     if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
@@ -139,7 +139,7 @@ def _writer(
 
 
 def _merges_schema(full_name: FullName, table: Table, options: Mapping[str, str]) -> bool:
-    merges = any(options.get(one, "").strip().lower() == "true" for one in ("mergeschema", "merge-schema"))
+    merges = any(options.get(option, "").strip().lower() == "true" for option in ("mergeschema", "merge-schema"))
     if merges and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
             f"Cannot change the schema of {full_name} with a stream: the table does not allow it",

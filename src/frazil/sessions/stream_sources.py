@@ -68,7 +68,7 @@ def named_stream(
     current_schema = relation.table.metadata.current_schema
     word = next((value for key, value in asked.items() if key.lower() == CHANGES_OPTION), "")
     has_changes = changes is not None or word.strip().lower() == NotAppends.CHANGES.value
-    told = {
+    payload = {
         "schema": encode_schema(current_schema),
         "uuid": str(relation.table.metadata.table_uuid),
         "name": list(full_name.name),
@@ -76,7 +76,7 @@ def named_stream(
         "options": dict(asked),
         "changes": changes,
     }
-    return stream_schema(StreamColumns(current_schema, has_changes), question.spark).json(), told
+    return stream_schema(StreamColumns(current_schema, has_changes), question.spark).json(), payload
 
 
 def checked_stream(question: Question, relation: Relation, named: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,9 +260,9 @@ def _check(question: Question) -> str:
 
 
 def _open(question: Question) -> str:
-    told = question.payload
-    named: Mapping[str, Any] = told["stream"]
-    full_name = FullName(told["catalog"], question.lake, tuple(named["name"]))
+    payload = question.payload
+    named: Mapping[str, Any] = payload["stream"]
+    full_name = FullName(payload["catalog"], question.lake, tuple(named["name"]))
     session = question.own_session()
     relation = find_relation(session, full_name)
     options = _options(relation, named)
@@ -272,8 +272,8 @@ def _open(question: Question) -> str:
         source.reload = lambda: find_relation(session, full_name).table._loaded
     stream = source.stream()
     table_uuid = str(stream.loaded.metadata.table_uuid)
-    _check_table(told, full_name, table_uuid)
-    source.begun = source.begin() if told["begun"] is None else parse_offset(told["begun"])
+    _check_table(payload, full_name, table_uuid)
+    source.begun = source.begin() if payload["begun"] is None else parse_offset(payload["begun"])
     if source.begun.is_start and source.begun.since_ms is None:
         source.begun = replace(source.begun, since_ms=options.start.timestamp_ms)
     key = uuid.uuid4().hex
@@ -291,21 +291,21 @@ def _open(question: Question) -> str:
     )
 
 
-def _check_table(told: Mapping[str, Any], full_name: FullName, table_uuid: str) -> None:
+def _check_table(payload: Mapping[str, Any], full_name: FullName, table_uuid: str) -> None:
     """Refuse the checkpoint of another table, and a name that is another table's since the stream was named."""
     hint = "Use another checkpoint, or the one that was used before for this table."
-    if told["stream"]["uuid"] != table_uuid:
+    if payload["stream"]["uuid"] != table_uuid:
         raise InvalidRequestError(
             f"Cannot start a stream of {full_name}: another table has taken its name", hint="Name the table again."
         )
-    if told["table"] is None:
+    if payload["table"] is None:
         return
     try:
-        known = json.loads(told["table"])
+        known = json.loads(payload["table"])
         known_uuid, known_name = known["table-uuid"], known["name"]
     except (ValueError, KeyError, TypeError):
         raise InvalidRequestError(
-            f"Cannot start a stream of {full_name}: the checkpoint's {told['place']}/table is damaged",
+            f"Cannot start a stream of {full_name}: the checkpoint's {payload['place']}/table is damaged",
             hint="Delete that file if the checkpoint is this table's.",
         ) from None
     if known_uuid != table_uuid:

@@ -52,7 +52,7 @@ def _procedures(question: Question) -> str:
 
 def _procedure(question: Question) -> str:
     *namespace, name = question.payload["name"]
-    if tuple(one.lower() for one in namespace) != _SYSTEM:
+    if tuple(step.lower() for step in namespace) != _SYSTEM:
         raise NotFoundError(
             f"Cannot call {question.full_name}: there is no such procedure",
             hint=f"Procedures are in {question.payload['catalog']}.system.",
@@ -71,9 +71,9 @@ def _procedure(question: Question) -> str:
 
 
 def _called(question: Question) -> Target:
-    told = question.payload
-    session = question.session(told["current"], told["namespace"])
-    return Target(question.lake, told["catalog"], SqlContext(session, question.engine(session)))
+    payload = question.payload
+    session = question.session(payload["current"], payload["namespace"])
+    return Target(question.lake, payload["catalog"], SqlContext(session, question.engine(session)))
 
 
 def _called_table(question: Question) -> str | None:
@@ -83,8 +83,8 @@ def _called_table(question: Question) -> str | None:
 
 
 def _call(question: Question) -> Any:
-    told = question.payload
-    found = call(_called(question), told["text"], told["values"])
+    payload = question.payload
+    found = call(_called(question), payload["text"], payload["values"])
     return question.spark.createDataFrame(list(found.rows), found.ddl)._jdf
 
 

@@ -44,8 +44,8 @@ _plans: OrderedDict[Any, Any] = OrderedDict()
 
 
 def _source(question: Question) -> str:
-    told = question.payload
-    return json.dumps(source_name(question.session(told["current"], told["namespace"]), told["options"]))
+    payload = question.payload
+    return json.dumps(source_name(question.session(payload["current"], payload["namespace"]), payload["options"]))
 
 
 def _refuse_name(question: Question) -> None:
@@ -53,7 +53,7 @@ def _refuse_name(question: Question) -> None:
 
 
 def _load(question: Question) -> str | None:
-    told = question.payload
+    payload = question.payload
     session = question.own_session()
     engine = question.engine(session)
     full_name = _place_of_name(question, session)
@@ -65,31 +65,31 @@ def _load(question: Question) -> str | None:
         view = find_view(full_name)
         if view is None:
             return None
-        if "version" in told or "micros" in told or state_of_options(told.get("options", {})).is_given:
+        if "version" in payload or "micros" in payload or state_of_options(payload.get("options", {})).is_given:
             raise InvalidRequestError(f"Cannot read {full_name} in another state: it is a view") from None
-        if told.get("writes"):
+        if payload.get("writes"):
             checked_target(ResolvedName(None, full_name, view))
-        if told.get("streams"):
+        if payload.get("streams"):
             raise InvalidRequestError(f"Cannot stream {full_name}: it is a view") from None
-        if asked_changes(told, "UTC") is not None:
+        if asked_changes(payload, "UTC") is not None:
             raise InvalidRequestError(f"Cannot read changes of {full_name}: it is a view") from None
         frame = question.engine().view_frame(full_name, view)
         return _loaded(
             ResolvedName(None, full_name, view, frame), full_name, frame.schema.json(), Schema(()), question, {}, []
         )
-    changes = asked_changes(told, engine.setting("spark.sql.session.timeZone") or "UTC")
-    if told.get("streams"):
+    changes = asked_changes(payload, engine.setting("spark.sql.session.timeZone") or "UTC")
+    if payload.get("streams"):
         return _loaded_stream(question, full_name, relation, changes)
     if changes is not None:
         return _loaded_changes(question, full_name, relation, changes)
-    states = [relation.state, state_of_options(told.get("options", {}))]
-    if "version" in told:
-        states.append(version_state(told["version"]))
-    if "micros" in told:
-        states.append(State(as_of_ms=told["micros"] // 1000))
+    states = [relation.state, state_of_options(payload.get("options", {}))]
+    if "version" in payload:
+        states.append(version_state(payload["version"]))
+    if "micros" in payload:
+        states.append(State(as_of_ms=payload["micros"] // 1000))
     relation = replace(relation, state=engine.state_of(relation, states))
     kept = ResolvedName(relation, full_name)
-    if told.get("writes"):
+    if payload.get("writes"):
         checked_target(kept)
     scan = engine.scan_of(relation, {})
     if scan is None:
@@ -148,11 +148,11 @@ def _columns_with_defaults(schema: Schema, spark: Any) -> str:
     """Return columns as Spark writes them, with what DEFAULT means for each."""
     defaults = {field.name: default_text(field) for field in schema.fields if field.write_default is not None}
     columns = []
-    for one in shown_schema(schema, spark).jsonValue()["fields"]:
-        if one["name"] in defaults:
-            text = defaults[one["name"]]
-            one["metadata"] = {**one["metadata"], "CURRENT_DEFAULT": text, "EXISTS_DEFAULT": text}
-        columns.append(one)
+    for field in shown_schema(schema, spark).jsonValue()["fields"]:
+        if field["name"] in defaults:
+            text = defaults[field["name"]]
+            field["metadata"] = {**field["metadata"], "CURRENT_DEFAULT": text, "EXISTS_DEFAULT": text}
+        columns.append(field)
     return json.dumps({"type": "struct", "fields": columns})
 
 
@@ -162,11 +162,11 @@ def _endings(name: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source: Schema) -> str:
     """Return the column that an assignment is to, in lower case, without the table's alias or name before it."""
-    lower = tuple(part.lower() for part in path)
+    lower = tuple(step.lower() for step in path)
     columns = {field.name.lower() for field in source.fields}
     for qualifier in qualifiers:
         size = len(qualifier)
-        is_own = size < len(lower) and lower[:size] == tuple(part.lower() for part in qualifier)
+        is_own = size < len(lower) and lower[:size] == tuple(step.lower() for step in qualifier)
         if is_own and lower[size] in columns:
             return lower[size]
     return lower[0]
@@ -174,13 +174,15 @@ def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source
 
 def _evolve(question: Question) -> str:
     """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
-    told = question.payload
+    payload = question.payload
     full_name, table, _ = question.target()
-    source = from_spark_schema(schema_of_json(told["source"]))
+    source = from_spark_schema(schema_of_json(payload["source"]))
     only: set[str] | None = None
-    if told["assigned"] is not None:
-        qualifiers = [tuple(told["aliases"])] if told["aliases"] else _endings((full_name.lake_name, *full_name.name))
-        only = {_assigned(path, qualifiers, source) for path in told["assigned"]}
+    if payload["assigned"] is not None:
+        qualifiers = (
+            [tuple(payload["aliases"])] if payload["aliases"] else _endings((full_name.lake_name, *full_name.name))
+        )
+        only = {_assigned(path, qualifiers, source) for path in payload["assigned"]}
     evolution = evolution_of(source, only)
     given_up = OneCommit(table._catalog, table._cache).table(table._begin())
     given_up._run(evolution)
@@ -241,10 +243,10 @@ def _partitions(table: Table) -> list[dict[str, Any]]:
     found = []
     schema = table.schema
     for field in table.spec.fields:
-        part = schema.find_field(field.source_id)
-        if part is None or field.transform.is_void:
+        source = schema.find_field(field.source_id)
+        if source is None or field.transform.is_void:
             continue
-        column = schema.name_of(part.field_id).split(".")
+        column = schema.name_of(source.field_id).split(".")
         transform = field.transform
         if isinstance(transform, Bucket):
             found.append({"name": "bucket", "arguments": [transform.num_buckets, column]})
@@ -292,8 +294,8 @@ def _create_namespace(question: Question) -> None:
 
 
 def _alter_namespace(question: Question) -> None:
-    told = question.payload
-    question.lake.catalog.update_namespace_properties(question.namespace, told["set"], told["removed"])
+    payload = question.payload
+    question.lake.catalog.update_namespace_properties(question.namespace, payload["set"], payload["removed"])
 
 
 def _drop_namespace(question: Question) -> str:
@@ -308,15 +310,15 @@ def _drop_namespace(question: Question) -> str:
 
 def _read(question: Question) -> Any:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
-    kept, told = question.kept(), question.payload
+    kept, payload = question.kept(), question.payload
     if kept.relation is None:
-        VIEW_OPTIONS.check(told["options"])
+        VIEW_OPTIONS.check(payload["options"])
         return kept.frame._jdf.queryExecution().analyzed()
     relation = kept.relation
     if kept.changes is not None:
-        frame = changes_frame(question.spark, relation, kept.changes, told["options"])
+        frame = changes_frame(question.spark, relation, kept.changes, payload["options"])
         return frame._jdf.queryExecution().analyzed()
-    if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in told["options"].items()):
+    if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in payload["options"].items()):
         raise InvalidRequestError(
             f"Cannot read the change feed of {relation.full_name} by format and path",
             hint='Name the table: spark.read.option("readChangeFeed", "true").table(…).',
@@ -326,11 +328,11 @@ def _read(question: Question) -> Any:
         return _plan(question, relation)
     key = (
         session_id(question.spark),
-        told["settings"],
+        payload["settings"],
         location,
         relation.state,
-        tuple(sorted(told["options"].items())),
-        tuple(told["hidden"]),
+        tuple(sorted(payload["options"].items())),
+        tuple(payload["hidden"]),
     )
     return recall(_plans, key, lambda: _plan(question, relation), _KEPT_PLANS)
 
@@ -349,7 +351,7 @@ def _plan(question: Question, relation: Relation) -> Any:
     if scan is None:
         return engine.frame_of(relation)._jdf.queryExecution().analyzed()
     facts = FILE_FACTS.name
-    asked = [one for one in question.payload["hidden"] if one != facts]
+    asked = [name for name in question.payload["hidden"] if name != facts]
     own = [field.name for field in scan.schema.fields]
     frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
     if scan.changelog is not None:

@@ -79,20 +79,20 @@ def _truncate(question: Question) -> None:
 def _analyze(question: Question) -> None:
     """ANALYZE TABLE: counts of rows and bytes are in manifests, so that NOSCAN finds them there."""
     full_name, table, branch = question.target()
-    told = question.payload
-    if told.get("partition"):
+    payload = question.payload
+    if payload.get("partition"):
         raise UnsupportedError(
             f"Cannot analyze a partition of {full_name}: statistics are of whole tables",
             hint=f"Leave PARTITION out; {full_name}.partitions has counts of each.",
         )
     if branch is not None:
         raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {full_name}: statistics are of the table")
-    if not told.get("noscan"):
-        table.maintain.compute_table_stats(columns=told.get("columns"))
+    if not payload.get("noscan"):
+        table.maintain.compute_table_stats(columns=payload.get("columns"))
 
 
-def _values(question: Question, told: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
-    return {quote(one["column"]): question.expression(one["value"]) for one in told}
+def _values(question: Question, assignments: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
+    return {quote(assignment["column"]): question.expression(assignment["value"]) for assignment in assignments}
 
 
 def _update(question: Question) -> str:
@@ -130,7 +130,7 @@ def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]
 
 
 def _create(question: Question) -> None:
-    told, full_name = question.payload, question.full_name
+    payload, full_name = question.payload, question.full_name
     existing = find_table(full_name)
     if existing is not None:
         # Others' changes since the query read the table are conflicts.
@@ -138,38 +138,38 @@ def _create(question: Question) -> None:
             table for table in question.read_tables() if table.metadata.table_uuid == existing.metadata.table_uuid
         ]
         existing = hold(min([existing, *of_itself], key=lambda table: table.metadata.last_updated_ms))
-    if existing is not None and not told.get("replaces"):
-        if told.get("if-not-exists"):
+    if existing is not None and not payload.get("replaces"):
+        if payload.get("if-not-exists"):
             return
         raise TableAlreadyExistsError(f"Cannot create {full_name}: there is a table of that name")
-    if existing is None and not told.get("creates", True):
+    if existing is None and not payload.get("creates", True):
         raise TableNotFoundError(
             f"Cannot replace {full_name}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
-    frame = None if "schema" in told else question.frame(0)
+    frame = None if "schema" in payload else question.frame(0)
     if frame is None:
-        schema = from_spark_schema(schema_of_json(told["schema"]))
+        schema = from_spark_schema(schema_of_json(payload["schema"]))
     else:
         schema = optional_columns(question.engine().schema_of(frame))
-    properties = dict(told["properties"])
-    location = told.get("location") or properties.pop("location", None)
-    provider = told.get("provider") or properties.pop("provider", None)
-    comment = told.get("comment")
+    properties = dict(payload["properties"])
+    location = payload.get("location") or properties.pop("location", None)
+    provider = payload.get("provider") or properties.pop("provider", None)
+    comment = payload.get("comment")
     if comment is not None:
         properties["comment"] = comment
-    properties |= {key.removeprefix("option."): value for key, value in told.get("table-options", {}).items()}
-    _check_layout(full_name, told["partitions"])
+    properties |= {key.removeprefix("option."): value for key, value in payload.get("table-options", {}).items()}
+    _check_layout(full_name, payload["partitions"])
     statement = s.CreateTable(
         (full_name.lake_name, *full_name.name),
         (),
-        tuple(_term(one) for one in told["partitions"]),
+        tuple(_term(term) for term in payload["partitions"]),
         provider,
         location,
         FrozenMap(properties),
-        creates=told.get("creates", True),
-        replaces=told.get("replaces", False),
+        creates=payload.get("creates", True),
+        replaces=payload.get("replaces", False),
     )
-    options = told.get("options", {})
+    options = payload.get("options", {})
     if any(key.lower() == "branch" for key in options):
         raise InvalidRequestError(
             f"Cannot create {full_name} and write to a branch of it at once",
@@ -202,9 +202,12 @@ def _check_layout(full_name: FullName, terms: Sequence[Mapping[str, Any]]) -> No
             )
 
 
-def _term(told: Mapping[str, Any]) -> str:
-    arguments = [".".join(map(quote, one)) if isinstance(one, list) else str(one) for one in told["arguments"]]
-    return arguments[0] if told["name"] == "identity" else f"{told['name']}({', '.join(arguments)})"
+def _term(term: Mapping[str, Any]) -> str:
+    arguments = [
+        ".".join(map(quote, argument)) if isinstance(argument, list) else str(argument)
+        for argument in term["arguments"]
+    ]
+    return arguments[0] if term["name"] == "identity" else f"{term['name']}({', '.join(arguments)})"
 
 
 def _drop(question: Question) -> str | None:

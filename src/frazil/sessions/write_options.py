@@ -160,7 +160,7 @@ def once_of_options(options: Mapping[str, str]) -> Once | None:
     names = given[0]
     for name in names:
         if name not in options:
-            other = next(one for one in names if one != name)
+            other = next(option for option in names if option != name)
             raise InvalidRequestError(f"Cannot write once by {other} alone: {name} is not given")
     application, version = (options[name] for name in names)
     if names[1] == ONCE_VERSION:

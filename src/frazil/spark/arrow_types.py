@@ -59,7 +59,7 @@ def _shown_type(arrow_type: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(arrow_type):
         return pa.timestamp("us", arrow_type.tz)
     if pa.types.is_struct(arrow_type):
-        return pa.struct([part.with_type(_shown_type(part.type)) for part in arrow_type])
+        return pa.struct([field.with_type(_shown_type(field.type)) for field in arrow_type])
     if pa.types.is_map(arrow_type):
         return pa.map_(_shown_part(arrow_type.key_field), _shown_part(arrow_type.item_field))
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):

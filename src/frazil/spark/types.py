@@ -267,13 +267,13 @@ def _convert_parts(column: Column, data_type: Type, convert: Callable[[Column, T
         return F.when(column.isNotNull(), F.struct(*parts))
     if isinstance(data_type, ListType):
         element = data_type.element_type
-        return F.transform(column, lambda one: convert(one, element))
+        return F.transform(column, lambda item: convert(item, element))
     if isinstance(data_type, MapType):
         key_type, value_type = data_type.key_type, data_type.value_type
         pairs = F.transform(
             F.map_entries(column),
-            lambda one: F.struct(
-                convert(one["key"], key_type).alias("key"), convert(one["value"], value_type).alias("value")
+            lambda item: F.struct(
+                convert(item["key"], key_type).alias("key"), convert(item["value"], value_type).alias("value")
             ),
         )
         return F.map_from_entries(pairs)

@@ -256,12 +256,12 @@ def _check_keys(metadata: TableMetadata) -> None:
 
 def _check_ids(what: str, name: str, ids: Iterable[int]) -> None:
     seen: set[int] = set()
-    for one in ids:
-        if not 0 <= one <= INT_MAX:
-            raise _fail(f"{what} has the {name} {one}")
-        if one in seen:
-            raise _fail(f"{what} has the {name} {one} twice")
-        seen.add(one)
+    for item_id in ids:
+        if not 0 <= item_id <= INT_MAX:
+            raise _fail(f"{what} has the {name} {item_id}")
+        if item_id in seen:
+            raise _fail(f"{what} has the {name} {item_id} twice")
+        seen.add(item_id)
 
 
 def _check_long(name: str, value: int) -> None:

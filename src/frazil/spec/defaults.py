@@ -78,10 +78,10 @@ def fill_defaults(value: Mapping[str, Any], struct: StructType, default_kind: De
         if field.name not in value:
             filled[field.name] = effective_default(field, default_kind)
             continue
-        one = value[field.name]
-        if isinstance(field.field_type, StructType) and isinstance(one, Mapping):
-            one = fill_defaults(one, field.field_type, default_kind)
-        filled[field.name] = one
+        inner_value = value[field.name]
+        if isinstance(field.field_type, StructType) and isinstance(inner_value, Mapping):
+            inner_value = fill_defaults(inner_value, field.field_type, default_kind)
+        filled[field.name] = inner_value
     return filled
 
 

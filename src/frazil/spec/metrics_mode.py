@@ -66,8 +66,8 @@ def parse_metrics_mode(text: str) -> MetricsMode:
         return FULL
     match = _TRUNCATE.fullmatch(lowered)
     if match is None:
-        shown = text if len(text) <= 60 else text[:57] + "..."
+        excerpt = text if len(text) <= 60 else text[:57] + "..."
         raise InvalidRequestError(
-            f"Cannot read the metrics mode {shown!r}: no such mode", hint=f"Use {METRICS_MODES_TEXT}."
+            f"Cannot read the metrics mode {excerpt!r}: no such mode", hint=f"Use {METRICS_MODES_TEXT}."
         )
     return MetricsMode("truncate", int(match.group(1)))

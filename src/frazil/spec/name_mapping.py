@@ -120,19 +120,19 @@ def _update_parts(
     mapped: tuple[MappedField, ...], data_type: NestedType, before: Schema, by_id: Mapping[int, MappedField]
 ) -> tuple[MappedField, ...]:
     """Return the mappings of one level, after a change that led to `kind`."""
-    parts = {part.field_id: part for part in data_type.fields}
-    taken = {part.name: part.field_id for part in data_type.fields if _is_new_name(part, before)}
+    parts = {child.field_id: child for child in data_type.fields}
+    taken = {child.name: child.field_id for child in data_type.fields if _is_new_name(child, before)}
     result = []
-    for one in mapped:
-        nested_field = None if one.field_id is None else parts.get(one.field_id)
-        names = [name for name in one.names if taken.get(name, one.field_id) == one.field_id]
-        fields = one.fields
+    for mapped_field in mapped:
+        nested_field = None if mapped_field.field_id is None else parts.get(mapped_field.field_id)
+        names = [name for name in mapped_field.names if taken.get(name, mapped_field.field_id) == mapped_field.field_id]
+        fields = mapped_field.fields
         if nested_field is not None:
             if nested_field.name in taken and nested_field.name not in names:
                 names.append(nested_field.name)
             if isinstance(nested_field.field_type, NestedType):
                 fields = _update_parts(fields or (), nested_field.field_type, before, by_id) or fields
-        result.append(replace(one, names=tuple(names), fields=fields))
+        result.append(replace(mapped_field, names=tuple(names), fields=fields))
     for nested_field in data_type.fields:
         # A field that an earlier schema had, but the mapping has not, was left out on purpose.
         if nested_field.field_id not in before.fields_by_id and nested_field.field_id not in by_id:
@@ -238,11 +238,11 @@ def _index_names(fields: Iterable[MappedField]) -> dict[str, MappedField]:
 
 def _walk(fields: Iterable[MappedField]) -> Iterator[tuple[MappedField, int]]:
     """Yield every mapping with its depth, parents before children."""
-    stack = [(one, 1) for one in reversed(tuple(fields))]
+    stack = [(top, 1) for top in reversed(tuple(fields))]
     while stack:
         mapped, depth = stack.pop()
         yield mapped, depth
-        stack += [(part, depth + 1) for part in reversed(mapped.fields or ())]
+        stack += [(child, depth + 1) for child in reversed(mapped.fields or ())]
 
 
 def _check_depth(depth: int) -> None:

@@ -35,10 +35,10 @@ def with_oddities(metadata: TableMetadata) -> TableMetadata:
     )
     odd: list[str] = []
 
-    def right(name: str, told: int, needed: int, most: int) -> int:
-        if not 0 <= told < needed <= most:
-            return told  # as it should be, or beyond mending
-        odd.append(f"{name} is {told}, and is {needed} by what is in use")
+    def right(name: str, stated: int, needed: int, most: int) -> int:
+        if not 0 <= stated < needed <= most:
+            return stated  # as it should be, or beyond mending
+        odd.append(f"{name} is {stated}, and is {needed} by what is in use")
         return needed
 
     mended = replace(

@@ -70,8 +70,8 @@ def _refused(name: str, value_type: ValueType[object], note: str, *fine: str) ->
     return Option(name, value_type, "refused", note, (), fine)
 
 
-def _of(one: Property[object], note: str, name: str, *more: Property[object], setting: str | None = None) -> Option:
-    return _honoured(name, one.value_type, note, sets=(one, *more), setting=setting)
+def _of(prop: Property[object], note: str, name: str, *more: Property[object], setting: str | None = None) -> Option:
+    return _honoured(name, prop.value_type, note, sets=(prop, *more), setting=setting)
 
 
 _ANY = AnyText("any text")
@@ -350,12 +350,12 @@ class OptionList:
     ) -> None:
         self.what = what
         self.heading = heading
-        self._taken = {one.key: one for one in taken}
+        self._taken = {option.key: option for option in taken}
         self._elsewhere: dict[str, Option] = {}
         for where, options in elsewhere:
             for option in options:
                 self._elsewhere.setdefault(option.key, _not_taken(option, where))
-        self._foreign = {one.key: one for one in FOREIGN}
+        self._foreign = {option.key: option for option in FOREIGN}
 
     @property
     def names(self) -> list[str]:

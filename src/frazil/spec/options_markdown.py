@@ -60,7 +60,7 @@ too. Others are errors.
 """
 
 
-def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str, str]) -> str:
+def options_markdown(tests: Mapping[tuple[str, str], str], rewrites: Mapping[str, str]) -> str:
     """Return the page; `shown` has the test of each row, by the section and the name.
 
     `rewrites` are the options of rewrites of files, with what is to be known of those that change no answer.
@@ -77,7 +77,7 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
         ("setting", o.SETTINGS_HEADING, _SETTING, o.SETTINGS),
     ):
         rows = [
-            (option.name, option.value_type.allowed, option.answer, option.note, shown.get((key, option.name), ""))
+            (option.name, option.value_type.allowed, option.answer, option.note, tests.get((key, option.name), ""))
             for option in options
         ]
         parts.append(f"## {title}\n\n{intro}\n\n" + _table(("option", "allowed", "answer", "", "test"), rows))
@@ -88,12 +88,12 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
     )
     properties = [
         (
-            one.name,
-            "refused" if one.name in REFUSED else "kept" if one.name in NOT_HONOURED else "honoured",
-            str({**NOT_HONOURED, **REFUSED}.get(one.name, one.meaning)),
-            shown.get(("property", one.name), ""),
+            option.name,
+            "refused" if option.name in REFUSED else "kept" if option.name in NOT_HONOURED else "honoured",
+            str({**NOT_HONOURED, **REFUSED}.get(option.name, option.meaning)),
+            tests.get(("property", option.name), ""),
         )
-        for one in listed
+        for option in listed
     ]
     parts.append(_PROPERTIES + _table(("property", "answer", "", "test"), properties))
     arguments = [
@@ -101,7 +101,7 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
             row,
             "same" if (name, argument) in SAME_ANSWER else "honoured",
             SAME_ANSWER.get((name, argument), ""),
-            shown.get(("procedure", row), ""),
+            tests.get(("procedure", row), ""),
         )
         for name, known in PROCEDURES.items()
         for argument in known
@@ -109,7 +109,7 @@ def options_markdown(shown: Mapping[tuple[str, str], str], rewrites: Mapping[str
     ]
     parts.append(_PROCEDURES + _table(("procedure and argument", "answer", "", "test"), arguments))
     of_rewrites = [
-        (name, "same" if note else "honoured", note, shown.get(("rewrite", name), ""))
+        (name, "same" if note else "honoured", note, tests.get(("rewrite", name), ""))
         for name, note in rewrites.items()
     ]
     parts.append(_REWRITES + _table(("option", "answer", "", "test"), of_rewrites))

@@ -109,9 +109,13 @@ def _cut(text: str, offset: int) -> Iterator[Token]:
         if found is None:
             yield Token(BROKEN, f"the {text[offset]} is not closed", offset, offset + 1)
             return
-        kind = str(found.lastgroup)
-        value = found[kind].replace(_QUOTES[kind] * 2, _QUOTES[kind]) if kind in _QUOTES else found[kind]
-        yield Token(QUOTED if kind == "backticks" else kind, value, *found.span())
+        token_kind = str(found.lastgroup)
+        value = (
+            found[token_kind].replace(_QUOTES[token_kind] * 2, _QUOTES[token_kind])
+            if token_kind in _QUOTES
+            else found[token_kind]
+        )
+        yield Token(QUOTED if token_kind == "backticks" else token_kind, value, *found.span())
         offset = found.end()
 
 

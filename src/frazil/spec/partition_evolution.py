@@ -216,10 +216,10 @@ class PartitionSpecUpdate:
         return found
 
     def _not_found(self, verb: str, field: PartitionTerm | str) -> SchemaChangeError:
-        shown = repr(field) if isinstance(field, str) else f"{field.transform}({field.column})"
+        text = repr(field) if isinstance(field, str) else f"{field.transform}({field.column})"
         names = ", ".join(field.name for field in self._base.fields) or "(none)"
         return SchemaChangeError(
-            f"Cannot {verb} partition field {shown}: the spec has no such field",
+            f"Cannot {verb} partition field {text}: the spec has no such field",
             hint=f"The partition fields are: {names}.",
         )
 

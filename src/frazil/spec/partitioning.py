@@ -65,8 +65,8 @@ class PartitionField:
 
     def source_type(self, schema: Schema, other_schemas: Iterable[Schema] = ()) -> Type:
         """Return the source column's type, `unknown` where no schema has it any more."""
-        for one in (schema, *other_schemas):
-            found = one.find_field(self.source_ids[0])
+        for known in (schema, *other_schemas):
+            found = known.find_field(self.source_ids[0])
             if found is not None:
                 return found.field_type
         return UNKNOWN

@@ -93,10 +93,11 @@ class PendingSchema:
         """Return the id of a field's part by its own name, preferring what is not dropped."""
         key = (parent_id, self._key(name))
         known = self._base_names.get(key, [])
-        kept = [one for one in known if not self.is_gone(one)]
+        kept = [field_id for field_id in known if not self.is_gone(field_id)]
         if len(kept) > 1:
+            names = ", ".join(self.base.name_of(field_id) for field_id in kept)
             raise InvalidRequestError(
-                f"Cannot resolve column {name!r}: it matches {', '.join(self.base.name_of(one) for one in kept)}",
+                f"Cannot resolve column {name!r}: it matches {names}",
                 hint="Names that differ only in case need a case-sensitive lookup.",
             )
         if kept:
@@ -143,10 +144,10 @@ class PendingSchema:
 
     def dropped_at(self, field_id: int) -> int | None:
         """Return the id of the dropped field that takes a field along, which may be the field itself."""
-        one: int | None = field_id
-        while one is not None and one not in self._dropped:
-            one = self._parents[one]
-        return one
+        ancestor_id: int | None = field_id
+        while ancestor_id is not None and ancestor_id not in self._dropped:
+            ancestor_id = self._parents[ancestor_id]
+        return ancestor_id
 
     def is_gone(self, field_id: int) -> bool:
         """Return whether a field, or one around it, is dropped."""
@@ -197,10 +198,10 @@ class PendingSchema:
             self._mark(self._edited, move.reference_id)
 
     def _mark(self, marks: set[int], field_id: int) -> None:
-        one: int | None = field_id
-        while one is not None and one not in marks:
-            marks.add(one)
-            one = self._parents[one]
+        ancestor_id: int | None = field_id
+        while ancestor_id is not None and ancestor_id not in marks:
+            marks.add(ancestor_id)
+            ancestor_id = self._parents[ancestor_id]
 
     # Building the result
 
@@ -228,7 +229,7 @@ class PendingSchema:
         if isinstance(data_type, MapType):
             value = parts[1]
             return MapType(data_type.key_id, data_type.key_type, value.field_id, value.field_type, value.required)
-        parts += [self._changed[one] for one in self._added.get(owner_id, ())]
+        parts += [self._changed[added_id] for added_id in self._added.get(owner_id, ())]
         for move in self._moves.get(owner_id, ()):
             _move(parts, move)
         return StructType(tuple(parts))

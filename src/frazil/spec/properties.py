@@ -457,7 +457,7 @@ _views += [
     COMMIT_TOTAL_RETRY_TIME_MS,
 ]
 
-TABLE_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({one.name: one for one in _table})
+TABLE_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({prop.name: prop for prop in _table})
 """Every table property by name."""
 COLUMN_PROPERTIES: Mapping[str, ColumnProperty[Any]] = FrozenMap({column.prefix: column for column in _columns})
 """Every family of column properties by prefix."""
@@ -524,9 +524,9 @@ def _check(
             raise InvalidPropertyError(
                 f"Cannot use the property {key!r}: keys and values are text, this is {key!r}: {text!r}"
             )
-        one = known.get(key)
-        if one is not None:
-            parse_value(key, text, one.value_type)
+        prop = known.get(key)
+        if prop is not None:
+            parse_value(key, text, prop.value_type)
             continue
         family = next((column for column in columns if key.startswith(column.prefix)), None)
         if family is not None:

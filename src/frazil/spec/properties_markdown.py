@@ -93,7 +93,7 @@ def properties_markdown() -> str:
         for title, group in groupby(COLUMN_PROPERTIES.values(), lambda column_property: column_property.section)
     }
     pages = [_HEAD]
-    for title, group in groupby(TABLE_PROPERTIES.values(), lambda one: one.section):
+    for title, group in groupby(TABLE_PROPERTIES.values(), lambda prop: prop.section):
         pages.append(f"## {title}\n\n{_table([*group, *families.get(title, [])])}")
     pages.append(f"## Views\n\n{_table(VIEW_PROPERTIES.values())}")
     pages.append(_RESERVED + "\n" + "\n".join(f"- `{name}`" for name in sorted(RESERVED_PROPERTIES)) + "\n")
@@ -103,14 +103,14 @@ def properties_markdown() -> str:
 
 def _table(listed: Iterable[Property[Any] | ColumnProperty[Any]]) -> str:
     rows = ["| property | type | default | allowed | meaning | honoured |", "|---|---|---|---|---|---|"]
-    for one in listed:
+    for prop in listed:
         cells = (
-            f"`{one.name}`",
-            one.value_type.title,
-            _default(one),
-            one.value_type.allowed,
-            one.meaning,
-            _honoured(one.name),
+            f"`{prop.name}`",
+            prop.value_type.title,
+            _default(prop),
+            prop.value_type.allowed,
+            prop.meaning,
+            _honoured(prop.name),
         )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(rows) + "\n"
@@ -122,19 +122,19 @@ def _honoured(name: str) -> str:
     return f"no: {NOT_HONOURED[name]}" if name in NOT_HONOURED else "yes"
 
 
-def _default(one: Property[Any] | ColumnProperty[Any]) -> str:
-    if one.default_note is not None:
-        return one.default_note
-    if isinstance(one, Property) and one.falls_back_to is not None:
-        return f"that of `{one.falls_back_to.name}`"
-    value = one.default
+def _default(prop: Property[Any] | ColumnProperty[Any]) -> str:
+    if prop.default_note is not None:
+        return prop.default_note
+    if isinstance(prop, Property) and prop.falls_back_to is not None:
+        return f"that of `{prop.falls_back_to.name}`"
+    value = prop.default
     if value is None or value == ():
         return "not set"
     if isinstance(value, bool):
         return str(value).lower()
     if value == LONG_MAX:
         return f"{value} (forever)"
-    unit = one.value_type.unit if isinstance(one.value_type, Whole) else ""
+    unit = prop.value_type.unit if isinstance(prop.value_type, Whole) else ""
     return f"{value}{_rounded(value, unit)}"
 
 

@@ -304,11 +304,11 @@ def parse_value(key: str, text: str, value_type: ValueType[T]) -> T:
     """Return the value of a property's text, or refuse it with the key and what is allowed."""
     value = value_type.parse(text) if isinstance(text, str) else None
     if value is None:
-        shown = repr(text)
-        if len(shown) > _SHOWN_CHARS:
-            shown = shown[: _SHOWN_CHARS - 3] + "..."
+        excerpt = repr(text)
+        if len(excerpt) > _SHOWN_CHARS:
+            excerpt = excerpt[: _SHOWN_CHARS - 3] + "..."
         raise InvalidPropertyError(
-            f"Cannot use the property {key}: {shown} is not allowed", hint=f"Set it to {value_type.allowed}."
+            f"Cannot use the property {key}: {excerpt} is not allowed", hint=f"Set it to {value_type.allowed}."
         )
     return value
 

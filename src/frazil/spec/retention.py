@@ -108,7 +108,11 @@ def guarded_snapshots(metadata: TableMetadata) -> dict[int, str]:
         for head in ancestor_heads(metadata.snapshots, ref.snapshot_id):
             passed.append(head.snapshot_id)
             # The snapshot itself may have gone: what came of it names it.
-            named = [guards[one] for one in (head.snapshot_id, head.parent_snapshot_id) if one in guards]
+            named = [
+                guards[snapshot_id]
+                for snapshot_id in (head.snapshot_id, head.parent_snapshot_id)
+                if snapshot_id in guards
+            ]
             if named:
                 found |= dict.fromkeys(passed, named[0])
         if _BEFORE_ALL in guards:

@@ -103,7 +103,7 @@ class Schema:
             return None if field_id is None else self.fields_by_id[field_id]
         ids = self._ids_by_lower_name.get(name_or_id.lower(), ())
         if len(ids) > 1:
-            candidates = ", ".join(self.names_by_id[one] for one in ids)
+            candidates = ", ".join(self.names_by_id[found_id] for found_id in ids)
             raise InvalidRequestError(
                 f"Cannot resolve column {name_or_id!r}: it matches {candidates}",
                 hint="Names that differ only in case need a case-sensitive lookup.",
@@ -178,7 +178,7 @@ class Schema:
 def walk_fields(root: NestedType) -> Iterator[tuple[NestedField, str, int | None]]:
     """Yield every field below a type with its full name and its parent's id, parents before children."""
     stack: list[tuple[NestedField, str, int | None, int]] = [
-        (part, part.name, None, 1) for part in reversed(root.fields)
+        (column, column.name, None, 1) for column in reversed(root.fields)
     ]
     while stack:
         nested_field, name, parent, depth = stack.pop()
@@ -194,7 +194,7 @@ def walk_fields(root: NestedType) -> Iterator[tuple[NestedField, str, int | None
 
 def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None]]:
     """Yield fields named without the `element` and `value` steps into structs."""
-    stack = [(part, part.name) for part in reversed(root.fields)]
+    stack = [(column, column.name) for column in reversed(root.fields)]
     while stack:
         nested_field, name = stack.pop()
         yield nested_field, name, None

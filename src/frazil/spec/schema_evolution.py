@@ -112,11 +112,11 @@ class SchemaUpdate:
         value = prepare_default(what, default, data_type, self.format_version)
         draft = NestedField(0, name, data_type, required, doc, value, value)
         check_new_field(what, draft, self.format_version)
-        place, reference_id = self._place_among_siblings(what, parent_id, first=first, before=before, after=after)
+        position, reference_id = self._place_among_siblings(what, parent_id, first=first, before=before, after=after)
         added, self._last_column_id = with_fresh_ids(what, draft, self._last_column_id)
         self._pending.note_added(parent_id, added)
-        if place is not None:
-            self._pending.note_move(Move(added.field_id, place, reference_id))
+        if position is not None:
+            self._pending.note_move(Move(added.field_id, position, reference_id))
         return self
 
     def add_required_column(
@@ -192,7 +192,7 @@ class SchemaUpdate:
                     )
         try:
             initial, write = (
-                promote_value(one, old, data_type) for one in (field.initial_default, field.write_default)
+                promote_value(default, old, data_type) for default in (field.initial_default, field.write_default)
             )
         except SchemaMismatchError as error:
             raise SchemaChangeError(f"{what}: its default does not fit: {error.message}") from error
@@ -296,8 +296,8 @@ class SchemaUpdate:
             if new == last:
                 return f"Within the update that renames it the column is still {old!r}."
         names = [field.name for field in self.schema.fields]
-        shown = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
-        return f"The columns are: {', '.join(shown) or '(none)'}."
+        listed = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
+        return f"The columns are: {', '.join(listed) or '(none)'}."
 
     def _note(self, field: NestedField) -> SchemaUpdate:
         self._pending.note_change(field)
@@ -370,15 +370,15 @@ class SchemaUpdate:
 
     # Order
 
-    def _move(self, path: ColumnPath, place: _Position, reference: ColumnPath | None) -> SchemaUpdate:
+    def _move(self, path: ColumnPath, position: _Position, reference: ColumnPath | None) -> SchemaUpdate:
         what, field = self._find_kept("move {}", path)
         self._check_struct_field(what, field.field_id)
         reference_id = None
         if reference is not None:
-            reference_id = self._sibling(what, self._pending.parent_of(field.field_id), place, reference)
+            reference_id = self._sibling(what, self._pending.parent_of(field.field_id), position, reference)
             if reference_id == field.field_id:
-                raise SchemaChangeError(f"{what}: it cannot stand {place} itself")
-        self._pending.note_move(Move(field.field_id, place, reference_id))
+                raise SchemaChangeError(f"{what}: it cannot stand {position} itself")
+        self._pending.note_move(Move(field.field_id, position, reference_id))
         return self
 
     def _place_among_siblings(
@@ -392,19 +392,21 @@ class SchemaUpdate:
             return "after", self._sibling(what, parent_id, "after", after)
         return ("first" if first else None), None
 
-    def _sibling(self, what: str, parent_id: int | None, place: _Position, reference: ColumnPath) -> int:
+    def _sibling(self, what: str, parent_id: int | None, position: _Position, reference: ColumnPath) -> int:
         """Return the id of a column that must be in the same struct."""
         other = self._pending.find(reference)
         if other is None:
             raise FieldNotFoundError(
-                f"{what} {place} {show_path(reference)}: the schema has no such column",
+                f"{what} {position} {show_path(reference)}: the schema has no such column",
                 hint=self._hint_for_missing(reference),
             )
         if self._pending.is_gone(other.field_id):
-            raise SchemaChangeError(f"{what} {place} {show_path(reference)}: that column is dropped in the same update")
+            raise SchemaChangeError(
+                f"{what} {position} {show_path(reference)}: that column is dropped in the same update"
+            )
         if self._pending.parent_of(other.field_id) != parent_id:
             raise SchemaChangeError(
-                f"{what} {place} {show_path(reference)}: columns move within their own struct only",
+                f"{what} {position} {show_path(reference)}: columns move within their own struct only",
                 hint="Give both columns by their full names.",
             )
         return other.field_id

@@ -154,8 +154,8 @@ class Snapshot:
         counts = (("+", "added-records", " rows"), ("-", "deleted-records", " rows"), ("", "total-records", " in all"))
         rows = [f"{sign}{summary[key]}{what}" for sign, key, what in counts if summary_number(self, key) is not None]
         did = visible(self.operation or "unknown operation")
-        told = f": {', '.join(rows)}" if rows else ""
-        return f"<Snapshot {self.snapshot_id}, {did}, {show_ms(self.timestamp_ms)}{told}>"
+        counts_text = f": {', '.join(rows)}" if rows else ""
+        return f"<Snapshot {self.snapshot_id}, {did}, {show_ms(self.timestamp_ms)}{counts_text}>"
 
     @property
     def operation(self) -> str | None:

@@ -40,7 +40,7 @@ def ancestors_of(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot
 
 def is_ancestor_of(metadata: TableMetadata, snapshot_id: int, ancestor_id: int) -> bool:
     """Return whether a snapshot is another one or came to be from it."""
-    return any(one == ancestor_id for one in ancestor_ids(metadata, snapshot_id))
+    return any(known_id == ancestor_id for known_id in ancestor_ids(metadata, snapshot_id))
 
 
 def ancestor_ids_between(

@@ -206,7 +206,7 @@ def check_sort_order(schema: Schema, order: SortOrder) -> None:
 def sort_key(order: SortOrder, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     """Return a key function that puts rows, held as dicts by column name, in an order."""
     parts = [_key_part(sort_field, schema) for sort_field in order.fields]
-    return lambda row: tuple(part(row) for part in parts)
+    return lambda row: tuple(make_key(row) for make_key in parts)
 
 
 def _key_part(sort_field: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[int, Any]]:

@@ -93,7 +93,7 @@ class TableMetadata:
             object.__setattr__(self, "snapshots", SnapshotList(self.snapshots))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {one.name: self.__dict__[one.name] for one in fields(self)}
+        return {member.name: self.__dict__[member.name] for member in fields(self)}
 
     # Schemas, partition specs and sort orders
 
@@ -241,5 +241,5 @@ def without_trailing_slash(location: str) -> str:
 
 
 def _listed(names: Any) -> str:
-    shown = [str(name) for name in list(names)[:20]]
-    return ", ".join(shown) + (", ..." if len(names) > 20 else "") if shown else "(none)"
+    listed = [str(name) for name in list(names)[:20]]
+    return ", ".join(listed) + (", ..." if len(names) > 20 else "") if listed else "(none)"

@@ -18,12 +18,12 @@ def syntax_error(
     number, column = text.count("\n", 0, start) + 1, start - line_start
     # A long line is shown around the position.
     cut = max(0, column - _SHOWN_WIDTH // 2)
-    shown = line[cut : cut + _SHOWN_WIDTH].replace("\t", " ")
-    width = max(1, min(length, len(shown) - (column - cut)))
+    excerpt = line[cut : cut + _SHOWN_WIDTH].replace("\t", " ")
+    width = max(1, min(length, len(excerpt) - (column - cut)))
     return TextSyntaxError(
         f"Cannot parse {what}: {reason}\n"
         f"  line {number}, column {column + 1}:\n"
-        f"    {shown}\n"
+        f"    {excerpt}\n"
         f"    {' ' * (column - cut)}{'^' * width}",
         hint=hint,
     )

@@ -394,7 +394,7 @@ DAY = Day()
 HOUR = Hour()
 VOID = Void()
 
-_SIMPLE: dict[str, Transform] = {one.name: one for one in (IDENTITY, YEAR, MONTH, DAY, HOUR, VOID)}
+_SIMPLE: dict[str, Transform] = {transform.name: transform for transform in (IDENTITY, YEAR, MONTH, DAY, HOUR, VOID)}
 
 
 def parse_transform(text: str) -> Transform:
@@ -404,11 +404,11 @@ def parse_transform(text: str) -> Transform:
         return simple
     matched = _WITH_PARAMETER.fullmatch(text)
     if matched is not None:
-        kind = {"bucket": Bucket, "truncate": Truncate}.get(matched[1].lower())
-        if kind is not None:
+        cls = {"bucket": Bucket, "truncate": Truncate}.get(matched[1].lower())
+        if cls is not None:
             if len(matched[2].lstrip("0")) > 10:
                 raise InvalidRequestError(f"Cannot make {matched[1].lower()}[…]: the parameter does not fit 32 bits")
-            return kind(int(matched[2]))
+            return cls(int(matched[2]))
     return UnknownTransform(text)
 
 
@@ -435,9 +435,9 @@ def promotion_changes_partition(transform: Transform, from_type: Type, to_type: 
             return not (transform.is_identity and str(from_type) == "float" and str(to_type) == "double")
 
 
-def _check_parameter(kind: str, value: int, what: str) -> None:
+def _check_parameter(name: str, value: int, what: str) -> None:
     if not 0 < value <= IntType.MAX:
-        raise InvalidRequestError(f"Cannot make {kind}[{value}]: the {what} must be from 1 to {IntType.MAX}")
+        raise InvalidRequestError(f"Cannot make {name}[{value}]: the {what} must be from 1 to {IntType.MAX}")
 
 
 def _units_per_day(source_type: Type) -> int:

@@ -262,9 +262,9 @@ class GeographyType(PrimitiveType):
         return f"GeographyType({self.crs!r}, {self.algorithm!r})"
 
 
-def _check_crs(kind: str, crs: str) -> None:
+def _check_crs(type_name: str, crs: str) -> None:
     if not crs.strip() or crs != crs.strip() or any(char in crs for char in "(),"):
-        raise InvalidRequestError(f"Cannot make {kind}({crs!r}): a CRS is a name such as OGC:CRS84 or EPSG:4326")
+        raise InvalidRequestError(f"Cannot make {type_name}({crs!r}): a CRS is a name such as OGC:CRS84 or EPSG:4326")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -80,9 +80,9 @@ def to_internal(value: Any, data_type: Type) -> Any:
     try:
         return _convert(value, data_type)
     except _Refused as refusal:
-        at = f" (at {'.'.join(refusal.path)})" if refusal.path else ""
+        path_text = f" (at {'.'.join(refusal.path)})" if refusal.path else ""
         raise SchemaMismatchError(
-            f"Cannot use {show_value(value)} as {data_type}{at}: {refusal.reason}", hint=refusal.hint
+            f"Cannot use {show_value(value)} as {data_type}{path_text}: {refusal.reason}", hint=refusal.hint
         ) from None
 
 
@@ -313,11 +313,11 @@ def _to_map(value: Any, data_type: MapType) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise _Refused(f"expected a dict, not {_type_of(value)}")
     converted: dict[Any, Any] = {}
-    for key, one in value.items():
+    for key, item in value.items():
         internal = map_key(_convert_part(key, data_type.key_type, "key", required=True))
         if internal in converted:
             raise _Refused(f"two keys stand for {show_value(internal)}")
-        converted[internal] = _convert_part(one, data_type.value_type, "value", required=data_type.value_required)
+        converted[internal] = _convert_part(item, data_type.value_type, "value", required=data_type.value_required)
     return converted
 
 
@@ -340,7 +340,7 @@ def map_key(value: Any) -> Hashable:
     if isinstance(value, list | tuple):
         return tuple(map_key(item) for item in value)
     if isinstance(value, dict):
-        return FrozenMap((key, map_key(one)) for key, one in value.items())
+        return FrozenMap((key, map_key(item)) for key, item in value.items())
     return value  # type: ignore[no-any-return]
 
 
@@ -394,8 +394,8 @@ def to_python(value: Any, data_type: Type) -> Any:
         return [to_python(item, data_type.element_type) for item in value]
     if isinstance(data_type, MapType):
         return {
-            map_key(to_python(key, data_type.key_type)): to_python(one, data_type.value_type)
-            for key, one in value.items()
+            map_key(to_python(key, data_type.key_type)): to_python(item, data_type.value_type)
+            for key, item in value.items()
         }
     return value
 
@@ -475,8 +475,8 @@ def _format_list(value: list[Any], data_type: ListType) -> str:
 
 def _format_map(value: Mapping[Any, Any], data_type: MapType) -> str:
     pairs = (
-        f"{format_value(key, data_type.key_type)}: {format_value(one, data_type.value_type)}"
-        for key, one in value.items()
+        f"{format_value(key, data_type.key_type)}: {format_value(item, data_type.value_type)}"
+        for key, item in value.items()
     )
     return f"{{{', '.join(pairs)}}}"
 
@@ -486,11 +486,11 @@ def _format_bytes(value: bytes, data_type: Type) -> str:
 
 
 _FORMATTERS: dict[type[Type], Callable[[Any, Any], str]] = {
-    BooleanType: lambda value, kind: "true" if value else "false",
+    BooleanType: lambda value, data_type: "true" if value else "false",
     FloatType: _format_floating,
     DoubleType: _format_floating,
-    DecimalType: lambda value, kind: format(value, "f"),
-    DateType: lambda value, kind: iso8601.format_date(value),
+    DecimalType: lambda value, data_type: format(value, "f"),
+    DateType: lambda value, data_type: iso8601.format_date(value),
     TimeType: _format_time,
     TimestampType: _format_timestamp,
     TimestamptzType: _format_timestamp,
@@ -568,6 +568,6 @@ def _map_key_function(data_type: MapType) -> Callable[[Any], Any]:
 
     def key(value: Mapping[Any, Any]) -> Any:
         pairs = sorted(((key_of(key), value_of(other)) for key, other in value.items()), key=lambda pair: pair[0])
-        return tuple(one for one, _ in pairs), tuple(other for _, other in pairs)
+        return tuple(left for left, _ in pairs), tuple(other for _, other in pairs)
 
     return key

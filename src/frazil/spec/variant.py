@@ -159,7 +159,7 @@ def variant_of(value: Any) -> VariantValue:
         case uuid.UUID():
             return VariantValue(VariantKind.UUID, value)
         case Mapping():
-            return VariantValue(VariantKind.OBJECT, {name: variant_of(part) for name, part in value.items()})
+            return VariantValue(VariantKind.OBJECT, {name: variant_of(item) for name, item in value.items()})
         case list() | tuple():
             return VariantValue(VariantKind.ARRAY, tuple(variant_of(item) for item in value))
         case _:
@@ -244,7 +244,7 @@ def _find_float_misfit(value: float) -> str | None:
 
 
 def _find_part_misfit(parts: Any) -> str | None:
-    return None if all(isinstance(part, VariantValue) for part in parts) else "its parts must be variant values"
+    return None if all(isinstance(item, VariantValue) for item in parts) else "its parts must be variant values"
 
 
 VARIANT_NULL = VariantValue(VariantKind.NULL)

@@ -65,9 +65,9 @@ def upgrade_view(base: ViewMetadata, format_version: int) -> ViewMetadata:
 
 def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
     """Return the view with a schema, and the schema's id: that of an equal schema it has, else the next one."""
-    for one in metadata.schemas:
-        if one.same_columns(schema):
-            return metadata, one.schema_id
+    for own in metadata.schemas:
+        if own.same_columns(schema):
+            return metadata, own.schema_id
     schema_id = max(max((schema.schema_id for schema in metadata.schemas), default=-1) + 1, INITIAL_SCHEMA_ID)
     if schema_id > _INT_MAX:
         raise InvalidRequestError("Cannot add a schema to the view: its schema ids are used up")
@@ -134,7 +134,9 @@ def trimmed_version_log(log: Iterable[VersionLogEntry], version_ids: set[int]) -
 
 
 def _retained_versions(base: ViewMetadata, changed: ViewMetadata) -> tuple[ViewVersion, ...]:
-    needed = {one for one in changed.versions_by_id if one not in base.versions_by_id} | {changed.current_version_id}
+    needed = {version_id for version_id in changed.versions_by_id if version_id not in base.versions_by_id} | {
+        changed.current_version_id
+    }
     limit = max(len(needed), _history_size(changed))
     if len(changed.versions) <= limit:
         return changed.versions

@@ -147,7 +147,7 @@ class ViewMetadata:
         _check(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {one.name: self.__dict__[one.name] for one in fields(self)}
+        return {member.name: self.__dict__[member.name] for member in fields(self)}
 
     @cached_property
     def versions_by_id(self) -> dict[int, ViewVersion]:
@@ -231,10 +231,10 @@ def _check(metadata: ViewMetadata) -> None:
 
 def _check_unique(what: str, ids: Iterable[int]) -> None:
     seen: set[int] = set()
-    for one in ids:
-        if one in seen:
-            raise _fail(f"two of the {what} have the id {one}")
-        seen.add(one)
+    for item_id in ids:
+        if item_id in seen:
+            raise _fail(f"two of the {what} have the id {item_id}")
+        seen.add(item_id)
 
 
 def _fail(reason: str) -> InvalidRequestError:
@@ -243,5 +243,5 @@ def _fail(reason: str) -> InvalidRequestError:
 
 def _listed(ids: Iterable[int]) -> str:
     known = sorted(ids)
-    shown = ", ".join(map(str, known[:_SHOWN_IDS]))
-    return shown if len(known) <= _SHOWN_IDS else f"{shown}, ... ({len(known)} in all)"
+    text = ", ".join(map(str, known[:_SHOWN_IDS]))
+    return text if len(known) <= _SHOWN_IDS else f"{text}, ... ({len(known)} in all)"

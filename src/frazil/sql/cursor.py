@@ -39,9 +39,9 @@ class Cursor(TokenCursor):
 
     # Whose statement
 
-    def accept(self, kind: str, name: Name) -> None:
+    def accept(self, entity: str, name: Name) -> None:
         """Go on only if a lake answers for a name; from here on what does not parse is an error."""
-        if not self._is_accepted and not self._is_ours(kind, name):
+        if not self._is_accepted and not self._is_ours(entity, name):
             raise NotOurs
         self._is_accepted = True
 

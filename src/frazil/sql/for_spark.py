@@ -122,13 +122,13 @@ def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) ->
     return "".join([*made, text[index:]])
 
 
-def _name_before(tokens: list[Token], place: int) -> tuple[str, ...]:
+def _name_before(tokens: list[Token], index: int) -> tuple[str, ...]:
     """Return the name that ends before an index; empty where there is none, as for a call of IDENTIFIER."""
     parts: list[str] = []
-    while place > 0 and tokens[place - 1].kind in (WORD, QUOTED, NUMBER):
-        parts.append(tokens[place - 1].text)
-        place -= 2
-        if place < 0 or not tokens[place].is_mark("."):
+    while index > 0 and tokens[index - 1].kind in (WORD, QUOTED, NUMBER):
+        parts.append(tokens[index - 1].text)
+        index -= 2
+        if index < 0 or not tokens[index].is_mark("."):
             break
     return tuple(reversed(parts))
 
@@ -142,38 +142,39 @@ def _defined(tokens: list[Token]) -> set[str]:
     }
 
 
-def _changes(tokens: list[Token], place: int, text: str) -> tuple[dict[str, str], int]:
+def _changes(tokens: list[Token], index: int, text: str) -> tuple[dict[str, str], int]:
     """Return the options that say from where to where, and the index after them."""
     found = {"readChangeFeed": "true"}
-    kind = _BOUNDS[tokens[place].upper]
-    place = _bound(tokens, place, "starting", text, found)
-    is_to = place + 1 < len(tokens) and tokens[place].upper == "TO"
-    if is_to and _BOUNDS.get(tokens[place + 1].upper) == kind:
-        place = _bound(tokens, place + 1, "ending", text, found)
-    return found, place
+    bound_type = _BOUNDS[tokens[index].upper]
+    index = _bound(tokens, index, "starting", text, found)
+    is_to = index + 1 < len(tokens) and tokens[index].upper == "TO"
+    if is_to and _BOUNDS.get(tokens[index + 1].upper) == bound_type:
+        index = _bound(tokens, index + 1, "ending", text, found)
+    return found, index
 
 
-def _bound(tokens: list[Token], place: int, which: str, text: str, found: dict[str, str]) -> int:
+def _bound(tokens: list[Token], index: int, which: str, text: str, found: dict[str, str]) -> int:
     """Read `VERSION 3 EXCLUSIVE` into options; return the index after it."""
-    kind = _BOUNDS[tokens[place].upper]
-    place += 1
-    if kind == "Timestamp" and place + 1 < len(tokens) and tokens[place].upper in ("TIMESTAMP", "DATE"):
-        place += 1
-    value = tokens[place] if place < len(tokens) else None
-    after = tokens[place + 1] if place + 1 < len(tokens) else None
-    kinds = (NUMBER, STRING) if kind == "Version" else (STRING,)
+    bound_type = _BOUNDS[tokens[index].upper]
+    index += 1
+    if bound_type == "Timestamp" and index + 1 < len(tokens) and tokens[index].upper in ("TIMESTAMP", "DATE"):
+        index += 1
+    value = tokens[index] if index < len(tokens) else None
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    kinds = (NUMBER, STRING) if bound_type == "Version" else (STRING,)
     is_more = after is not None and after.kind not in (WORD, QUOTED) and after.text not in (")", ";", ",")
     if value is None or value.kind not in kinds or is_more:
-        said = "a number or a text" if kind == "Version" else "a time as text"
+        said = "a number or a text" if bound_type == "Version" else "a time as text"
         raise SqlSyntaxError(
-            f"Cannot read changes {'from' if which == 'starting' else 'to'} {kind.lower()} "
+            f"Cannot read changes {'from' if which == 'starting' else 'to'} {bound_type.lower()} "
             f"{text[value.start : value.start + 60] if value else ''!r}: in this Spark it is {said}, and no expression",
-            hint=f'Write \'…\', or spark.read.option("readChangeFeed", "true").option("{which}{kind}", …).table(…).',
+            hint='Write \'…\', or spark.read.option("readChangeFeed", "true")'
+            f'.option("{which}{bound_type}", …).table(…).',
         )
-    found[f"{which}{kind}"] = value.text
-    place += 1
-    if place < len(tokens) and tokens[place].upper in ("INCLUSIVE", "EXCLUSIVE"):
-        if tokens[place].upper == "EXCLUSIVE":
+    found[f"{which}{bound_type}"] = value.text
+    index += 1
+    if index < len(tokens) and tokens[index].upper in ("INCLUSIVE", "EXCLUSIVE"):
+        if tokens[index].upper == "EXCLUSIVE":
             found[f"{which}BoundInclusive"] = "false"
-        place += 1
-    return place
+        index += 1
+    return index

@@ -169,18 +169,18 @@ class _Query:
 
     def _state(self, index: int) -> tuple[int, str | None, str | int | None]:
         """Return where the state that follows a name ends, and the version or the time it says."""
-        place = index + 1 if self._peek(index).upper == "FOR" else index
-        word = self._peek(place).upper
-        words = [self._peek(place + 1).upper, self._peek(place + 2).upper]
+        start = index + 1 if self._peek(index).upper == "FOR" else index
+        word = self._peek(start).upper
+        words = [self._peek(start + 1).upper, self._peek(start + 2).upper]
         if word not in (*_VERSIONS, *_TIMES) or words != ["AS", "OF"]:
             return index, None, None
-        value = self._peek(place + 3)
+        value = self._peek(start + 3)
         if value.kind not in (STRING, NUMBER) or (value.kind == NUMBER and not value.text.isdigit()):
             raise _syntax(self._text, value, "a version or a time as text or a whole number was expected")
         if word in _VERSIONS:
-            return place + 4, value.text, None
+            return start + 4, value.text, None
         # Spark counts seconds in a number, and frazil's times are milliseconds.
-        return place + 4, None, int(value.text) * 1000 if value.kind == NUMBER else value.text
+        return start + 4, None, int(value.text) * 1000 if value.kind == NUMBER else value.text
 
     def _peek(self, index: int) -> Token:
         size = len(self._text)
@@ -294,8 +294,8 @@ def _check_meaning(tokens: Sequence[Token]) -> None:
             or (token.kind == WORD and word == "as" and following is not None and following.upper in _TEXTS)
         )
         if is_other and not is_name:
-            shown = f"a cast to {following.text}" if word == "as" and following is not None else f"{token.text!r}"
-            raise UnsupportedError(f"Cannot read the query: {shown} means something else here")
+            text = f"a cast to {following.text}" if word == "as" and following is not None else f"{token.text!r}"
+            raise UnsupportedError(f"Cannot read the query: {text} means something else here")
 
 
 def _common_names(tokens: Sequence[Token]) -> set[str]:
@@ -345,5 +345,5 @@ def quoted_name(name: str) -> str:
 def _syntax(text: str, token: Token, reason: str, hint: str | None = None) -> TextSyntaxError:
     line = text.count("\n", 0, token.start) + 1
     column = token.start - text.rfind("\n", 0, token.start)
-    shown = text[token.start : token.end][:40]
-    return TextSyntaxError(f"Cannot read the query: line {line}, column {column}, {shown!r}: {reason}", hint=hint)
+    excerpt = text[token.start : token.end][:40]
+    return TextSyntaxError(f"Cannot read the query: line {line}, column {column}, {excerpt!r}: {reason}", hint=hint)

@@ -170,10 +170,10 @@ def _drop(cursor: Cursor, name: Name) -> Statement:
         return DropPartitionField(name, parse_field(cursor))
     if cursor.take_words("IDENTIFIER", "FIELDS"):
         return DropIdentifierFields(name, _paths(cursor))
-    kind = cursor.take_any("BRANCH", "TAG")
-    if kind is not None:
+    ref_type = cursor.take_any("BRANCH", "TAG")
+    if ref_type is not None:
         if_exists = cursor.take_words("IF", "EXISTS")
-        return DropRef(name, _ref_kind(kind), cursor.identifier(f"a {kind.lower()}"), if_exists)
+        return DropRef(name, _ref_kind(ref_type), cursor.identifier(f"a {ref_type.lower()}"), if_exists)
     cursor.expect_any("COLUMN", "COLUMNS", "PARTITION FIELD", "IDENTIFIER FIELDS", "BRANCH", "TAG")
     if_exists = cursor.take_words("IF", "EXISTS")
     return DropColumns(name, _paths(cursor), if_exists)
@@ -294,14 +294,14 @@ def _ref_kind(word: str) -> RefKind:
 
 
 def _create_ref(cursor: Cursor, name: Name, *, replaces: bool, creates: bool = True) -> Statement:
-    kind = _ref_kind(cursor.expect_any("BRANCH", "TAG"))
+    ref_kind = _ref_kind(cursor.expect_any("BRANCH", "TAG"))
     if_not_exists = not replaces and cursor.take_words("IF", "NOT", "EXISTS")
-    ref = cursor.identifier(f"a {kind}'s name")
+    ref = cursor.identifier(f"a {ref_kind}'s name")
     snapshot_id = cursor.whole_number("a snapshot id") if cursor.take_words("AS", "OF", "VERSION") else None
     max_ref_age_ms = _duration(cursor) if cursor.take_words("RETAIN") else None
     keep: int | None = None
     age_ms: int | None = None
-    if kind == "branch" and cursor.take_words("WITH", "SNAPSHOT", "RETENTION"):
+    if ref_kind == "branch" and cursor.take_words("WITH", "SNAPSHOT", "RETENTION"):
         if cursor.peek().kind == NUMBER and cursor.peek(1).upper == "SNAPSHOTS":
             start = cursor.peek()
             keep = cursor.whole_number()
@@ -311,7 +311,7 @@ def _create_ref(cursor: Cursor, name: Name, *, replaces: bool, creates: bool = T
         if keep is None or cursor.peek().kind == NUMBER:
             age_ms = _duration(cursor)
     return CreateRef(
-        name, kind, ref, snapshot_id, max_ref_age_ms, keep, age_ms, if_not_exists, creates, replaces
+        name, ref_kind, ref, snapshot_id, max_ref_age_ms, keep, age_ms, if_not_exists, creates, replaces
     )  # fmt: skip
 
 

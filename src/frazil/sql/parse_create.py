@@ -211,7 +211,7 @@ def _table_like(cursor: Cursor, name: Name, *, if_not_exists: bool) -> Statement
 def parse_column(cursor: Cursor, *, is_nested: bool = False, has_position: bool = False) -> ColumnDefinition:
     """Read a column with its type and what may follow that."""
     path: Name = cursor.name("a column's name") if is_nested else (cursor.identifier("a column's name"),)
-    kind = parse_type(cursor)
+    data_type = parse_type(cursor)
     is_required = False
     comment: str | None = None
     default: Span | None = None
@@ -232,7 +232,7 @@ def parse_column(cursor: Cursor, *, is_nested: bool = False, has_position: bool 
         elif cursor.at_any(_NO_PLACE):
             cursor.fail(f"{start.upper} has no place in the format", start, _NO_PLACE[start.upper])
         else:
-            return ColumnDefinition(path, kind, is_required, comment, default, position)
+            return ColumnDefinition(path, data_type, is_required, comment, default, position)
         word = "NULL" if start.upper in ("NOT", "NULL") else "PLACE" if start.upper == "AFTER" else start.upper
         if word in seen:
             cursor.fail(f"a second {start.upper} of one column", start)

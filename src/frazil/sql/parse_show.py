@@ -81,12 +81,12 @@ def _table(cursor: Cursor) -> Name:
     return name
 
 
-def _where(cursor: Cursor, kind: str) -> tuple[Name, str | None]:
+def _where(cursor: Cursor, entity: str) -> tuple[Name, str | None]:
     """Read [IN name] [[LIKE] pattern]."""
     name: Name = ()
     if cursor.take_any("IN", "FROM"):
         name = cursor.name("a namespace")
-    cursor.accept(kind, name)
+    cursor.accept(entity, name)
     pattern = None
     if cursor.take_words("LIKE") or cursor.peek().kind == STRING:
         pattern = cursor.string("a pattern in quotes")

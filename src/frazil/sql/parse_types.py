@@ -209,7 +209,7 @@ def parse_order_terms(cursor: Cursor) -> tuple[str, ...]:
 
 def parse_order_text(text: str) -> tuple[str, ...]:
     """Return the sort terms of a text by itself: `id ASC NULLS FIRST, days(ts) DESC NULLS LAST`."""
-    cursor = Cursor(text, lambda kind, name: True)
+    cursor = Cursor(text, lambda entity, name: True)
     cursor.accept("table", ())
     terms = parse_order_terms(cursor)
     cursor.end()
@@ -218,7 +218,7 @@ def parse_order_text(text: str) -> tuple[str, ...]:
 
 def parse_names_text(text: str) -> tuple[Name, ...]:
     """Return the columns of a text by itself: `[id, address.city]`."""
-    cursor = Cursor(text, lambda kind, name: True)
+    cursor = Cursor(text, lambda entity, name: True)
     cursor.accept("table", ())
     names: list[Name] = []
     cursor.expect_mark("[")

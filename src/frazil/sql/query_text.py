@@ -29,8 +29,8 @@ def find_no_query(text: str) -> str | None:
         position = _skip_open(tokens, _skip_definitions(tokens, position + 1))
         if position >= len(tokens) or tokens[position].upper in _CHANGES:
             return _word(tokens, position)
-    for one, following in pairwise(tokens):
-        if one.upper == "INSERT" and following.upper in _AFTER_INSERT:
+    for token, following in pairwise(tokens):
+        if token.upper == "INSERT" and following.upper in _AFTER_INSERT:
             return "INSERT"
     last = next((index for index, token in enumerate(tokens) if token.is_mark(";")), len(tokens))
     more = next((token for token in tokens[last:] if not token.is_mark(";")), None)

@@ -85,8 +85,8 @@ def _nested(value: Any, data_type: Type) -> str:
         return f"array({', '.join(stored_literal(item, data_type.element_type) for item in value)})"
     if isinstance(data_type, MapType):
         pairs = [
-            (stored_literal(key, data_type.key_type), stored_literal(one, data_type.value_type))
-            for key, one in value.items()
+            (stored_literal(key, data_type.key_type), stored_literal(item, data_type.value_type))
+            for key, item in value.items()
         ]
         return f"map({', '.join(chain.from_iterable(pairs))})"
     raise UnsupportedError(f"Cannot fill a column of type {data_type} with a default on Spark")

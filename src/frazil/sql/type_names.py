@@ -84,7 +84,7 @@ def column_name(schema: Schema, field_id: int) -> str:
     field = schema.find_field(field_id)
     if field is None:
         return quote_path((f"dropped {field_id}",))
-    return quote_path(tuple(one.name for one in [*reversed(schema.ancestors_of(field_id)), field]))
+    return quote_path(tuple(ancestor.name for ancestor in [*reversed(schema.ancestors_of(field_id)), field]))
 
 
 def partition_terms(schema: Schema, spec: PartitionSpec) -> list[str]:

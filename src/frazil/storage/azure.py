@@ -113,10 +113,10 @@ class AzureService(ObjectService):
         """Return the headers of a request with those that authenticate it."""
         made = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
         account = self._account_of(request.path, request.headers["host"])
-        kind, secret = self._secret(account)
-        if kind == AZURE_TOKEN:
+        secret_type, secret = self._secret(account)
+        if secret_type == AZURE_TOKEN:
             made["authorization"] = f"Bearer {secret}"
-        elif kind == AZURE_KEY:
+        elif secret_type == AZURE_KEY:
             length = str(request.body_bytes) if request.body_bytes else ""
             signed = _signature(secret, account, request.method, request.path, request.query, made, length)
             made["authorization"] = f"SharedKey {account}:{signed}"
@@ -124,8 +124,8 @@ class AzureService(ObjectService):
 
     def secret_query(self, path: str, host: str) -> str:
         """Return the signed query of an account, where that says who asks."""
-        kind, secret = self._secret(self._account_of(path, host))
-        return secret.lstrip("?") if kind == AZURE_SAS else ""
+        secret_type, secret = self._secret(self._account_of(path, host))
+        return secret.lstrip("?") if secret_type == AZURE_SAS else ""
 
     def _account_of(self, path: str, host: str) -> str:
         return path.split("/")[1] if self.endpoint is not None else host.partition(".")[0]
@@ -139,13 +139,17 @@ class AzureService(ObjectService):
                 hint="Choose the storage from its properties where it is used.",
             )
         known = self.secrets()
-        for name in (f"{AZURE_SAS}.{account}", *(one for one in known if one.startswith(f"{AZURE_SAS}.{account}."))):
+        for name in (f"{AZURE_SAS}.{account}", *(key for key in known if key.startswith(f"{AZURE_SAS}.{account}."))):
             if name in known:
                 return AZURE_SAS, known[name]
-        for kind, names in ((AZURE_SAS, (AZURE_SAS,)), (AZURE_TOKEN, (AZURE_TOKEN,)), (AZURE_KEY, AZURE_KEY_NAMES)):
+        for secret_type, names in (
+            (AZURE_SAS, (AZURE_SAS,)),
+            (AZURE_TOKEN, (AZURE_TOKEN,)),
+            (AZURE_KEY, AZURE_KEY_NAMES),
+        ):
             found = first_of(known, names)
             if found is not None:
-                return kind, found
+                return secret_type, found
         raise InvalidRequestError(
             f"Cannot use the account {account!r}: there are no credentials for it",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS} (or {AZURE_SAS}.{account}), {AZURE_TOKEN}, or {AZURE_ANONYMOUS}.",

@@ -132,7 +132,7 @@ class SchemeStorage(Storage):
         if own:
             # Only now is it certain that the storage is the roots' own, and may be asked about links.
             really = storage.resolve_folder(location)
-            if any(is_within(really, storage.resolve_folder(one)) for one in own):
+            if any(is_within(really, storage.resolve_folder(folder)) for folder in own):
                 return
         raise _outside(location, roots)
 
@@ -298,10 +298,11 @@ def _schemes(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the schemes of `read.schemes`, which commas separate."""
     text = properties.get(READ_SCHEMES)
     named = () if text is None else tuple(piece.strip().rstrip(":").lower() for piece in text.split(","))
-    for one in named:
-        if scheme_of(f"{one}:") != one:
+    for scheme in named:
+        if scheme_of(f"{scheme}:") != scheme:
             raise InvalidPropertyError(
-                f"Cannot use {READ_SCHEMES}: {one!r} is no scheme", hint="Give names such as hdfs, with commas between."
+                f"Cannot use {READ_SCHEMES}: {scheme!r} is no scheme",
+                hint="Give names such as hdfs, with commas between.",
             )
     return named
 
@@ -311,7 +312,7 @@ def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, .
     named = _folders(properties, READ_ROOTS)
     if named is None:
         return None
-    return tuple(dict.fromkeys(strip_slashes(one) for one in (*(() if warehouse is None else (warehouse,)), *named)))
+    return tuple(dict.fromkeys(strip_slashes(root) for root in (*(() if warehouse is None else (warehouse,)), *named)))
 
 
 def delete_roots(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -326,11 +327,11 @@ def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None
     if text is None:
         return None
     named = [piece.strip() for piece in text.split(",")]
-    for one in named:
-        is_whole = scheme_of(one) is not None or one.startswith("/")
-        if not is_whole or ((scheme_of(one) or FILE_SCHEME) == FILE_SCHEME and parse_location(one).path == "/"):
+    for folder in named:
+        is_whole = scheme_of(folder) is not None or folder.startswith("/")
+        if not is_whole or ((scheme_of(folder) or FILE_SCHEME) == FILE_SCHEME and parse_location(folder).path == "/"):
             raise InvalidPropertyError(
-                f"Cannot use {name}: {one!r} is no folder by its whole name",
+                f"Cannot use {name}: {folder!r} is no folder by its whole name",
                 hint="Give absolute paths or URIs, with commas between them.",
             )
     return tuple(dict.fromkeys(strip_slashes(one) for one in named))

@@ -140,42 +140,44 @@ class FailingStorage(Storage):
         return self.inner.resolve_files(paths)
 
     def _run(self, verb: str, path: str, act: Callable[[], T], data: bytes | None = None) -> T:
-        kind = self._next(verb, path)
-        if kind is None:
+        fault_kind = self._next(verb, path)
+        if fault_kind is None:
             return act()
-        if kind is FaultKind.TORN and data is not None:
+        if fault_kind is FaultKind.TORN and data is not None:
             self._tear(verb, path, data)
-        if kind in (FaultKind.CRASH_BEFORE, FaultKind.TORN):
-            raise self._crash(kind, verb, path)
-        if kind is FaultKind.CRASH_AFTER:
+        if fault_kind in (FaultKind.CRASH_BEFORE, FaultKind.TORN):
+            raise self._crash(fault_kind, verb, path)
+        if fault_kind is FaultKind.CRASH_AFTER:
             with contextlib.suppress(FrazilError):
                 act()
-            raise self._crash(kind, verb, path)
-        if kind is FaultKind.APPLIED_BUT_ERROR and verb in WRITES:
+            raise self._crash(fault_kind, verb, path)
+        if fault_kind is FaultKind.APPLIED_BUT_ERROR and verb in WRITES:
             # Whatever the answer was, a refusal included, nobody hears it.
             with contextlib.suppress(FrazilError):
                 act()
-            raise WriteOutcomeUnknownError(f"Cannot tell whether {verb} of {path} happened: {kind.value}", path=path)
-        raise StorageError(f"Cannot {verb} {path}: {kind.value}", path=path)
+            raise WriteOutcomeUnknownError(
+                f"Cannot tell whether {verb} of {path} happened: {fault_kind.value}", path=path
+            )
+        raise StorageError(f"Cannot {verb} {path}: {fault_kind.value}", path=path)
 
     def _next(self, verb: str, path: str) -> FaultKind | None:
         with self._lock:
             if self.has_crashed:
                 raise SimulatedCrash(f"{verb} {path} after the crash")
-            kind: FaultKind | None = None
+            fault_kind: FaultKind | None = None
             for index, fault in enumerate(self.faults):
                 if fault.verbs is None or verb in fault.verbs:
                     self._counts[index] += 1
                     if self._counts[index] == fault.call:
-                        kind = fault.kind
-            self.calls.append(Call(len(self.calls) + 1, verb, path, kind))
-            return kind
+                        fault_kind = fault.kind
+            self.calls.append(Call(len(self.calls) + 1, verb, path, fault_kind))
+            return fault_kind
 
     def _tear(self, verb: str, path: str, data: bytes) -> None:
         name = path if verb == "create" else f"{path}.torn.tmp"
         self.inner.create(name, data[: len(data) // 2])
 
-    def _crash(self, kind: FaultKind, verb: str, path: str) -> SimulatedCrash:
+    def _crash(self, fault_kind: FaultKind, verb: str, path: str) -> SimulatedCrash:
         with self._lock:
             self.has_crashed = True
-        return SimulatedCrash(f"{verb} {path}: {kind.value}")
+        return SimulatedCrash(f"{verb} {path}: {fault_kind.value}")

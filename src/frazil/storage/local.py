@@ -428,8 +428,8 @@ def _opened(path: str) -> Iterator[tuple[int, int]]:
 
 def _check_regular(path: str, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
-        kind = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
-        raise StorageError(f"Cannot read {path}: it is {kind}", path=path)
+        what_it_is = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise StorageError(f"Cannot read {path}: it is {what_it_is}", path=path)
 
 
 def _read_at(descriptor: int, offset: int, length: int, at_once: int = 1 << 30) -> bytes:
@@ -512,9 +512,9 @@ def _sync_now(folder: str) -> None:
         os.close(descriptor)
 
 
-def _same_file(one: str, other: str) -> bool:
+def _same_file(path: str, other: str) -> bool:
     try:
-        return os.path.samestat(os.lstat(one), os.lstat(other))
+        return os.path.samestat(os.lstat(path), os.lstat(other))
     except OSError:
         return False
 

@@ -348,12 +348,14 @@ def _credentials(properties: Mapping[str, str]) -> CredentialSource:
 
 
 def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
-    kind = properties.get(S3_ENCRYPTION, "none").lower()
-    if kind == "none":
+    encryption = properties.get(S3_ENCRYPTION, "none").lower()
+    if encryption == "none":
         return None, None
-    if kind not in _ENCRYPTIONS:
-        raise UnsupportedError(f"Cannot use {S3_ENCRYPTION} {kind!r}: only none, {', '.join(_ENCRYPTIONS)} are built")
-    return _ENCRYPTIONS[kind], properties.get(S3_ENCRYPTION_KEY) if kind != "s3" else None
+    if encryption not in _ENCRYPTIONS:
+        raise UnsupportedError(
+            f"Cannot use {S3_ENCRYPTION} {encryption!r}: only none, {', '.join(_ENCRYPTIONS)} are built"
+        )
+    return _ENCRYPTIONS[encryption], properties.get(S3_ENCRYPTION_KEY) if encryption != "s3" else None
 
 
 def first_of(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:

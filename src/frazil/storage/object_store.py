@@ -184,7 +184,7 @@ class ObjectStorage(Storage):
             self._requests,
             headers={**service.write_headers(), service.id_header: id_},
             create=self.create,
-            publish=lambda place, complete: self._publish_parts(place, id_, complete),
+            publish=lambda target, complete: self._publish_parts(target, id_, complete),
             part_bytes=self._part_bytes,
         )
 
@@ -298,12 +298,12 @@ class ObjectStorage(Storage):
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth; the marks that other tools make for folders are not files."""
-        place = self._folder(folder)
-        shown = folder.rstrip("/")
-        for page in self._requests.list_pages(place, prefix=place.key, is_deep=True):
+        prefix = self._folder(folder)
+        root = folder.rstrip("/")
+        for page in self._requests.list_pages(prefix, prefix=prefix.key, is_deep=True):
             for key, size, modified_ms in page.objects:
-                if key.startswith(place.key) and not key.endswith("/"):
-                    yield StoredFile(f"{shown}/{key[len(place.key) :]}", size, modified_ms)
+                if key.startswith(prefix.key) and not key.endswith("/"):
+                    yield StoredFile(f"{root}/{key[len(prefix.key) :]}", size, modified_ms)
 
     def list_children(self, folder: str) -> Children:
         """Return the names of the files and folders directly inside a folder."""
@@ -334,8 +334,8 @@ class ObjectStorage(Storage):
         if key.key != "":
             delete_object(self._requests, key)
 
-    def _has_any(self, place: ObjectKey, *, but: str | None) -> bool:
-        pages = self._requests.list_pages(place, prefix=place.key, is_deep=True, max_keys=2)
+    def _has_any(self, prefix: ObjectKey, *, but: str | None) -> bool:
+        pages = self._requests.list_pages(prefix, prefix=prefix.key, is_deep=True, max_keys=2)
         return any(key != but for page in pages for key, _, _ in page.objects)
 
     # Deleting
@@ -358,9 +358,9 @@ class ObjectStorage(Storage):
 
     def _folder(self, folder: str) -> ObjectKey:
         """Return a folder's key: it ends with one slash, or is empty for a bucket."""
-        place = self._place(folder)
-        key = place.key.rstrip("/")
-        return ObjectKey(place.bucket, "" if key == "" else f"{key}/", folder)
+        key_of_folder = self._place(folder)
+        key = key_of_folder.key.rstrip("/")
+        return ObjectKey(key_of_folder.bucket, "" if key == "" else f"{key}/", folder)
 
     def _place(self, path: str) -> ObjectKey:
         scheme = scheme_of(path)

@@ -45,15 +45,15 @@ def _http(properties: Mapping[str, str]) -> HttpClient:
 
 def _proxy(properties: Mapping[str, str]) -> Proxy | None:
     """Return the proxy that a property names: http://host:port, perhaps with user:password@ before the host."""
-    name = next((one for one in PROXY if one in properties), None)
+    name = next((name_given for name_given in PROXY if name_given in properties), None)
     if name is None:
         return None
     scheme, mark, rest = properties[name].partition("://")
     user, at, host = rest.rpartition("@")
     if scheme.lower() != "http" or not mark:
         raise InvalidPropertyError(f"Cannot use the property {name}: a proxy is http://host:port")
-    shown = "" if not at else "Basic " + base64.b64encode(unquote(user).encode()).decode()
-    return Proxy(parse_endpoint(name, f"http://{host}"), shown or None)
+    authorization = "" if not at else "Basic " + base64.b64encode(unquote(user).encode()).decode()
+    return Proxy(parse_endpoint(name, f"http://{host}"), authorization or None)
 
 
 def _seconds(properties: Mapping[str, str], name: str, default: float) -> float:

@@ -74,22 +74,22 @@ def assigned_columns(
     typed = iter(frame.select(*(column.alias(f"v{index}") for index, column in enumerate(given))).schema.fields)
     spark = frame.sparkSession
 
-    def assign(part: NestedField, old: Column | None, parts: Mapping[tuple[str, ...], _Typed], path: str) -> Column:
+    def assign(target: NestedField, old: Column | None, parts: Mapping[tuple[str, ...], _Typed], path: str) -> Column:
         """Return a value of which all is assigned, or some parts, or nothing."""
         if () in parts:
-            value, kind = parts[()]
+            value, spark_type = parts[()]
             kept = old if keeps_parts else None
-            return assign_value(value, kind, part, spark, path=path, may_lack_parts=may_lack_parts, kept=kept)
+            return assign_value(value, spark_type, target, spark, path=path, may_lack_parts=may_lack_parts, kept=kept)
         assert old is not None
         if not parts:
-            return keep_value(old, part, path)
-        assert isinstance(part.field_type, StructType)
+            return keep_value(old, target, path)
+        assert isinstance(target.field_type, StructType)
         return F.struct(
             *(
                 assign(field, old.getField(field.name), _inside(parts, field.name), f"{path}.{field.name}").alias(
                     field.name, metadata={FIELD_ID: field.field_id}
                 )
-                for field in part.field_type.fields
+                for field in target.field_type.fields
                 if not isinstance(field.field_type, UnknownType)
             )
         )

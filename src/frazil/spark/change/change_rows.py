@@ -104,7 +104,7 @@ class RowChange(RowLevelChange):
         taken = {field.name.lower() for field in self.schema.fields} | {name.lower() for name in other_names}
         partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
         known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
-        self._offered = [part for part in known if part.name in text and part.name not in taken]
+        self._offered = [column for column in known if column.name in text and column.name not in taken]
 
     def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
         """Return the table's rows as users see them, with their positions, and stored columns where those differ.
@@ -149,8 +149,8 @@ class RowChange(RowLevelChange):
 
     def _row_schema(self) -> st.StructType:
         fields = []
-        for shown, field in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
-            fields.append(st.StructField(shown.name, shown.dataType, True))
+        for shown_field, field in zip(shown_schema(self.schema, self.spark).fields, self.schema.fields, strict=True):
+            fields.append(st.StructField(shown_field.name, shown_field.dataType, True))
             if not is_shown_as_stored(field.field_type):
                 fields.append(st.StructField(f"{_STORED}{field.field_id}", stored_type(field.field_type)))
         fields += [st.StructField(FILE_COLUMN, st.IntegerType()), st.StructField(POS_COLUMN, st.LongType())]

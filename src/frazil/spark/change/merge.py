@@ -210,7 +210,7 @@ def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeC
     own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
     names = list(clause.values or ())
     written = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
-    found = look_up_alone([to_column(one) for one in written], own, other)
+    found = look_up_alone([to_column(expression) for expression in written], own, other)
     return replace(
         clause,
         condition=None if clause.condition is None else found[0],
@@ -230,11 +230,13 @@ def _new_row(
 ) -> list[Column]:
     has_rows = FILE_COLUMN in chosen.columns
     place = [
-        (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(kind)).alias(name)
-        for name, kind in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
+        (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(type_name)).alias(name)
+        for name, type_name in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
     writing = [(index + 1, clause) for index, clause in enumerate(clauses) if clause.do != "delete"]
-    given = {index: _values(change, source, chosen, one, may_lack_columns=may_lack_columns) for index, one in writing}
+    given = {
+        index: _values(change, source, chosen, clause, may_lack_columns=may_lack_columns) for index, clause in writing
+    }
     columns = []
     for stored_field in change.stored_fields:
         value: Any = F
@@ -244,7 +246,7 @@ def _new_row(
             )
         made = value if writing else literal(None, stored_field.field_type)
         columns.append(made.alias(stored_field.name))
-    kept_ids = [index for index, one in writing if one.do == "update"]
+    kept_ids = [index for index, clause in writing if clause.do == "update"]
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
         row_id = F.when(F.col(ACTION_COLUMN).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))

@@ -60,12 +60,12 @@ def read_keys(
     `unique` are columns of the source that must not have the same values twice, null being a value.
     """
     usable = [key for key in keys if is_usable_key(key.field)]
-    asked = [one for key in usable for one in _columns_of(key, spec, kept)]
+    asked = [wanted for key in usable for wanted in _columns_of(key, spec, kept)]
     names = [F.col(quote(name)) for name in unique]
     is_comparable = all(_is_comparable(kept.schema[name].dataType) for name in unique)
-    told = [one.column.alias(f"a{index}") for index, one in enumerate(asked)]
+    columns = [wanted.column.alias(f"a{index}") for index, wanted in enumerate(asked)]
     more = [name.alias(f"u{index}") for index, name in enumerate(names)] if is_comparable else []
-    found = collect_few(kept, [*told, *more], few_rows)
+    found = collect_few(kept, [*columns, *more], few_rows)
     if found is None:
         twice = _find_twice(kept, names)
         return SourceKeys(TRUE if not asked else _prune_by_aggregate(kept, usable, asked), twice=twice)
@@ -102,10 +102,10 @@ def _columns_of(key: JoinKey, spec: PartitionSpec, source: DataFrame) -> list[_A
 
 def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequence[_Asked]) -> Predicate:
     columns: list[Column] = []
-    for index, one in enumerate(asked):
-        columns += [F.min(one.column).alias(f"low{index}"), F.max(one.column).alias(f"high{index}")]
-        columns += [F.count_if(one.column.isNull()).alias(f"nulls{index}")]
-        columns += [F.approx_count_distinct(one.column).alias(f"about{index}")]
+    for index, wanted in enumerate(asked):
+        columns += [F.min(wanted.column).alias(f"low{index}"), F.max(wanted.column).alias(f"high{index}")]
+        columns += [F.count_if(wanted.column.isNull()).alias(f"nulls{index}")]
+        columns += [F.approx_count_distinct(wanted.column).alias(f"about{index}")]
     row = kept.agg(*columns).collect()[0]
     listed: dict[int, list[Any]] = {}
     few = [index for index in range(len(asked)) if row[f"about{index}"] <= MAX_VALUES]

@@ -56,7 +56,7 @@ def plan_upsert(
             looked = read_keys(kept, keys, loaded.metadata.default_spec, [theirs for _, theirs in names])
         if looked.twice:
             theirs = [name for _, name in names]
-            raise keys_twice(loaded.name, [dict(zip(theirs, one, strict=True)) for one in looked.twice])
+            raise keys_twice(loaded.name, [dict(zip(theirs, key, strict=True)) for key in looked.twice])
         return merge_rows(spark, loaded, kept, on, clauses, target, looked=looked, cache=cache)
 
     with showing_progress(spark, f"upsert into {loaded.name}"):
@@ -84,11 +84,11 @@ def _changed(schema: Schema, source: DataFrame, keys: list[tuple[str, str]], spa
 
 
 def _has_map(spark_type: st.DataType) -> bool:
-    return any(isinstance(one, st.MapType | st.VariantType) for one in _walk(spark_type))
+    return any(isinstance(inner, st.MapType | st.VariantType) for inner in _walk(spark_type))
 
 
 def _has_floats(spark_type: st.DataType) -> bool:
-    return any(isinstance(one, st.FloatType | st.DoubleType) for one in _walk(spark_type))
+    return any(isinstance(inner, st.FloatType | st.DoubleType) for inner in _walk(spark_type))
 
 
 def _walk(spark_type: st.DataType) -> Iterator[st.DataType]:

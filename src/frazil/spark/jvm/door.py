@@ -69,11 +69,11 @@ _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
     if question is None:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, session, told = question.split(" ", 2)
+    verb, session, payload = question.split(" ", 2)
     try:
         spark = _find_session(session) or session_of(objects.get(0))
         with checking_before_commits(partial(_check_not_cancelled, spark)):
-            return answer(spark, verb, json.loads(told), objects)
+            return answer(spark, verb, json.loads(payload), objects)
     except FrazilError as error:
         return _problem(str(error), *_kind(error))
     except AnalysisException as error:
@@ -98,8 +98,8 @@ def _check_not_cancelled(spark: SparkSession, names: str) -> None:
 
 
 def _problem(message: str, kind: str, condition: str | None, state: str | None) -> str:
-    told = {"message": message, "kind": kind, "condition": condition or _FAILED[0], "state": state or _FAILED[1]}
-    return "!" + json.dumps(told)
+    body = {"message": message, "kind": kind, "condition": condition or _FAILED[0], "state": state or _FAILED[1]}
+    return "!" + json.dumps(body)
 
 
 _CANCELLED = ("OPERATION_CANCELED", "HY008")
@@ -121,9 +121,9 @@ _FAILED = ("FRAZIL_FAILED", "58000")
 
 
 def _kind(error: FrazilError) -> tuple[str, str, str]:
-    for cls, *told in _CONDITIONS:
+    for cls, *described in _CONDITIONS:
         if isinstance(error, cls):
-            return told[0], told[1], told[2]
+            return described[0], described[1], described[2]
     return "execution", *_FAILED
 
 
@@ -140,16 +140,16 @@ def lake_ids(spark: SparkSession) -> dict[str, str]:
 
 def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
     """Return the settings of a session that begin with a prefix."""
-    told: str = define_classes(spark.sparkContext).Spark.settings(spark._jsparkSession, prefix)
-    found: dict[str, str] = json.loads(told)
+    text: str = define_classes(spark.sparkContext).Spark.settings(spark._jsparkSession, prefix)
+    found: dict[str, str] = json.loads(text)
     return found
 
 
 def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
     """Return whether a name is a temporary view's."""
     parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-    for one in name:
-        parts.add(one)
+    for step in name:
+        parts.add(step)
     return bool(spark._jsparkSession.sessionState().catalog().isTempView(spark._jvm.frazil.Door.seq(parts)))  # type: ignore[union-attr]
 
 
@@ -171,7 +171,7 @@ def session_of(java: Any) -> SparkSession:
         found = _sessions.get(key)
         if found is None:
             # A context that was stopped may still be held by somebody.
-            context = next(one for one in _opened if one._jsc is not None)
+            context = next(context for context in _opened if context._jsc is not None)
             found = _sessions[key] = SparkSession(context, java)
         return found
 
@@ -212,7 +212,7 @@ def close_door(spark: SparkSession) -> None:
     analyzer = state.analyzer()
     for name, kinds in _RULES.items():
         field = _field(analyzer, name)
-        gone = tuple(kind for kind in kinds if kind != "ShowHiddenColumns")
+        gone = tuple(rule for rule in kinds if rule != "ShowHiddenColumns")
         field.set(analyzer, _without(spark, field.get(analyzer), gone))
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.under(parser.get(state)))
@@ -238,28 +238,28 @@ def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
     jvm: Any = spark._jvm
     kept = jvm.java.util.ArrayList()
     for index in range(rules.size()):
-        one = rules.apply(index)
-        if one.getClass().getName() not in {f"frazil.{kind}" for kind in kinds}:
-            kept.add(one)
+        rule = rules.apply(index)
+        if rule.getClass().getName() not in {f"frazil.{name}" for name in kinds}:
+            kept.add(rule)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
 
 
 def _extend(extensions: Any, package: Any) -> None:
     for verb, kinds in _MAKERS.items():
-        for kind in kinds:
-            getattr(extensions, verb)(getattr(package, kind)())
+        for rule in kinds:
+            getattr(extensions, verb)(getattr(package, rule)())
     extensions.injectParser(package.MakeParser())
 
 
 def _field(target: Any, name: str) -> Any:
-    kind = target.getClass()
-    while kind is not None:
-        for getdeclaredfield in kind.getDeclaredFields():
+    cls = target.getClass()
+    while cls is not None:
+        for getdeclaredfield in cls.getDeclaredFields():
             # A value of a trait has the trait's name before its own.
             if getdeclaredfield.getName() == name or getdeclaredfield.getName().endswith(f"$${name}"):
                 getdeclaredfield.setAccessible(True)
                 return getdeclaredfield
-        kind = kind.getSuperclass()
+        cls = cls.getSuperclass()
     raise AttributeError(f"no field {name}")
 
 
@@ -273,7 +273,7 @@ class Setting:
 
     def without(self, values: Sequence[str]) -> Setting:
         """Return the same less some values."""
-        return Setting(*(None if one in values else one for one in (self.session, self.context, self.initial)))
+        return Setting(*(None if value in values else value for value in (self.session, self.context, self.initial)))
 
 
 def add_catalog(spark: SparkSession, name: str, lake_id: str) -> dict[str, Setting]:
@@ -330,8 +330,10 @@ def _change_setting(spark: SparkSession, key: str, setting: Setting) -> Setting:
     session, context = spark._jsparkSession, spark.sparkContext._jsc.sc().conf()
     options = _field(session, "initialSessionOptions")
     initial = options.get(session)
-    told = initial.get(key)
-    before = Setting(spark.conf.get(key, None), context.get(key, None), told.get() if told.isDefined() else None)
+    initial_value = initial.get(key)
+    before = Setting(
+        spark.conf.get(key, None), context.get(key, None), initial_value.get() if initial_value.isDefined() else None
+    )
     if setting.session is None:
         spark.conf.unset(key)
     else:

@@ -94,8 +94,8 @@ def _translate(what: str, error: Exception) -> FrazilError:
     head = text.split("\n\nJVM stacktrace:", maxsplit=1)[0].split("JVM stacktrace:", maxsplit=1)[0].strip()
     ours = list(_OURS.finditer(text))
     if ours:
-        kind = getattr(errors, ours[-1].group(1), EngineError)
-        known = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else EngineError
+        error_class = getattr(errors, ours[-1].group(1), EngineError)
+        known = error_class if isinstance(error_class, type) and issubclass(error_class, FrazilError) else EngineError
         return _as_it_was(known, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
     if _ENDED.search(text) is not None:
         return EngineError(f"Cannot {what}: the keys for its files ended while Spark worked", hint=_ENDED_HINT)
@@ -120,9 +120,9 @@ def _as_it_was(cls: type[FrazilError], message: str, rest: str) -> FrazilError:
     context: dict[str, object] = {}
     hint = None
     for line in rest.splitlines():
-        told = _TOLD.match(line)
-        if told is not None:
-            context[told[1].replace(" ", "_")] = told[2]
+        found = _TOLD.match(line)
+        if found is not None:
+            context[found[1].replace(" ", "_")] = found[2]
         elif line.startswith("Hint: "):
             hint = line.removeprefix("Hint: ")
             break
@@ -136,17 +136,17 @@ def _about_file(text: str) -> FrazilError | None:
     failed = _FAILED_FILE.search(text)
     if failed is None:
         return None
-    told = text[failed.end() :].partition("&hint=")[0]
-    head, mark, rest = told.rpartition("#table=")
+    address = text[failed.end() :].partition("&hint=")[0]
+    head, mark, rest = address.rpartition("#table=")
     table, _, snapshot = rest.rpartition("&snapshot=")
     if not mark or not table or not head.strip():
         return None
     path, is_missing = unquote(head.rsplit(maxsplit=1)[-1]), failed[1] == "FILE_NOT_EXIST"
     causes = _CAUSE.findall(text)
     reason = "there is no such file" if is_missing else causes[-1][:_MAX_REASON] if causes else "Spark cannot read it"
-    kind = MissingFileError if is_missing else InvalidDataFileError
+    error_class = MissingFileError if is_missing else InvalidDataFileError
     has_no_ids = "contain any field Ids" in reason
-    return kind(
+    return error_class(
         f"Cannot read data file {path}: {'its columns have no field ids' if has_no_ids else reason}",
         hint=_MAPPING_HINT if has_no_ids else FILE_HINT,
         table=unquote(table),

@@ -69,5 +69,5 @@ def find_refused(spark: SparkSession, plan: Any, *, is_trusted: bool = True) -> 
     found = define_classes(spark.sparkContext).Refused.find(plan, is_trusted)
     if found is None:
         return None
-    kind, _, name = str(found).partition(" ")
-    return kind, name
+    entity, _, name = str(found).partition(" ")
+    return entity, name

@@ -55,9 +55,9 @@ def hadoop_version() -> str | None:
     return None
 
 
-def package_of(place: str) -> str | None:
+def package_of(location: str) -> str | None:
     """Return the package with which Spark reads files at a location; None where it needs none, or none is known."""
-    scheme, version = urlsplit(place).scheme, hadoop_version()
+    scheme, version = urlsplit(location).scheme, hadoop_version()
     name = "hadoop-aws" if scheme in _S3 else "hadoop-azure" if scheme in _AZURE else None
     return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
 
@@ -71,9 +71,9 @@ def place_of_files(warehouse: str, properties: Mapping[str, str]) -> str:
     return "abfss://" if any(name.startswith("adls.") for name in properties) else warehouse
 
 
-def add_package(settings: MutableMapping[str, Any], place: str) -> None:
+def add_package(settings: MutableMapping[str, Any], location: str) -> None:
     """Add the package for files at a location to Spark's settings; one that they have, of any version, stays."""
-    package = package_of(place)
+    package = package_of(location)
     if package is None:
         return
     given, name = str(settings.get(PACKAGES, "")), package.split(":")[1]
@@ -81,9 +81,9 @@ def add_package(settings: MutableMapping[str, Any], place: str) -> None:
         settings[PACKAGES] = f"{given},{package}" if given else package
 
 
-def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
+def settings_of(location: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings for files at a location: which class reads them, where, and as whom."""
-    parts = urlsplit(place)
+    parts = urlsplit(location)
     if parts.netloc == "":
         # Credentials are for one bucket or account, never for all.
         return {}
@@ -95,7 +95,7 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     prefix = f"spark.hadoop.fs.s3a.bucket.{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
     key, secret, token = (
-        first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
+        first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
     )
     own: dict[str, str | None] = {
         "endpoint": endpoint,
@@ -112,32 +112,32 @@ def settings_of(place: str, properties: Mapping[str, str]) -> dict[str, str]:
     if properties.get(S3_ANONYMOUS, "false").lower() == "true":
         own["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
     elif key is not None:
-        kind = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
-        own["aws.credentials.provider"] = f"{_PROVIDERS}{kind}"
+        provider = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
+        own["aws.credentials.provider"] = f"{_PROVIDERS}{provider}"
     return found | {prefix + name: value for name, value in own.items() if value is not None}
 
 
-def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[str, str]:
+def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict[str, str]:
     """Return options of one read or write that give Spark the credentials a catalog service gave for a table's files.
 
     Hadoop keeps file systems by their address; one with credentials of a table must not be another's. Those of S3 that
     end are sent to tasks anew, where the session has a JVM in reach.
     """
-    properties = reach_of(storage, place)
+    properties = reach_of(storage, location)
     if not properties:
         return {}
-    found = {name.removeprefix("spark.hadoop."): value for name, value in settings_of(place, properties).items()}
+    found = {name.removeprefix("spark.hadoop."): value for name, value in settings_of(location, properties).items()}
     if not found:
         return {}
     found |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
     keys = _keys_of(properties)
-    if keys is None or not is_classic(spark) or urlsplit(place).scheme not in _S3:
+    if keys is None or not is_classic(spark) or urlsplit(location).scheme not in _S3:
         return found
     name = f"frazil {properties[KEYS_OF]}"
-    if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_of(reach_of(storage, place))):
+    if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_of(reach_of(storage, location))):
         return found
     return found | {
-        f"fs.s3a.bucket.{urlsplit(place).netloc}.aws.credentials.provider": CLASS,
+        f"fs.s3a.bucket.{urlsplit(location).netloc}.aws.credentials.provider": CLASS,
         # The class comes with the application; Hadoop's own may be elsewhere.
         "fs.s3a.classloader.isolation": "false",
         NAME_SETTING: name,
@@ -148,7 +148,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, place: str) -> dict[st
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     """Return credentials of S3 that end; None where there are none such."""
     key, secret, token = (
-        first_of(properties, one) for one in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
+        first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
     )
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:
@@ -169,9 +169,9 @@ def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:
     return {f"spark.hadoop.fs.azure.{name}.{host}": value for name, value in own.items()}
 
 
-def missing_line(place: str) -> str:
+def missing_line(location: str) -> str:
     """Return the line that a session lacks to read files at a location."""
-    package = package_of(place)
+    package = package_of(location)
     if package is None:
-        return f"Give Spark a Hadoop file system for {urlsplit(place).scheme}: files."
+        return f"Give Spark a Hadoop file system for {urlsplit(location).scheme}: files."
     return f'Start it with .config("{PACKAGES}", "{package}"), or with frazil.session(…), which does.'

@@ -169,18 +169,20 @@ def _for_this_spark(jvm: Any, text: str) -> str:
     kinds = [str(getparametertype.getName()) for getparametertype in made.getParameterTypes()]
     names = [f"part{index}" for index in range(len(kinds))]
     # The first part is the relation.
-    parts = [_part(index, kind) for index, kind in enumerate(kinds) if index]
+    parts = [_part(index, type_name) for index, type_name in enumerate(kinds) if index]
     return (
-        text.replace("$PARAMETERS", ", ".join(f"{kind} {name}" for kind, name in zip(kinds, names, strict=True)))
+        text.replace(
+            "$PARAMETERS", ", ".join(f"{type_name} {name}" for type_name, name in zip(kinds, names, strict=True))
+        )
         .replace("$NAMES", ", ".join(names))
         .replace("$PARTS", ", ".join(parts))
     )
 
 
-def _part(index: int, kind: str) -> str:
-    box = _BOXES.get(kind)
-    value = f"(({box or kind}) scan.productElement({index}))"
-    return value if box is None else f"{value}.{kind}Value()"
+def _part(index: int, type_name: str) -> str:
+    box = _BOXES.get(type_name)
+    value = f"(({box or type_name}) scan.productElement({index}))"
+    return value if box is None else f"{value}.{type_name}Value()"
 
 
 def define_in(jvm: Any, loader: Any, classes: dict[str, bytes]) -> None:
@@ -199,8 +201,8 @@ def define_in(jvm: Any, loader: Any, classes: dict[str, bytes]) -> None:
 
 def _is_defined(jvm: Any, define: Any, loader: Any, name: str, code: bytes) -> bool:
     arguments = jvm.java.util.ArrayList()
-    for one in (name.removesuffix(".class").replace("/", "."), bytearray(code), 0, len(code)):
-        arguments.add(one)
+    for argument in (name.removesuffix(".class").replace("/", "."), bytearray(code), 0, len(code)):
+        arguments.add(argument)
     try:
         define.invoke(loader, arguments.toArray())
     except Py4JJavaError:

@@ -57,7 +57,7 @@ def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFram
     """Return columns of a frame, in one call to the JVM where there is one."""
     if not is_classic(frame.sparkSession):
         return frame.select(*map(_column, columns))
-    told = [
+    payload = [
         {
             "quoted": quote(column.name),
             "name": column.name,
@@ -66,7 +66,7 @@ def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFram
         }
         for column in columns
     ]
-    return DataFrame(_written(frame.sparkSession).columns(frame._jdf, json.dumps(told)), frame.sparkSession)
+    return DataFrame(_written(frame.sparkSession).columns(frame._jdf, json.dumps(payload)), frame.sparkSession)
 
 
 def _column(named_column: NamedColumn) -> Column:
@@ -163,19 +163,19 @@ def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
     found: list[tuple[str, Column, bool]] = []
     waiting = [plan.condition().get()]
     while waiting:
-        one = waiting.pop()
-        kind = one.getClass().getSimpleName()
-        if kind == "And":
-            waiting += [one.left(), one.right()]
-        if kind not in ("EqualTo", "EqualNullSafe"):
+        expression = waiting.pop()
+        class_name = expression.getClass().getSimpleName()
+        if class_name == "And":
+            waiting += [expression.left(), expression.right()]
+        if class_name not in ("EqualTo", "EqualNullSafe"):
             continue
-        for ours, theirs in ((one.left(), one.right()), (one.right(), one.left())):
+        for ours, theirs in ((expression.left(), expression.right()), (expression.right(), expression.left())):
             is_ours = ours.references().subsetOf(sides[0]) and not ours.references().isEmpty()
             if not is_ours or not theirs.references().subsetOf(sides[1]) or not theirs.deterministic():
                 continue
             column = _without_widening(ours)
             if column.getClass().getSimpleName() == "AttributeReference":
-                found.append((column.name(), _as_column(tools, theirs), kind == "EqualNullSafe"))
+                found.append((column.name(), _as_column(tools, theirs), class_name == "EqualNullSafe"))
             break
     return found
 
@@ -199,7 +199,7 @@ def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -
     """
     jvm: Any = own.sparkSession.sparkContext._jvm
     tools = scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
-    plans: list[Any] = [one._jdf.queryExecution().analyzed() for one in (own, other)]
+    plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in (own, other)]
     if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
         return expressions
     asked = own.select(*[expression.alias(f"found{index}") for index, expression in enumerate(expressions)])

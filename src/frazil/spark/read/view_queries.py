@@ -36,7 +36,7 @@ class ViewQuery:
         if find_refused(spark, self._plan) is None:
             # What is no query by Spark's grammar has a command in it, or is refused by the parser.
             parse_exactly(spark, "parseQuery", without_semicolons(text))
-        self.names = [(one["kind"], tuple(one["parts"])) for one in json.loads(self._names.find(self._plan))]
+        self.names = [(found["kind"], tuple(found["parts"])) for found in json.loads(self._names.find(self._plan))]
 
     def find_refused(self, *, is_trusted: bool) -> tuple[str, str] | None:
         """Return what a view may not hold, `command` or `code` with Spark's name for it; None where nothing is."""
@@ -44,7 +44,7 @@ class ViewQuery:
 
     def to_frame(self, qualify: Qualify, *, is_trusted: bool) -> tuple[DataFrame, tuple[str, str] | None]:
         """Return the DataFrame, and what a view may not hold that only showed when names were resolved."""
-        meant = [qualify(kind, parts) for kind, parts in self.names]
+        meant = [qualify(entity, parts) for entity, parts in self.names]
         plan = self._names.renamed(self._plan, json.dumps(meant)) if any(meant) else self._plan
         dataset = getattr(self._spark._jvm, "org.apache.spark.sql.classic.Dataset")
         frame = DataFrame(dataset.ofRows(self._spark._jsparkSession, plan), self._spark)

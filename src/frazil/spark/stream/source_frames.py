@@ -113,8 +113,8 @@ class BatchReader:
         if not self.columns.has_changes:
             return frame
         snapshot = self.loaded.metadata.snapshot(files.last_snapshot_id)
-        told = [F.lit(CHANGE_KINDS[INSERT]), *_commit_values(F.lit(snapshot.snapshot_id), [snapshot])]
-        return _with_changes(frame, [quote(field.name) for field in self.columns.output_schema.fields], told)
+        constants = [F.lit(CHANGE_KINDS[INSERT]), *_commit_values(F.lit(snapshot.snapshot_id), [snapshot])]
+        return _with_changes(frame, [quote(field.name) for field in self.columns.output_schema.fields], constants)
 
 
 def stream_schema(columns: StreamColumns, spark: SparkSession) -> st.StructType:
@@ -155,8 +155,8 @@ def changed_rows(
     return _with_changes(frame, [quote(field.name) for field in request.output_schema.fields], [reported, *by_id])
 
 
-def _with_changes(frame: DataFrame, own: Iterable[str], told: Sequence[Column]) -> DataFrame:
-    named = [value.alias(change_field.name) for value, change_field in zip(told, CHANGE_FIELDS, strict=True)]
+def _with_changes(frame: DataFrame, own: Iterable[str], constants: Sequence[Column]) -> DataFrame:
+    named = [value.alias(change_field.name) for value, change_field in zip(constants, CHANGE_FIELDS, strict=True)]
     return frame.select(*own, *named)
 
 

@@ -53,7 +53,7 @@ def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
         frame = frame.toDF(*[f"column_{index}" for index in range(len(names))])
     with engine_errors("write data files"):
         found = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
-    return [one for row in found for one in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
+    return [file for row in found for file in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
 
 
 def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: bool) -> list[DataFile]:
@@ -69,22 +69,22 @@ def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: 
     form = _ArrowForm(target, table.schema)
     with DataFileWriter(target, form.arrow) as writer:
         for batch in table.to_batches():
-            for one in form.convert(batch):
-                writer.write(one)
+            for converted in form.convert(batch):
+                writer.write(converted)
         return writer.close()
 
 
-def _warn_of_driver(place: str, size_bytes: int, *, is_reached: bool) -> None:
+def _warn_of_driver(location: str, size_bytes: int, *, is_reached: bool) -> None:
     """Say that this process writes files to a store that executors could write to."""
-    if scheme_of(place) in (None, "file", "memory"):
+    if scheme_of(location) in (None, "file", "memory"):
         return
-    reason = f"Spark has no file system for it. {missing_line(place)}"
+    reason = f"Spark has no file system for it. {missing_line(location)}"
     if is_reached:
         reason = (
             "Python writes what Spark's writer does not, and the keys do not leave the driver. Give executors keys in "
             f"their environment, and connect with {S3_USE_ENVIRONMENT}."
         )
-    warnings.warn(f"{size_bytes} bytes are written on the driver, to {place}: {reason}", UserWarning, stacklevel=2)
+    warnings.warn(f"{size_bytes} bytes are written on the driver, to {location}: {reason}", UserWarning, stacklevel=2)
 
 
 def can_travel(target: WriteTarget) -> bool:
@@ -127,8 +127,8 @@ def write_task(target: WriteTarget, batches: Batches) -> Batches:
                     partition_id=0 if context is None else context.partitionId(),
                     task_id=0 if context is None else context.taskAttemptId(),
                 )
-            for one in form.convert(batch):
-                writer.write(one)
+            for converted in form.convert(batch):
+                writer.write(converted)
         files = [] if writer is None else writer.close()
     except BaseException:
         if writer is not None:
@@ -143,7 +143,7 @@ class _ArrowForm:
 
     def __init__(self, target: WriteTarget, source: pa.Schema) -> None:
         lineage = tuple(lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in source.names)
-        fields = target.schema.fields + tuple(one for one in lineage if one not in target.schema.fields)
+        fields = target.schema.fields + tuple(field for field in lineage if field not in target.schema.fields)
         schema = stored_schema(Schema(fields))
         self._names = [field.name for field in schema.fields]
         want = to_arrow_schema(schema, with_ids=False)

@@ -63,11 +63,11 @@ def _shown(spark: SparkSession, what: str, line: Line | None) -> Iterator[None]:
         with nullcontext() if outer.detail is not None else _telling(spark, outer):
             yield
         return
-    shown = find_line(spark) if line is None else line
-    if shown is None:
+    own_line = find_line(spark) if line is None else line
+    if own_line is None:
         yield
         return
-    with progress.showing(what, shown) as work:
+    with progress.showing(what, own_line) as work:
         assert work is not None
         files: list[DataFile] = []
         _local.files = files

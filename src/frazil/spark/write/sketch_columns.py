@@ -51,7 +51,7 @@ class _WorkerSketch:
             [theta_sketch.hashes.tobytes() for theta_sketch in found.values()],
         ]
         yield pa.RecordBatch.from_arrays(
-            [pa.array(values, part.type) for values, part in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
+            [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
         )
 
 

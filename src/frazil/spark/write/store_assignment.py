@@ -118,9 +118,9 @@ def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ
     problems: list[str] = []
     columns = []
     for index, (field, have) in enumerate(zip(fields, frame.schema.fields, strict=True)):
-        kind = _place_parts(field.field_type, have.dataType, field.name, problems, may_differ=may_differ)
+        spark_type = _place_parts(field.field_type, have.dataType, field.name, problems, may_differ=may_differ)
         column = F.col(f"c{index}")
-        columns.append((column if kind == have.dataType else column.cast(kind)).alias(field.name))
+        columns.append((column if spark_type == have.dataType else column.cast(spark_type)).alias(field.name))
     _refuse_data(problems)
     return frame.toDF(*(f"c{index}" for index in range(len(columns)))).select(*columns)
 
@@ -165,9 +165,9 @@ def _refuse_data(problems: Sequence[str]) -> None:
     """Refuse data in which problems were found."""
     if not problems:
         return
-    shown = "; ".join(problems[:_MAX_SHOWN])
+    text = "; ".join(problems[:_MAX_SHOWN])
     more = f"; and {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
-    raise SchemaMismatchError(f"Cannot write the data: it does not fit the table: {shown}{more}")
+    raise SchemaMismatchError(f"Cannot write the data: it does not fit the table: {text}{more}")
 
 
 def _policy(spark: SparkSession) -> str:
@@ -199,12 +199,12 @@ class _Plan:
 
     def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
         """Return whether columns are the table's already: its order, its types, none of them nested or required."""
-        return [field.name for field in want] == [one.name for one in have] and all(
+        return [field.name for field in want] == [stored.name for stored in have] and all(
             not field.required
             and not isinstance(field.field_type, StructType | ListType | MapType | UnknownType)
-            and self._again()._match_leaf(field.field_type, one.dataType, "") is None
-            and one.dataType == stored_type(field.field_type)
-            for field, one in zip(want, have, strict=True)
+            and self._again()._match_leaf(field.field_type, stored.dataType, "") is None
+            and stored.dataType == stored_type(field.field_type)
+            for field, stored in zip(want, have, strict=True)
         )
 
     def match_fields(
@@ -220,11 +220,11 @@ class _Plan:
         made = []
         for field in want:
             path = f"{prefix}{field.name}"
-            place = places.get(field.name)
+            index = places.get(field.name)
             old = None if kept is None or isinstance(field.field_type, UnknownType) else kept.getField(field.name)
-            if place is None and old is not None:
+            if index is None and old is not None:
                 column = keep_value(old, field, path)
-            elif place is None:
+            elif index is None:
                 if field.required and field.write_default is None:
                     self._problems.append(f"{path}: it is required, and the data lacks it")
                     continue
@@ -233,18 +233,20 @@ class _Plan:
                     continue
                 column = literal(field.write_default, field.field_type)
             else:
-                one = have[place]
+                one = have[index]
                 column = self.match_field(field, read(one.name), one.dataType, path, may_be_null=one.nullable, kept=old)
             if not isinstance(field.field_type, UnknownType):
                 made.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
         used = set(places.values())
         self._problems += [
-            f"{prefix}{one.name}: the table has no such column" for index, one in enumerate(have) if index not in used
+            f"{prefix}{column.name}: the table has no such column"
+            for index, column in enumerate(have)
+            if index not in used
         ]
         return made
 
     def _find_places(self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str) -> dict[str, int]:
-        names = [one.name for one in have]
+        names = [column.name for column in have]
         places = {field.name: names.index(field.name) for field in want if field.name in names}
         for index, name in enumerate(names):
             if index in places.values():
@@ -254,7 +256,7 @@ class _Plan:
                 places[f"{name}#{index}"] = index
                 continue
             alike = [field.name for field in want if field.name.lower() == name.lower()]
-            free = [one for one in alike if one not in places]
+            free = [column for column in alike if column not in places]
             if free:
                 places[free[0]] = index
             elif alike:
@@ -344,7 +346,7 @@ class _Plan:
         return lambda column: self._again().match_field(field, column, have, path, may_be_null=may_be_null)
 
     def _match_leaf(self, want: Type, have: st.DataType, path: str) -> Convert | None:
-        shown = shown_type(want, self._spark)
+        target = shown_type(want, self._spark)
         if isinstance(want, UuidType) and isinstance(have, st.BinaryType):
             return lambda column: _with_length(column, 16, path, want)
         if isinstance(want, FixedType) and isinstance(have, st.BinaryType):
@@ -353,11 +355,11 @@ class _Plan:
             return lambda column: store_column(column, want)
         if isinstance(have, st.CharType | st.VarcharType):
             have = st.StringType()
-        if type(have) is type(shown) and (have == shown or isinstance(have, st.StringType)):
-            is_stored = stored_type(want) == shown
-            return None if is_stored and have == shown else lambda column: store_column(column.cast(shown), want)
-        cast = find_cast(have, shown, path, want)
-        if cast is None or (self._policy == "strict" and not is_up_cast(have, shown)):
+        if type(have) is type(target) and (have == target or isinstance(have, st.StringType)):
+            is_stored = stored_type(want) == target
+            return None if is_stored and have == target else lambda column: store_column(column.cast(target), want)
+        cast = find_cast(have, target, path, want)
+        if cast is None or (self._policy == "strict" and not is_up_cast(have, target)):
             self._refuse(want, have, path)
             return None
         return lambda column: store_column(cast(column), want)
@@ -422,11 +424,13 @@ def _digits(numeric_type: st.NumericType) -> tuple[int, int]:
     return _WHOLE_DIGITS[type(numeric_type)], 0
 
 
-def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: str, kind: Any) -> Column:
+def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: str, data_type: Any) -> Column:
     made = column.try_cast(want)
     is_lost = column.isNotNull() & (made.isNull() | (made.try_cast(have) != column))
     message = F.concat(
-        F.lit(f"Cannot write the column {path!r}: the value "), column.cast("string"), F.lit(f" does not fit {kind}")
+        F.lit(f"Cannot write the column {path!r}: the value "),
+        column.cast("string"),
+        F.lit(f" does not fit {data_type}"),
     )
     return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(made)
 

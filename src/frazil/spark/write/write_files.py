@@ -99,8 +99,8 @@ def _with_id(name: str, field: st.StructField, schema: Schema) -> NamedColumn:
     lineage = {lineage_column.name: lineage_column.field_id for lineage_column in ROW_LINEAGE_COLUMNS}
     found = schema.find_field(name)
     field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
-    kind = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
-    return NamedColumn(name, None if kind == field.dataType else kind, {FIELD_ID: field_id})
+    spark_type = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
+    return NamedColumn(name, None if spark_type == field.dataType else spark_type, {FIELD_ID: field_id})
 
 
 def _type_with_ids(have: st.DataType, data_type: Type) -> st.DataType:

@@ -80,7 +80,7 @@ def _places(frame: DataFrame, values: Sequence[Column], *, rows: int, files: int
         seen = sorted(row[index] for row in sample if row[index] is not None and row[index] == row[index])
         cuts = cuts_of(seen, 1 << bits)
         distinct = sorted(set(cuts))
-        numbers = [spread_bits(bisect_right(cuts, one), bits, index, len(values)) for one in distinct]
+        numbers = [spread_bits(bisect_right(cuts, value), bits, index, len(values)) for value in distinct]
         tree = _choose(value, distinct, [0, *numbers])
         found.append(F.when(value.isNull(), F.lit(0).cast("long")).otherwise(tree))
     return found

@@ -18,9 +18,9 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.MatchAs) and node.name is not None:
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or (
+            isinstance(node, ast.MatchAs) and node.name is not None
+        ):
             yield node.name
 
 

@@ -104,7 +104,7 @@ def _find_work(source: Catalog, names: Sequence[str]) -> _Work:
     views = [name for space in spaces for name in source.list_views(space)]
     if names:
         for pattern in names:
-            if not any(_matches(one, [pattern]) for one in (*tables, *views)):
+            if not any(_matches(identifier, [pattern]) for identifier in (*tables, *views)):
                 raise InvalidRequestError(f"Cannot copy {pattern!r}: the source has no table or view of that name")
         tables = [table for table in tables if _matches(table, names)]
         views = [view for view in views if _matches(view, names)]

@@ -101,11 +101,11 @@ class SqlPointers(Pointers):
 
     def check_namespace(self, namespace: Namespace) -> None:
         """Refuse a namespace that cannot be told from another."""
-        for part in namespace:
-            if "." in part:
+        for level in namespace:
+            if "." in level:
                 raise InvalidRequestError(
-                    f"Cannot use the namespace {part!r} in a SQL catalog: with a dot in it, it cannot be told from "
-                    f"{' in '.join(repr(step) for step in reversed(part.split('.')))}"
+                    f"Cannot use the namespace {level!r} in a SQL catalog: with a dot in it, it cannot be told from "
+                    f"{' in '.join(repr(step) for step in reversed(level.split('.')))}"
                 )
         if len(namespace_text(namespace)) > MAX_NAMESPACE_CHARS:
             raise InvalidRequestError(

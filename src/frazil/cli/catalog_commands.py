@@ -68,12 +68,12 @@ def copy(
             (target, target_catalog, target_name, connection_properties(target_property, target_properties_file)),
         ]
         with (
-            _opened(given.properties, *sides[0], is_target=False, dry_run=dry_run) as one,
+            _opened(given.properties, *sides[0], is_target=False, dry_run=dry_run) as own,
             _opened(given.properties, *sides[1], is_target=True, dry_run=dry_run) as other,
         ):
             from frazil.catalog.copy_catalog import copy_catalog
 
-            steps = copy_catalog(one, other, names=tables or (), keep=keep, dry_run=dry_run)
+            steps = copy_catalog(own, other, names=tables or (), keep=keep, dry_run=dry_run)
             done = list(steps)
             given.show([{name: getattr(step, name) for name in step.__slots__} for step in done], _COLUMNS)
         failed = sum(step.outcome == "failed" for step in done)

@@ -86,8 +86,8 @@ def add_lake_options(command: Any) -> None:
         if option.opts:
             command.params.append(option)
     inner: Mapping[str, Any] = getattr(command, "commands", {})
-    for one in inner.values():
-        add_lake_options(one)
+    for child in inner.values():
+        add_lake_options(child)
 
 
 TableProperties = Annotated[

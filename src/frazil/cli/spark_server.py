@@ -179,7 +179,7 @@ def _guard(host: str) -> str:
 def _asked_to_stop() -> Iterator[threading.Event]:
     """Give an event that SIGTERM and ctrl-C set."""
     stopped = threading.Event()
-    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+    before = {signal_number: signal.getsignal(signal_number) for signal_number in (signal.SIGTERM, signal.SIGINT)}
     try:
         for number in before:
             signal.signal(number, lambda *_: stopped.set())

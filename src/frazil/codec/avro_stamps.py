@@ -235,7 +235,7 @@ def _item_kinds(items: AvroType) -> tuple[str, ...] | None:
 
 def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: Sequence[Leaf]) -> dict[int, pa.Array]:
     """Return the wanted leaves of a stamp, or raise `StampRefusal`; the last row is checked and left out."""
-    pattern, mask = (np.frombuffer(part, np.uint8) for part in (stamp.pattern, stamp.mask))
+    pattern, mask = (np.frombuffer(raw, np.uint8) for raw in (stamp.pattern, stamp.mask))
     width = len(pattern)
     raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
     rows = raw.reshape(len(column), width)

@@ -220,8 +220,8 @@ _ENCODERS: dict[type[Type], Callable[[Any], Encoder]] = {
 
 
 def _corrupt(data: bytes, data_type: Type, reason: str) -> InvalidManifestError:
-    shown = data[:24].hex() + ("..." if len(data) > 24 else "")
-    return InvalidManifestError(f"Cannot decode 0x{shown} as {data_type}: {reason}", heading=HEADING)
+    excerpt = data[:24].hex() + ("..." if len(data) > 24 else "")
+    return InvalidManifestError(f"Cannot decode 0x{excerpt} as {data_type}: {reason}", heading=HEADING)
 
 
 def _wrong_length(data: bytes, data_type: Type, expected: str) -> InvalidManifestError:

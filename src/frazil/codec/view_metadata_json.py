@@ -72,7 +72,7 @@ def decode_view_object(obj: JsonObject) -> ViewMetadata:
         raise obj.fail(f"it is {format_version}, and versions start at {VIEW_FORMAT_VERSION}", field="format-version")
     view_uuid = obj.string("view-uuid")
     location = obj.string("location")
-    schemas = tuple(decode_schema(one) for one in obj.objects("schemas"))
+    schemas = tuple(decode_schema(obj_item) for obj_item in obj.objects("schemas"))
     schema_ids = {schema.schema_id for schema in schemas}
     current_version_id = obj.int32("current-version-id")
     versions: list[ViewVersion] = []
@@ -91,7 +91,7 @@ def decode_view_object(obj: JsonObject) -> ViewMetadata:
             schemas=schemas,
             current_version_id=current_version_id,
             versions=tuple(versions),
-            version_log=tuple(_decode_log_entry(one) for one in obj.objects("version-log")),
+            version_log=tuple(_decode_log_entry(obj_item) for obj_item in obj.objects("version-log")),
             properties=FrozenMap(obj.string_map("properties", {})),
             extra=obj.extra(),
         )

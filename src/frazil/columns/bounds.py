@@ -89,16 +89,16 @@ def _decode_fixed(data: Any, data_type: Type, widths: dict[int, tuple[str, int]]
         rows = valid & (lengths == width)
         if not rows.any():
             continue
-        part = _take(raw, starts[rows], width).view(form)[:, 0]
-        fits = np.ones(len(part), dtype=bool)
+        decoded = _take(raw, starts[rows], width).view(form)[:, 0]
+        fits = np.ones(len(decoded), dtype=bool)
         if factor == _NANOS_PER_DAY:
-            fits = np.abs(part.astype(np.int64)) <= _MAX_NANO_DAYS
-            part = np.where(fits, part, 0)
+            fits = np.abs(decoded.astype(np.int64)) <= _MAX_NANO_DAYS
+            decoded = np.where(fits, decoded, 0)
         if isinstance(data_type, BooleanType):
-            part = part != 0
+            decoded = decoded != 0
         elif isinstance(data_type, FloatType | DoubleType):
-            fits = ~np.isnan(part)
-        values[rows] = part.astype(name) * factor if factor != 1 else part.astype(name)
+            fits = ~np.isnan(decoded)
+        values[rows] = decoded.astype(name) * factor if factor != 1 else decoded.astype(name)
         usable[rows] = fits
     return pa.array(values, mask=~usable)
 

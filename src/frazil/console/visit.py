@@ -121,14 +121,14 @@ class Visit:
 
     def choice(self) -> SnapshotChoice:
         """Return the state that `at` names: a branch or tag, a snapshot's id, or a time; the current one without."""
-        at = self.text("at")
-        if at == "":
+        moment = self.text("at")
+        if moment == "":
             return CURRENT
-        if at in self.table.metadata.refs:
-            return SnapshotChoice(ref=at)
-        if at.isascii() and at.isdigit() and len(at) < 20:
-            return SnapshotChoice(snapshot_id=int(at))
-        return SnapshotChoice(as_of_ms=milliseconds_of(at))
+        if moment in self.table.metadata.refs:
+            return SnapshotChoice(ref=moment)
+        if moment.isascii() and moment.isdigit() and len(moment) < 20:
+            return SnapshotChoice(snapshot_id=int(moment))
+        return SnapshotChoice(as_of_ms=milliseconds_of(moment))
 
     def text(self, name: str) -> str:
         """Return a text of the query, empty where it is not given."""

@@ -176,11 +176,11 @@ def _is_unchanged(column: ResolvedColumn, file_field: FileField, target: pa.Data
         return False
     stack = [(column, file_field)]
     while stack:
-        one, stored = stack.pop()
-        if one.is_constant or len(one.parts) != len(stored.parts):
+        resolved, stored = stack.pop()
+        if resolved.is_constant or len(resolved.parts) != len(stored.parts):
             return False
-        is_struct = isinstance(one.field.field_type, StructType)
-        for inner, inner_part in zip(one.parts, stored.parts, strict=True):
+        is_struct = isinstance(resolved.field.field_type, StructType)
+        for inner, inner_part in zip(resolved.parts, stored.parts, strict=True):
             if is_struct and inner.field.field_id != inner_part.field_id:
                 return False
             stack.append((inner, inner_part))

@@ -87,8 +87,8 @@ class OrcReader(FileReader):
                 raise BadBytes(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")
         size = max(1, min(batch_rows, rows * BATCH_BYTES // max(stripe.nbytes, 1)))
         for start in range(0, rows, size):
-            part = stripe.slice(start, size)
-            yield RawBatch(first + start, part.num_rows, part)
+            sliced = stripe.slice(start, size)
+            yield RawBatch(first + start, sliced.num_rows, sliced)
 
     def _read(self, number: int, columns: list[int]) -> pa.RecordBatch:
         names = [self.schema.fields[index].name for index in columns]

@@ -142,8 +142,8 @@ def _rows_in(rows: pa.Table, size: int) -> int:
 
 def _shown(parts: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield parts as batches of rows alone."""
-    for part in parts:
-        for batch in part.select(list(range(len(schema)))).to_batches():
+    for piece in parts:
+        for batch in piece.select(list(range(len(schema)))).to_batches():
             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 

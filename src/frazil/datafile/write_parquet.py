@@ -129,9 +129,9 @@ class ParquetFormat(WriteFormat):
         sizes: dict[int, int] = {}
         for index in range(metadata.num_row_groups):
             group = metadata.row_group(index)
-            for place, leaf in enumerate(self._leaves):
-                column = group.column(place)
-                if place == 0:
+            for leaf_index, leaf in enumerate(self._leaves):
+                column = group.column(leaf_index)
+                if leaf_index == 0:
                     dictionary = column.dictionary_page_offset
                     data = column.data_page_offset
                     offsets.append(data if dictionary is None or dictionary == 0 else min(data, dictionary))

@@ -81,7 +81,7 @@ class ViewQuery:
                     self.view.name,
                     f"its column {field.name!r} is {field.field_type}, and would be {arrow_field.type} here",
                 )
-        if all(field_of_query.type == kind for field_of_query, kind in zip(have, wanted, strict=True)):
+        if all(field_of_query.type == type_wanted for field_of_query, type_wanted in zip(have, wanted, strict=True)):
             return renamed
         return self._planned(lambda: _cast(renamed, [field.name for field in fields], wanted))
 

@@ -143,7 +143,7 @@ def _start(known: Mapping[str, str]) -> StreamStart:
 
 def _not_appends(known: Mapping[str, str]) -> NotAppends:
     found = NotAppends(known.get(CHANGES_OPTION, NotAppends.ERROR.value).lower())
-    skips = next((one for one in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, one)), None)
+    skips = next((option for option in (_SKIP_DELETES, _SKIP_OVERWRITES) if _flag(known, option)), None)
     if found is NotAppends.CHANGES and skips is not None:
         raise InvalidRequestError(f"Cannot stream changes with {skips}: changes leave nothing out", hint="Give one.")
     for name in (_IDENTIFIERS, _UPDATES, _COPIES):

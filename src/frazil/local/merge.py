@@ -204,19 +204,19 @@ class MergeChange:
         steps = self._of("not_matched")
         counts = self.change.counts
         for start in range(0, len(places), _INSERTED_AT_ONCE):
-            part = places[start : start + _INSERTED_AT_ONCE]
-            left = np.arange(len(part))
+            rows_at_once = places[start : start + _INSERTED_AT_ONCE]
+            left = np.arange(len(rows_at_once))
             for step in steps:
                 chosen = left
                 if step.condition is not None and len(left):
                     names = [name for _, name in step.conditioned_on]
-                    rows = Rows(self.source.take(names, part[left]), len(left))
+                    rows = Rows(self.source.take(names, rows_at_once[left]), len(left))
                     chosen = left[mask_of(step.condition.array(rows))]
                 if not len(chosen):
                     continue
                 left = np.setdiff1d(left, chosen, assume_unique=True)
                 assert step.values is not None
-                rows = Rows(self.source.take(step.values.used(SOURCE), part[chosen]), len(chosen))
+                rows = Rows(self.source.take(step.values.used(SOURCE), rows_at_once[chosen]), len(chosen))
                 counts.by_clause[step.number] = counts.by_clause.get(step.number, 0) + len(chosen)
                 yield step.values.arrays(rows)
 

@@ -200,8 +200,8 @@ def _number_of_text(values: Any, to: pa.DataType) -> Any:
     texts = values.to_pylist()
     pattern = _WHOLE if t.is_integer(to) else _NUMBER
     found: list[Any] = []
-    for one in texts:
-        text = None if one is None else one.strip(_SPACE)
+    for value in texts:
+        text = None if value is None else value.strip(_SPACE)
         if text is None:
             found.append(None)
             continue
@@ -209,7 +209,7 @@ def _number_of_text(values: Any, to: pa.DataType) -> Any:
             found.append(float(text))
             continue
         if not pattern.fullmatch(text):
-            raise _Unfit(repr(one))
+            raise _Unfit(repr(value))
         if t.is_integer(to):
             found.append(int(text))
         elif t.is_floating(to):

@@ -136,11 +136,11 @@ def find_files(
 ) -> Iterator[FoundFile]:
     """Yield the files below a folder, or those named; of a format where it is given, else each of its own."""
     if not isinstance(source, str):
-        for one in source:
-            if isinstance(one, FoundFile):
-                yield one
+        for listed in source:
+            if isinstance(listed, FoundFile):
+                yield listed
             else:
-                path = as_uri(one)
+                path = as_uri(listed)
                 yield FoundFile(path, storage.size(path), partition_folders(path), file_format)
         return
     folder = strip_slashes(as_uri(source))

@@ -92,8 +92,8 @@ def source_of_folder(
     if not found:
         raise InvalidRequestError(f"Cannot make a table of {location!r}: there are no files")
     first = found[0]
-    kind = file_format if file_format is not None else find_format(storage, first.path, first.size)
-    fields = infer_schema(storage, first.path, first.size, kind, format_version=format_version)
+    found_format = file_format if file_format is not None else find_format(storage, first.path, first.size)
+    fields = infer_schema(storage, first.path, first.size, found_format, format_version=format_version)
     schema, partitions = with_partitions(fields, (found_file.folders for found_file in found))
     return SourceTable(location, location, schema, partitions, (SourcePart(location),), file_format)
 
@@ -174,14 +174,16 @@ def _stage(
     """Return the first state of a new table; its namespace is created where it is missing, unless it is a dry run."""
     version = _version_of(properties)
     spec = build_partition_spec(source.schema, source.partition_columns) if source.partition_columns else UNPARTITIONED
-    place = None if location is None else strip_slashes(as_uri(location))
+    own_location = None if location is None else strip_slashes(as_uri(location))
     stored = without_reserved(properties)
     if not catalog.namespace_exists(identifier[:-1]):
         if dry_run:
             metadata = new_table_metadata(
                 source.schema,
                 spec,
-                location=f"{strip_slashes(catalog.warehouse)}/{'/'.join(identifier)}" if place is None else place,
+                location=f"{strip_slashes(catalog.warehouse)}/{'/'.join(identifier)}"
+                if own_location is None
+                else own_location,
                 properties=stored,
                 format_version=version,
                 uuid=catalog.new_id(),
@@ -190,7 +192,7 @@ def _stage(
             return LoadedTable(identifier, metadata, None, catalog.storage)
         catalog.create_namespace(identifier[:-1])
     return catalog.stage_table(
-        identifier, source.schema, spec, location=place, properties=stored, format_version=version
+        identifier, source.schema, spec, location=own_location, properties=stored, format_version=version
     )
 
 

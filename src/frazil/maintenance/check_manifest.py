@@ -229,7 +229,7 @@ def _equality_ids(manifest: ManifestFile, files: ManifestColumns, schemas: Itera
     if empty:
         yield "wrong-equality-ids", f"{empty:,} equality delete files compare no columns", FOREIGN
     known = {field_id for schema in schemas for field_id in schema.fields_by_id}
-    unknown = sorted({one for found in ids.to_pylist() for one in found or ()} - known)
+    unknown = sorted({field_id for found in ids.to_pylist() for field_id in found or ()} - known)
     if unknown:
         what = f"equality delete files compare columns {unknown[:10]}, which no schema of the table has"
         yield "wrong-equality-ids", what, FOREIGN
@@ -276,7 +276,9 @@ def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: Struct
 
 def _outside(field: NestedField, stats: Any, column: pa.Array) -> Iterator[_Finding]:
     distinct = pc.unique(pc.drop_null(column))
-    values = [one for one in values_of(distinct, field.field_type) if one == one]  # NaN lies outside of any bounds
+    values = [
+        value for value in values_of(distinct, field.field_type) if value == value
+    ]  # NaN lies outside of any bounds
     if not values:
         return
     low, high = min(values), max(values)

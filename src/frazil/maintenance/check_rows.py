@@ -100,7 +100,9 @@ def _columns_of(file: DataFile, schemas: tuple[Schema, ...], stored: set[int], m
     left = recorded & stored
     found: dict[int, NestedField] = {}
     for schema in schemas:
-        own = {one for one in left if schema.find_field(one) is not None and _is_measured(schema, one)}
+        own = {
+            field_id for field_id in left if schema.find_field(field_id) is not None and _is_measured(schema, field_id)
+        }
         left -= own
         for field in schema.project(own).fields if own else ():
             # Of a column that two schemas know different parts of, the newer one's are compared.

@@ -48,8 +48,8 @@ def check_snapshot(
 ) -> Iterator[Problem]:
     """Yield what does not fit. `last_positions` are the highest positions of vectors, by data file."""
 
-    def problem(kind: str, what: str, to_do: str = FOREIGN) -> Problem:
-        return Problem(kind, what, to_do, snapshot.manifest_list, snapshot.snapshot_id)
+    def problem(code: str, what: str, to_do: str = FOREIGN) -> Problem:
+        return Problem(code, what, to_do, snapshot.manifest_list, snapshot.snapshot_id)
 
     paths = _joined([manifest_facts.paths for manifest_facts in facts.data])
     twice = _repeated(paths)
@@ -110,7 +110,7 @@ def _totals(snapshot: Snapshot, facts: SnapshotFacts) -> Iterator[str]:
     deletes = facts.deletes
     kinds = [delete.kinds for delete in deletes]
     known = [manifest.record_counts for manifest in facts.manifests]
-    if any(bool((one < 0).any()) for one in known):
+    if any(bool((counts < 0).any()) for counts in known):
         return
     actual = {
         Summary.TOTAL_DATA_FILES: sum(len(manifest_facts.paths) for manifest_facts in facts.data),
@@ -118,12 +118,12 @@ def _totals(snapshot: Snapshot, facts: SnapshotFacts) -> Iterator[str]:
         Summary.TOTAL_DELETE_FILES: sum(len(delete.paths) for delete in deletes),
         Summary.TOTAL_FILES_SIZE: sum(int(manifest.sizes.sum()) for manifest in facts.manifests),
         Summary.TOTAL_POSITION_DELETES: sum(
-            int(delete.record_counts[kind == FileContent.POSITION_DELETES].sum())
-            for delete, kind in zip(deletes, kinds, strict=True)
+            int(delete.record_counts[content == FileContent.POSITION_DELETES].sum())
+            for delete, content in zip(deletes, kinds, strict=True)
         ),
         Summary.TOTAL_EQUALITY_DELETES: sum(
-            int(delete.record_counts[kind == FileContent.EQUALITY_DELETES].sum())
-            for delete, kind in zip(deletes, kinds, strict=True)
+            int(delete.record_counts[content == FileContent.EQUALITY_DELETES].sum())
+            for delete, content in zip(deletes, kinds, strict=True)
         ),
     }
     for name, count in actual.items():

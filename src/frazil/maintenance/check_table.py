@@ -124,7 +124,7 @@ class _Check:
         lists: list[tuple[Snapshot, list[_Key]]] = []
         manifests: dict[_Key, tuple[ManifestFile, int]] = {}
         for snapshot, found in self._read_lists():
-            keys = [_key(one) for one in found]
+            keys = [_key(manifest_found) for manifest_found in found]
             lists.append((snapshot, keys))
             for key, manifest in zip(keys, found, strict=True):
                 manifests.setdefault(key, (manifest, snapshot.snapshot_id))
@@ -204,14 +204,14 @@ class _Check:
             return key, snapshot_id, check_manifest(self._loaded, manifest, snapshot_id, with_metrics=self._with_rows)
 
         threads = self._threads or default_threads()
-        told: set[tuple[str, str]] = set()
+        reported: set[tuple[str, str]] = set()
         for key, snapshot_id, checked in map_in_order(check, manifests.items(), threads=threads):
             self._findings.count("manifests")
             # A manifest that two lists describe differently is read twice; what is wrong with both is told once.
             self._findings.add(
-                *(problem for problem in checked.problems if (problem.path or "", problem.what) not in told)
+                *(problem for problem in checked.problems if (problem.path or "", problem.what) not in reported)
             )
-            told |= {(problem.path or "", problem.what) for problem in checked.problems}
+            reported |= {(problem.path or "", problem.what) for problem in checked.problems}
             if checked.facts is not None and checked.live is not None:
                 self._facts[key] = checked.facts
                 yield from groups_of(checked.live, self._unseen(checked.facts), snapshot_id)
@@ -228,8 +228,8 @@ class _Check:
 
         for checked in map_in_order(check, groups, threads=threads, ahead=4 * threads):
             files = checked.group.files
-            kind = "deletion_vectors" if files[0].is_deletion_vector else _FACTS[files[0].content]
-            self._findings.count(kind, len(files))
+            fact = "deletion_vectors" if files[0].is_deletion_vector else _FACTS[files[0].content]
+            self._findings.count(fact, len(files))
             self._findings.add(*checked.problems)
             for target, last in checked.last_positions:
                 key = int(hashes_of([target])[0])
@@ -331,8 +331,8 @@ def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: Ta
     """Yield what lines of a manifest list do not fit their snapshot."""
     path, snapshot_id = snapshot.manifest_list, snapshot.snapshot_id
 
-    def problem(kind: str, what: str, to_do: str = FOREIGN) -> Problem:
-        return Problem(kind, what, to_do, path, snapshot_id)
+    def problem(code: str, what: str, to_do: str = FOREIGN) -> Problem:
+        return Problem(code, what, to_do, path, snapshot_id)
 
     if snapshot.schema_id is not None and snapshot.schema_id not in metadata.schemas_by_id:
         yield problem("wrong-schema", f"the snapshot is of schema {snapshot.schema_id}, which the table does not have")

@@ -91,7 +91,7 @@ def _result(before: LoadedTable, after: LoadedTable, files: ExpiredFiles) -> Exp
         len(files.manifests),
         len(files.manifest_lists),
         len(files.statistics_files),
-        tuple(one for one in before.metadata.snapshots.ids if one not in left),
+        tuple(snapshot_id for snapshot_id in before.metadata.snapshots.ids if snapshot_id not in left),
         tuple(files.kept.items()),
         files.data_bytes,
         files.kept_count,

@@ -134,7 +134,9 @@ def _move_snapshot(snapshot: Snapshot, prefixes: Prefixes, sizes: SizeChange | N
             (Summary.ADDED_FILES_SIZE, sizes.added),
             (Summary.REMOVED_FILES_SIZE, sizes.removed),
         )
-        counted = {name: str(int(summary[name]) + one) for name, one in changes if summary.get(name, "").isdigit()}
+        counted = {
+            name: str(int(summary[name]) + change) for name, change in changes if summary.get(name, "").isdigit()
+        }
         summary = FrozenMap({**summary, **counted})
     return replace(
         snapshot,
@@ -208,8 +210,8 @@ def _move_column(column: pa.ChunkedArray, prefixes: Prefixes, what: str) -> pa.C
     source = f"{prefixes.source.rstrip('/')}/"
     inside = pc.fill_null(pc.starts_with(column, source), True)
     if not pc.all(inside, min_count=0).as_py():
-        at = pc.index(inside, False).as_py()
-        prefixes.below(column[at].as_py(), what)
+        first_outside = pc.index(inside, False).as_py()
+        prefixes.below(column[first_outside].as_py(), what)
     for path in column.filter(pc.match_substring_regex(column, _TO_LOOK_AT)).to_pylist():
         prefixes.below(path, what)
     rest = pc.utf8_slice_codeunits(column, len(source))
@@ -226,8 +228,8 @@ def _move_delete_columns(
     names = ("file_size_in_bytes", "content_offset", "content_size_in_bytes", "split_offsets")
     values: dict[str, list[Any]] = {name: table.column(name).to_pylist() for name in names}
     bounds = {name: table.column(name).to_pylist() for name in ("lower_bounds", "upper_bounds")}
-    for index, (path, kind) in enumerate(zip(old_paths, kinds, strict=True)):
-        if kind != FileContent.POSITION_DELETES.value:
+    for index, (path, content) in enumerate(zip(old_paths, kinds, strict=True)):
+        if content != FileContent.POSITION_DELETES.value:
             continue
         _move_bounds(bounds, index, prefixes)
         moved = deletes.get(path)
@@ -248,19 +250,19 @@ def _move_bounds(bounds: dict[str, list[Any]], index: int, prefixes: Prefixes) -
     key = DELETE_FILE_PATH.field_id
     moved: dict[str, bytes] = {}
     for name, column in bounds.items():
-        found = next((one["value"] for one in column[index] or () if one["key"] == key), None)
+        found = next((pair["value"] for pair in column[index] or () if pair["key"] == key), None)
         text = None if found is None else found.decode(errors="replace")
         if text is not None and prefixes.covers(text) and len(text) > len(prefixes.source.rstrip("/")):
             moved[name] = prefixes.move(text, "the bound").encode()
     for name, column in bounds.items():
         if column[index] is not None:
-            kept = [one for one in column[index] if one["key"] != key or len(moved) == len(bounds)]
-            column[index] = [{**one, "value": moved[name]} if one["key"] == key else one for one in kept]
+            kept = [pair for pair in column[index] if pair["key"] != key or len(moved) == len(bounds)]
+            column[index] = [{**pair, "value": moved[name]} if pair["key"] == key else pair for pair in kept]
 
 
 def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
-    at = table.schema.get_field_index(name)
-    return table.set_column(at, table.schema.field(at), column.cast(table.schema.field(at).type))
+    index = table.schema.get_field_index(name)
+    return table.set_column(index, table.schema.field(index), column.cast(table.schema.field(index).type))
 
 
 # Files of deletes

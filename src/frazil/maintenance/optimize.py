@@ -88,7 +88,7 @@ def optimize(
         asked.setdefault(problem.procedure or "", []).append(problem)
     run = _Run(catalog, loaded, budget_bytes, ends_ms, rewriter, cache, dry_run=dry_run)
     steps = [
-        OptimizeStep(name, tuple(one.what for one in asked[name]), run.step(name, asked[name]))
+        OptimizeStep(name, tuple(problem.what for problem in asked[name]), run.step(name, asked[name]))
         for name in STEPS
         if name in asked and run.has_time()
     ]

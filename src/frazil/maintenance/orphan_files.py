@@ -112,8 +112,8 @@ def remove_orphan_files(
     doubtful: list[str] = []
     listed = _listed(loaded, wanted, searched, owned.folders, reachable)
     old = (stored_file for stored_file in counted("files listed", listed) if stored_file.modified_ms < limit_ms)
-    for part in in_parts(old, _LISTED_AT_ONCE):
-        known = {stored_file.path: stored_file.size for stored_file in part}
+    for batch in in_parts(old, _LISTED_AT_ONCE):
+        known = {stored_file.path: stored_file.size for stored_file in batch}
         missing, differing = reachable.find_unreachable(list(known))
         doubtful += differing
         if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE:
@@ -137,7 +137,7 @@ def remove_orphan_files(
             deleted.append(path)
         else:
             kept.append((path, reason))
-    return OrphanFilesResult(tuple(deleted), sum(sizes[one] for one in deleted), tuple(kept))
+    return OrphanFilesResult(tuple(deleted), sum(sizes[path] for path in deleted), tuple(kept))
 
 
 def _limit(request: OrphanRequest, now_ms: int) -> int:

@@ -106,8 +106,8 @@ def plan_rewrite(
     groups: list[RewriteGroup] = []
     left = options.max_files
     for members in _partitions(tasks, spec.spec_id):
-        for part in _grouped(members, options, sizes):
-            chosen = part if left is None else part[:left]
+        for group in _grouped(members, options, sizes):
+            chosen = group if left is None else group[:left]
             if left is not None:
                 left -= len(chosen)
             if chosen:
@@ -125,7 +125,7 @@ def plan_again(
 ) -> RewritePlan:
     """Return groups of an older plan on a table as it is now: the files that are still there, with today's deletes."""
     wanted = list(groups)
-    paths = {task.data_file.file_path for one in wanted for task in one.tasks}
+    paths = {task.data_file.file_path for wanted_group in wanted for task in wanted_group.tasks}
     everything = replace(plan.request, where=TRUE)
     found = {
         task.data_file.file_path: task

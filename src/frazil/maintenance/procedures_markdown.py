@@ -40,11 +40,11 @@ def _section(procedure: Procedure) -> Iterator[str]:
 
 
 def _doc(parameter: Parameter) -> str:
-    told = [parameter.doc]
+    sentences = [parameter.doc]
     if parameter.default is not None:
-        told.append(f"`{parameter.default}` by default")
+        sentences.append(f"`{parameter.default}` by default")
     if parameter.verb is not None:
-        told.append(f"`{parameter.verb}` in Python")
+        sentences.append(f"`{parameter.verb}` in Python")
     if parameter.changes_nothing:
-        told.append("changes nothing")
-    return "; ".join(told)
+        sentences.append("changes nothing")
+    return "; ".join(sentences)

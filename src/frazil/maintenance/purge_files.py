@@ -118,7 +118,7 @@ class _Purge:
     def remove_folders(self) -> None:
         """Remove the folders that are empty now because of what was deleted, up to the table's own."""
         for folder in sorted(self.emptied, key=len, reverse=True):
-            while any(is_within(folder, one) for one in self.owned.folders):
+            while any(is_within(folder, owned_folder) for owned_folder in self.owned.folders):
                 try:
                     children = self.storage.list_children(folder)
                     if children.files or children.folders:
@@ -136,4 +136,4 @@ class _Purge:
 
 
 def _texts(column: Iterable[object]) -> Iterator[str]:
-    return (str(one) for one in column)
+    return (str(scalar) for scalar in column)

@@ -34,9 +34,9 @@ class Problem:
     is_warning: bool = False
 
     def __str__(self) -> str:
-        place = "" if self.path is None else f"\n    {visible(self.path)}"
+        path_line = "" if self.path is None else f"\n    {visible(self.path)}"
         mark = "warning, " if self.is_warning else ""
-        return f"{mark}{self.kind}: {visible(self.what)}{place}\n    {visible(self.to_do)}"
+        return f"{mark}{self.kind}: {visible(self.what)}{path_line}\n    {visible(self.to_do)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Report:
         count = sum(not problem.is_warning for problem in self.problems) + self.further_problems
         warnings = sum(problem.is_warning for problem in self.problems) + self.further_warnings
         parts = [(count, "problem"), (warnings, "warning")]
-        lines.append(f"{' and '.join(counted(*one) for one in parts if one[0])}:")
+        lines.append(f"{' and '.join(counted(*pair) for pair in parts if pair[0])}:")
         lines += [f"  {problem}" for problem in self.problems]
         if self.further_problems or self.further_warnings:
             lines.append(
@@ -91,13 +91,13 @@ def draw_report(report: Report) -> Html:
         for problem in report.problems
     ]
     further = report.further_problems + report.further_warnings
-    told = [
+    elements = [
         element("h4", report.title),
         *(problems or [element("p", "No problems.")]),
         element("p", f"… and {further:,} more") if further else None,
         element("details", element("summary", "What was counted"), facts),
     ]
-    return join(told)
+    return join(elements)
 
 
 def counted(number: int, noun: str) -> str:

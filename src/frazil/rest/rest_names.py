@@ -78,8 +78,8 @@ class RestNames(Catalog):
         now_ms: Callable[[], int] = system_ms,
         new_id: Callable[[], str] = random_id,
     ) -> None:
-        place = settings.get(names.WAREHOUSE, "")
-        warehouse = place if "://" in place else NO_PLACE
+        given_warehouse = settings.get(names.WAREHOUSE, "")
+        warehouse = given_warehouse if "://" in given_warehouse else NO_PLACE
         super().__init__(name, warehouse, storage, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
         self.service = service
         self.session = session

@@ -193,7 +193,7 @@ def _texts(answer: JsonObject, field: str) -> list[str]:
 
 def _read_tasks(answer: JsonObject, scan: _Scan, what: str) -> Iterator[FileScanTask]:
     try:
-        deletes = [DeleteTask(_file(one, scan), 0) for one in answer.objects("delete-files", ())]
+        deletes = [DeleteTask(_file(file_item, scan), 0) for file_item in answer.objects("delete-files", ())]
         for item in answer.objects("file-scan-tasks", ()):
             yield _task(item, scan, deletes)
     except (CorruptTableError, InvalidRequestError, IndexError, TypeError) as error:

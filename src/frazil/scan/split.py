@@ -94,7 +94,7 @@ def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list
     bins: list[_Bin] = []
     for task in parts:
         weight = weight_of(task, options.open_file_cost_bytes)
-        room = next((one for one in bins if one.weight + weight <= options.target_bytes), None)
+        room = next((fitting for fitting in bins if fitting.weight + weight <= options.target_bytes), None)
         if room is None:
             room = _Bin()
             bins.append(room)

@@ -154,7 +154,10 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {one: signal.signal(one, self.handle_exit) for one in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            signal_number: signal.signal(signal_number, self.handle_exit)
+            for signal_number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:

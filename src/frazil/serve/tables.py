@@ -232,9 +232,11 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
             raise InvalidRequestError("Cannot commit: the identifier in the body is not that of the path")
         required = body.list("requirements", []) if is_view else body.list("requirements")
         requirements = tuple(
-            decode_requirement(one, where=f"requirements[{index}]") for index, one in enumerate(required)
+            decode_requirement(entry, where=f"requirements[{index}]") for index, entry in enumerate(required)
         )
-        updates = tuple(decode_update(one, where=f"updates[{index}]") for index, one in enumerate(body.list("updates")))
+        updates = tuple(
+            decode_update(entry, where=f"updates[{index}]") for index, entry in enumerate(body.list("updates"))
+        )
     if not is_view:
         for item in (*requirements, *updates):
             if isinstance(item, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):

@@ -22,9 +22,9 @@ def give_token(service: Service, request: Request) -> Answer:
     try:
         issued = _issue(service, request)
     except OauthProblem as problem:
-        told = {"error": problem.error, "error_description": problem.description}
+        answer_body = {"error": problem.error, "error_description": problem.description}
         headers = {**_NOT_KEPT, **({"www-authenticate": "Basic"} if problem.code == 401 else {})}
-        made = json_answer(told, code=problem.code, headers=headers)
+        made = json_answer(answer_body, code=problem.code, headers=headers)
         return Answer(made.code, made.body, made.headers, problem.error)
     body: dict[str, object] = {
         "access_token": issued.token,

@@ -82,10 +82,10 @@ def show_tables(context: SqlContext, statement: s.ShowTables) -> Answer:
     full_name = _existing(context.session.namespace_place(statement.name))
     # A lake itself holds namespaces alone.
     listed = full_name.lake.list_tables(full_name.name) if full_name.name else []
-    found = [one for one in listed if matches(one[-1], statement.pattern)]
+    found = [name for name in listed if matches(name[-1], statement.pattern)]
     columns = ["namespace string not null", "tableName string not null", "isTemporary boolean not null"]
     if not statement.is_extended:
-        return answer(columns, [(quote_path(one[:-1]), one[-1], False) for one in found])
+        return answer(columns, [(quote_path(name[:-1]), name[-1], False) for name in found])
     rows = []
     for identifier in found:
         table = full_name.lake.table(identifier)

@@ -118,13 +118,13 @@ def _merge(question: Question) -> str:
 
 def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> Snapshot | None:
     builder: Any = table.merge(question.frame(1), on=question.expression(question.payload["on"]), **options)
-    for one in question.payload["clauses"]:
-        condition = question.expression(one["where"]) if "where" in one else None
-        clause = getattr(builder, f"when_{one['when']}")(condition)
-        if one["do"] == "delete":
+    for clause_json in question.payload["clauses"]:
+        condition = question.expression(clause_json["where"]) if "where" in clause_json else None
+        clause = getattr(builder, f"when_{clause_json['when']}")(condition)
+        if clause_json["do"] == "delete":
             builder = clause.delete()
         else:
-            builder = getattr(clause, one["do"])(_values(question, one["values"]))
+            builder = getattr(clause, clause_json["do"])(_values(question, clause_json["values"]))
     made: Snapshot | None = builder.execute()
     return made
 

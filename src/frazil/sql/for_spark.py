@@ -103,15 +103,15 @@ def changes_as_options(text: str, is_ours: Callable[[tuple[str, ...]], bool]) ->
     defined = _defined(tokens)
     made: list[str] = []
     index = 0
-    for place in range(1, len(tokens) - 2):
-        words = [token.upper for token in tokens[place : place + 3]]
-        if words[:2] != ["CHANGES", "FROM"] or words[2] not in _BOUNDS or tokens[place].start < index:
+    for start in range(1, len(tokens) - 2):
+        words = [token.upper for token in tokens[start : start + 3]]
+        if words[:2] != ["CHANGES", "FROM"] or words[2] not in _BOUNDS or tokens[start].start < index:
             continue
-        name = _name_before(tokens, place)
+        name = _name_before(tokens, start)
         if not name or not is_ours(name) or (len(name) == 1 and name[0].lower() in defined):
             continue
-        options, after = _changes(tokens, place + 2, text)
-        made.append(text[index : tokens[place - 1].end])
+        options, after = _changes(tokens, start + 2, text)
+        made.append(text[index : tokens[start - 1].end])
         index = tokens[after - 1].end
         said = ", ".join(f"'{key}'='{escape(value)}'" for key, value in options.items())
         if [token.upper or token.text for token in tokens[after : after + 2]] == ["WITH", "("]:

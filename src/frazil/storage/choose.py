@@ -334,7 +334,7 @@ def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None
                 f"Cannot use {name}: {folder!r} is no folder by its whole name",
                 hint="Give absolute paths or URIs, with commas between them.",
             )
-    return tuple(dict.fromkeys(strip_slashes(one) for one in named))
+    return tuple(dict.fromkeys(strip_slashes(location) for location in named))
 
 
 def _rebuild(

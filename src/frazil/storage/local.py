@@ -151,7 +151,7 @@ class LocalStorage(Storage):
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, in no promised order; links to folders are not followed."""
         root = local_path(folder).rstrip("/")
-        shown = folder.rstrip("/")
+        prefix = folder.rstrip("/")
         stack = [""]
         while stack:
             below = stack.pop()
@@ -160,7 +160,7 @@ class LocalStorage(Storage):
                     stack.append(f"{below}/{name}")
                 elif stat.S_ISREG(found.st_mode):
                     modified_ms = found.st_mtime_ns // 1_000_000
-                    yield StoredFile(f"{shown}{below}/{name}", found.st_size, modified_ms)
+                    yield StoredFile(f"{prefix}{below}/{name}", found.st_size, modified_ms)
 
     def list_children(self, folder: str) -> Children:
         """Return the names of the files and folders directly inside a folder; links to folders are not shown."""
@@ -258,9 +258,9 @@ class LocalStorage(Storage):
         while not _is_folder(folder):
             missing.append(folder)
             folder = _folder_of(folder)
-        for one in reversed(missing):
-            Path(one).mkdir(exist_ok=True)
-            folder = one
+        for missing_folder in reversed(missing):
+            Path(missing_folder).mkdir(exist_ok=True)
+            folder = missing_folder
         if self._durable:
             self._sync_way_to(folder)
 

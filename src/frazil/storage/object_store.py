@@ -307,13 +307,13 @@ class ObjectStorage(Storage):
 
     def list_children(self, folder: str) -> Children:
         """Return the names of the files and folders directly inside a folder."""
-        place = self._folder(folder)
-        start = len(place.key)
+        folder_key = self._folder(folder)
+        start = len(folder_key.key)
         files: set[str] = set()
         folders: set[str] = set()
-        for page in self._requests.list_pages(place, prefix=place.key, is_deep=False):
-            files.update(key[start:] for key, _, _ in page.objects if key.startswith(place.key))
-            folders.update(prefix[start:-1] for prefix in page.prefixes if prefix.startswith(place.key))
+        for page in self._requests.list_pages(folder_key, prefix=folder_key.key, is_deep=False):
+            files.update(key[start:] for key, _, _ in page.objects if key.startswith(folder_key.key))
+            folders.update(prefix[start:-1] for prefix in page.prefixes if prefix.startswith(folder_key.key))
         return Children(tuple(sorted(files - {""})), tuple(sorted(folders - {""})))
 
     def create_folder(self, folder: str) -> None:

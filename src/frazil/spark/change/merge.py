@@ -229,7 +229,7 @@ def _new_row(
     change: RowChange, source: DataFrame, chosen: DataFrame, clauses: Sequence[MergeClause], *, may_lack_columns: bool
 ) -> list[Column]:
     has_rows = FILE_COLUMN in chosen.columns
-    place = [
+    position_columns = [
         (F.col(f"{TARGET}.{name}") if has_rows else F.lit(None).cast(type_name)).alias(name)
         for name, type_name in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
@@ -250,7 +250,7 @@ def _new_row(
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
         row_id = F.when(F.col(ACTION_COLUMN).isin(kept_ids), F.col(f"{TARGET}.{ROW_ID_COLUMN}"))
-    return [*place, F.col(ACTION_COLUMN), *columns, *change.lineage_columns(row_id)]
+    return [*position_columns, F.col(ACTION_COLUMN), *columns, *change.lineage_columns(row_id)]
 
 
 def _values(

@@ -114,7 +114,7 @@ def _prune_by_aggregate(kept: DataFrame, keys: Sequence[JoinKey], asked: Sequenc
         sets = kept.agg(*(F.collect_set(asked[position].column).alias(f"set{position}") for position in few)).collect()[
             0
         ]
-        listed = {position: [_value(one) for one in sets[f"set{position}"]] for position in few}
+        listed = {position: [_value(item) for item in sets[f"set{position}"]] for position in few}
     values = [
         _ValuesThere(
             (_value(row[f"low{index}"]), _value(row[f"high{index}"])),

@@ -225,10 +225,10 @@ def _join(spark: SparkSession, package: Any) -> None:
     for name, kinds in _RULES.items():
         field = _field(analyzer, name)
         rules = _without(spark, field.get(analyzer), kinds)
-        for kind in kinds:
-            rule = getattr(package, kind)()
+        for rule_name in kinds:
+            rule = getattr(package, rule_name)()
             # Metadata columns come first: other rules turn writes into commands that hide their query.
-            rules = rules.prepended(rule) if kind == "ShowHiddenColumns" else rules.appended(rule)
+            rules = rules.prepended(rule) if rule_name == "ShowHiddenColumns" else rules.appended(rule)
         field.set(analyzer, rules)
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.over(package.LakeParser.under(parser.get(state))))

@@ -111,8 +111,8 @@ def _translate(what: str, error: Exception) -> FrazilError:
     causes = _CAUSE.findall(text)
     reason = head if not isinstance(error, Py4JError) or not causes else causes[-1]
     lines = [line for line in reason.strip().splitlines() if not line.lstrip().startswith("at ")]
-    shown = "\n".join(lines)[:_MAX_REASON] or type(error).__name__
-    return EngineError(f"Cannot {what}: Spark failed: {shown}")
+    excerpt = "\n".join(lines)[:_MAX_REASON] or type(error).__name__
+    return EngineError(f"Cannot {what}: Spark failed: {excerpt}")
 
 
 def _as_it_was(cls: type[FrazilError], message: str, rest: str) -> FrazilError:

@@ -91,9 +91,9 @@ def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
     A source whose first line says that it needs a class is left out where Spark does not have that.
     """
     found = {}
-    for one in sorted(_SOURCES.rglob("*.java")):
-        path = one.relative_to(_SOURCES).as_posix()
-        text = one.read_text("utf-8")
+    for file in sorted(_SOURCES.rglob("*.java")):
+        path = file.relative_to(_SOURCES).as_posix()
+        text = file.read_text("utf-8")
         needed = text.partition("\n")[0].partition(_NEEDS)[2]
         if not needed or has_class(needed):
             found[path if "/" in path else f"frazil/{path}"] = text

@@ -291,7 +291,7 @@ def job_totals(spark: SparkSession, tag: str) -> JobTotals:
         stage = store.lastStageAttempt(number)
         if stage.status().name() not in ("ACTIVE", "COMPLETE"):
             continue
-        told = (
+        counts = (
             stage.numCompleteTasks(),
             stage.numTasks(),
             stage.inputRecords(),
@@ -299,5 +299,5 @@ def job_totals(spark: SparkSession, tag: str) -> JobTotals:
             stage.outputRecords(),
             stage.outputBytes(),
         )
-        totals = [whole + int(one) for whole, one in zip(totals, told, strict=True)]
+        totals = [whole + int(count) for whole, count in zip(totals, counts, strict=True)]
     return JobTotals(*totals)

@@ -292,7 +292,7 @@ def row_index_name(spark: SparkSession) -> str:
         raise moved("read the positions of rows", error) from error
 
 
-def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
+def bit_at(spark: SparkSession, bits: str, position_sql: str) -> Column:
     """Return whether a bit of a binary column is set; `bits` and `at` are SQL. Beyond the end, none is.
 
     Spark's own functions copy a byte for each row to look at it. A method that every Spark has on its class path reads
@@ -302,7 +302,7 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
     parser = spark._jsparkSession.sessionState().sqlParser()
     given = jvm.java.util.ArrayList()
     given.add(parser.parseExpression(bits))
-    given.add(parser.parseExpression(f"shiftleft(cast(shiftright({at}, 4) as int), 1)"))
+    given.add(parser.parseExpression(f"shiftleft(cast(shiftright({position_sql}, 4) as int), 1)"))
     lists = jvm.scala.jdk.javaapi.CollectionConverters
     try:
         invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
@@ -319,8 +319,10 @@ def bit_at(spark: SparkSession, bits: str, at: str) -> Column:
         word = OwnColumn(scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
     except (TypeError, AttributeError) as error:
         raise moved("read deleted rows", error) from error
-    is_set = F.call_function("shiftright", word, F.expr(f"cast({at} & 15 as int)")).bitwiseAND(F.lit(1)) == F.lit(1)
-    return F.when(F.expr(f"shiftright({at}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
+    is_set = F.call_function("shiftright", word, F.expr(f"cast({position_sql} & 15 as int)")).bitwiseAND(
+        F.lit(1)
+    ) == F.lit(1)
+    return F.when(F.expr(f"shiftright({position_sql}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
 
 
 def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
@@ -334,14 +336,14 @@ def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
     known = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
     columns = plan.projectList()
     for position, form in forms.items():
-        shown = columns.apply(position)
-        if shown.getClass().getSimpleName() != "Alias":
+        column = columns.apply(position)
+        if column.getClass().getSimpleName() != "Alias":
             continue
-        shown = shown.child()
-        known.put(shown.sql(), form)
-        if shown.getClass().getSimpleName() == "CaseWhen":
+        column = column.child()
+        known.put(column.sql(), form)
+        if column.getClass().getSimpleName() == "CaseWhen":
             # What is left of it in a filter, beside the test for null.
-            known.put(shown.branches().apply(0)._2().sql(), form)
+            known.put(column.branches().apply(0)._2().sql(), form)
     stack = [plan]
     while stack:
         node = stack.pop()
@@ -380,9 +382,9 @@ def can_open(spark: SparkSession, options: Mapping[str, str], path: str) -> bool
     if not is_classic(spark):
         return True
     context = spark.sparkContext
-    place = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
+    root = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
     known = _reached.setdefault(context, {})
-    key = (*place, *sorted(name for name in options if name.endswith(".impl")))
+    key = (*root, *sorted(name for name in options if name.endswith(".impl")))
     found = known.get(key)
     if found is None:
         jvm: Any = context._jvm

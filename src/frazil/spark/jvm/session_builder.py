@@ -90,8 +90,10 @@ class SessionBuilder(SparkSession.Builder):
             self._start_jvm()
             made = start()
             # What spark-submit was told is known when Spark runs.
-            told = lakes_of(dict(made.sparkContext.getConf().getAll()))
-            opened = {name: self._opened(told[name], unused) for name in told if name not in opened} | opened
+            configured = lakes_of(dict(made.sparkContext.getConf().getAll()))
+            opened = {
+                name: self._opened(configured[name], unused) for name in configured if name not in opened
+            } | opened
             if not opened:
                 raise InvalidRequestError(
                     "Cannot give a session lakes: none is named",

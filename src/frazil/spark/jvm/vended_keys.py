@@ -91,8 +91,10 @@ class KeyDelivery:
         """Renew the credentials whose time has come; return the seconds until the next time, None if there are none."""
         now = self._now()
         with self._changed:
-            self._kept = {name: one for name, one in self._kept.items() if now - one.used_at < _MAX_IDLE_S}
-            due = {name: one for name, one in self._kept.items() if one.renew_at <= now}
+            self._kept = {
+                name: entry_kept for name, entry_kept in self._kept.items() if now - entry_kept.used_at < _MAX_IDLE_S
+            }
+            due = {name: entry_kept for name, entry_kept in self._kept.items() if entry_kept.renew_at <= now}
         # The service is asked without the lock: queries that begin meanwhile do not wait for it.
         found: dict[str, Keys] = {}
         for name, entry in due.items():
@@ -111,7 +113,7 @@ class KeyDelivery:
                     found.pop(name, None)
             if found:
                 self._send(found)
-            return min((one.renew_at - now for one in self._kept.values()), default=None)
+            return min((entry_kept.renew_at - now for entry_kept in self._kept.values()), default=None)
 
     def _run(self) -> None:
         while True:

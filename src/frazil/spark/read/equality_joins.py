@@ -82,7 +82,7 @@ class EqualityJoins:
 
     def columns(self) -> list[NestedField]:
         """Return the top-level columns that rows are compared by, dropped ones too; one for each set it is in."""
-        return [field for one in self.sets for field in one.schema.fields]
+        return [field for delete_set in self.sets for field in delete_set.schema.fields]
 
     def without_deleted(
         self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
@@ -92,14 +92,14 @@ class EqualityJoins:
         With `mark`, all rows, and in the column of that name whether one is removed.
         """
         marks = []
-        for number, one in enumerate(self.sets):
-            references = [reference_to(one.schema, field_id) for field_id in one.field_ids]
+        for number, delete_set in enumerate(self.sets):
+            references = [reference_to(delete_set.schema, field_id) for field_id in delete_set.field_ids]
             theirs = [self.names.own(f"key_{number}_{index}") for index in range(len(references))]
-            sequence, part = self.names.own(f"sequence_{number}"), self.names.own(f"part_{number}")
-            deleted = self._deleted_keys(spark, one, references, theirs, sequence, part)
+            sequence, partition_column = self.names.own(f"sequence_{number}"), self.names.own(f"part_{number}")
+            deleted = self._deleted_keys(spark, delete_set, references, theirs, sequence, partition_column)
             condition = F.col(quote(sequence)) > F.col(quote(self.names.own("sequence")))
-            if not one.is_global:
-                condition &= F.col(quote(part)) == F.col(quote(self.names.own("part")))
+            if not delete_set.is_global:
+                condition &= F.col(quote(partition_column)) == F.col(quote(self.names.own("part")))
             for reference, name in zip(references, theirs, strict=True):
                 condition &= find(reference).eqNullSafe(F.col(quote(name)))
             if mark is None:
@@ -116,21 +116,21 @@ class EqualityJoins:
     def _deleted_keys(
         self,
         spark: SparkSession,
-        one: _Set,
+        delete_set: _Set,
         references: list[BoundReference],
         names: list[str],
         sequence: str,
-        part: str,
+        partition_column: str,
     ) -> DataFrame:
         """Return what is deleted: each key once for a partition, with the newest sequence number that deletes it."""
         legs = []
-        native = [task for task in one.tasks if task.data_file.file_format is FileFormat.PARQUET]
-        other = [task for task in one.tasks if task.data_file.file_format is not FileFormat.PARQUET]
+        native = [task for task in delete_set.tasks if task.data_file.file_format is FileFormat.PARQUET]
+        other = [task for task in delete_set.tasks if task.data_file.file_format is not FileFormat.PARQUET]
         if native:
-            legs.append(self._read_native(spark, one, native, references, names, sequence, part))
+            legs.append(self._read_native(spark, delete_set, native, references, names, sequence, partition_column))
         if other:
-            legs.append(self._read_here(spark, one, other, references, names, sequence, part))
-        keys = [F.col(quote(name)) for name in (*names, part)]
+            legs.append(self._read_here(spark, delete_set, other, references, names, sequence, partition_column))
+        keys = [F.col(quote(name)) for name in (*names, partition_column)]
         found = reduce(DataFrame.unionAll, legs).groupBy(*keys)
         return found.agg(F.max(F.col(quote(sequence))).alias(sequence))
 
@@ -140,31 +140,36 @@ class EqualityJoins:
     def _read_native(
         self,
         spark: SparkSession,
-        one: _Set,
+        delete_set: _Set,
         tasks: list[DeleteTask],
         references: list[BoundReference],
         names: list[str],
         sequence: str,
-        part: str,
+        partition_column: str,
     ) -> DataFrame:
         stream = files_stream(
             self.scan,
             [task.data_file for task in tasks],
             {
                 sequence: pa.array([task.data_sequence_number for task in tasks], pa.int64()),
-                part: pa.array([self._number(task, is_global=one.is_global) for task in tasks], pa.int32()),
+                partition_column: pa.array(
+                    [self._number(task, is_global=delete_set.is_global) for task in tasks], pa.int32()
+                ),
             },
         )
-        columns = {column.field_id: ReadColumn(column, self.names) for column in one.schema.fields}
+        columns = {column.field_id: ReadColumn(column, self.names) for column in delete_set.schema.fields}
         paths = [task.data_file.file_path for task in tasks]
         frame = planned_relation(
             spark,
             lambda _: stream,
-            key=f"equality deletes {self.scan.loaded.metadata.table_uuid} {one.field_ids} {paths}",
+            key=f"equality deletes {self.scan.loaded.metadata.table_uuid} {delete_set.field_ids} {paths}",
             root=self.scan.loaded.metadata.location,
             data=st.StructType([column.struct_field() for column in columns.values()]),
             constants=st.StructType(
-                [st.StructField(sequence, st.LongType(), False), st.StructField(part, st.IntegerType(), False)]
+                [
+                    st.StructField(sequence, st.LongType(), False),
+                    st.StructField(partition_column, st.IntegerType(), False),
+                ]
             ),
             table=self.scan.loaded.name,
             size_bytes=sum(task.data_file.file_size_in_bytes for task in tasks),
@@ -175,38 +180,40 @@ class EqualityJoins:
         )
         keys = []
         for reference, name in zip(references, names, strict=True):
-            column = columns[(one.schema.ancestors_of(reference.field_id) or [reference.field])[-1].field_id].stored()
+            column = columns[
+                (delete_set.schema.ancestors_of(reference.field_id) or [reference.field])[-1].field_id
+            ].stored()
             for step in reference.path[1:]:
                 column = column[step]
             keys.append(column.alias(name))
-        return frame.select(*keys, F.col(quote(sequence)), F.col(quote(part)))
+        return frame.select(*keys, F.col(quote(sequence)), F.col(quote(partition_column)))
 
     def _read_here(
         self,
         spark: SparkSession,
-        one: _Set,
+        delete_set: _Set,
         tasks: list[DeleteTask],
         references: list[BoundReference],
         names: list[str],
         sequence: str,
-        part: str,
+        partition_column: str,
     ) -> DataFrame:
         """Read delete files that Spark has no reader for in this process."""
         kinds = [arrow_type_of(reference.result_type) for reference in references]
         schema = pa.schema(
             [
-                *(pa.field(name, kind) for name, kind in zip(names, kinds, strict=True)),
+                *(pa.field(name, arrow_type) for name, arrow_type in zip(names, kinds, strict=True)),
                 pa.field(sequence, pa.int64()),
-                pa.field(part, pa.int32()),
+                pa.field(partition_column, pa.int32()),
             ]
         )
         batches = []
         for task in tasks:
-            number = self._number(task, is_global=one.is_global)
-            for rows in read_columns(self.scan.loaded.storage, task.data_file, one.schema, self.view.rules):
+            number = self._number(task, is_global=delete_set.is_global)
+            for rows in read_columns(self.scan.loaded.storage, task.data_file, delete_set.schema, self.view.rules):
                 keys = [
-                    to_stored(term_column(reference, rows), kind)
-                    for reference, kind in zip(references, kinds, strict=True)
+                    to_stored(term_column(reference, rows), arrow_type)
+                    for reference, arrow_type in zip(references, kinds, strict=True)
                 ]
                 count = rows.num_rows
                 keys += [pa.repeat(pa.scalar(task.data_sequence_number, pa.int64()), count)]
@@ -216,5 +223,5 @@ class EqualityJoins:
             st.StructField(name, stored_type(reference.result_type))
             for name, reference in zip(names, references, strict=True)
         ]
-        fields += [st.StructField(sequence, st.LongType()), st.StructField(part, st.IntegerType())]
+        fields += [st.StructField(sequence, st.LongType()), st.StructField(partition_column, st.IntegerType())]
         return spark.createDataFrame(pa.Table.from_batches(batches, schema=schema), st.StructType(fields))

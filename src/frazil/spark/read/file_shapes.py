@@ -58,11 +58,11 @@ class FileShape:
 
     def holds(self, field_id: int) -> bool:
         """Return whether a field is looked for in the file."""
-        return field_id not in self.absent if self.has_ids else any(one == field_id for one, _ in self.names)
+        return field_id not in self.absent if self.has_ids else any(known_id == field_id for known_id, _ in self.names)
 
     def name_of(self, field_id: int) -> str:
         """Return the name of a field in a file without ids."""
-        return next(name for one, name in self.names if one == field_id)
+        return next(name for known_id, name in self.names if known_id == field_id)
 
     @property
     def label(self) -> str:
@@ -144,10 +144,10 @@ class FileShapes:
         formats = files.column("file_format").to_pylist()
         missing = [
             (path, size)
-            for path, size, kind in zip(paths, sizes, formats, strict=True)
-            if path not in self._known and kind.lower() == "parquet"
+            for path, size, file_format in zip(paths, sizes, formats, strict=True)
+            if path not in self._known and file_format.lower() == "parquet"
         ]
-        shapes = map_in_order(lambda one: self._shape(*one), missing, threads=default_threads())
+        shapes = map_in_order(lambda file: self._shape(*file), missing, threads=default_threads())
         for (path, _), shape in zip(missing, shapes, strict=True):
             self._known[path] = shape
         return [self._known.get(path, BY_ID) for path in paths]

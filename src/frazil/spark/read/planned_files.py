@@ -250,8 +250,8 @@ class ScanFiles:
 
         What it does not tell exactly is taken from it where a file does not hold it.
         """
-        told = self._sources[spec_id]
-        return frozenset(self._identity[spec_id].keys() | (told.keys() & shape.absent) if shape.has_ids else told)
+        sources = self._sources[spec_id]
+        return frozenset(self._identity[spec_id].keys() | (sources.keys() & shape.absent) if shape.has_ids else sources)
 
     def inexact_sources(self) -> frozenset[int]:
         """Return the fields that some partition tells, but files tell better."""
@@ -326,8 +326,8 @@ class ScanFiles:
         """Return whether Spark can open each file; one answer where all are at one location. Refuse what it may not."""
         paths = files.column("file_path")
         check_paths(self.loaded.storage, paths)
-        place = place_of(paths[0].as_py())
-        if pc.all(pc.starts_with(paths, pattern=place)).as_py() and place:
+        root = place_of(paths[0].as_py())
+        if pc.all(pc.starts_with(paths, pattern=root)).as_py() and root:
             return [self.reaches(paths[0].as_py())]
         return [self.reaches(path) for path in paths.to_pylist()]
 
@@ -374,10 +374,10 @@ class ScanFiles:
         """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
         summary = None if self.snapshot is None else self.snapshot.summary
         total = None if summary is None else summary.get(Summary.TOTAL_DATA_FILES)
-        told = {"about": self.about, "mark": self.mark}
+        totals = {"about": self.about, "mark": self.mark}
         # A summary may hold any text; Spark's plans show this one as a path.
         is_count = total is not None and total.isascii() and total.isdigit()
-        return {**told, "total-files": str(total)} if is_count else told
+        return {**totals, "total-files": str(total)} if is_count else totals
 
     @property
     def about(self) -> str:

@@ -155,8 +155,8 @@ class PositionJoin:
         packs: list[bytes] = []
         pack: list[tuple[DeleteTask, int]] = []
         rows = 0
-        for task, part in zip(tasks, self._numbers(tasks)[1], strict=True):
-            pack.append((task, part))
+        for task, number in zip(tasks, self._numbers(tasks)[1], strict=True):
+            pack.append((task, number))
             rows += task.data_file.record_count
             if rows >= _PACK_ROWS:
                 packs.append(pickle.dumps(pack))
@@ -185,20 +185,20 @@ class _WorkerPositions:
                     with naming(self._table, self._snapshot_id):
                         yield from self._positions(task, part)
 
-    def _positions(self, task: DeleteTask, part: int) -> Iterator[pa.RecordBatch]:
+    def _positions(self, task: DeleteTask, number: int) -> Iterator[pa.RecordBatch]:
         file = task.data_file
         if file.is_deletion_vector:
             path = file.referenced_data_file or ""
             for positions in read_positions(self._storage, task, path, DeleteCache()).parts(DEFAULT_BATCH_ROWS):
-                yield _batch(pa.repeat(pa.scalar(path), len(positions)), positions, task, part)
+                yield _batch(pa.repeat(pa.scalar(path), len(positions)), positions, task, number)
             return
         for rows in read_columns(self._storage, file, POSITION_DELETE_SCHEMA, _RULES):
-            yield _batch(rows.column(0).cast(pa.string()), rows.column(1), task, part)
+            yield _batch(rows.column(0).cast(pa.string()), rows.column(1), task, number)
 
 
-def _batch(paths: pa.Array, positions: Any, task: DeleteTask, part: int) -> pa.RecordBatch:
+def _batch(paths: pa.Array, positions: Any, task: DeleteTask, number: int) -> pa.RecordBatch:
     count = len(paths)
     sequence = pa.repeat(pa.scalar(task.data_sequence_number, pa.int64()), count)
-    numbers = pa.repeat(pa.scalar(part, pa.int32()), count)
+    numbers = pa.repeat(pa.scalar(number, pa.int32()), count)
     is_vector = pa.repeat(pa.scalar(task.data_file.is_deletion_vector), count)
     return pa.record_batch([paths, pa.array(positions, pa.int64()), sequence, numbers, is_vector], schema=_SCHEMA)

@@ -193,15 +193,15 @@ class _Reader:
 
     def _in(self, parts: list[Any]) -> Predicate | None:
         if parts[0][0] == "shown":
-            if len(parts) > _MOST_SHOWN or any(one[0] != "lit" for one in parts[1:]):
+            if len(parts) > _MOST_SHOWN or any(node[0] != "lit" for node in parts[1:]):
                 return None
-            tests = [self._compare_shown(Op.EQ, parts[0], one) for one in parts[1:] if one[2] is not None]
+            tests = [self._compare_shown(Op.EQ, parts[0], node) for node in parts[1:] if node[2] is not None]
             return (
                 None if any(test is None for test in tests) else any_of(*(test for test in tests if test is not None))
             )
 
         def make(column: str, field: NestedField) -> Predicate | None:
-            values = [_value(one, field.field_type) for one in parts[1:] if one[0] != "lit" or one[2] is not None]
+            values = [_value(node, field.field_type) for node in parts[1:] if node[0] != "lit" or node[2] is not None]
             if any(value is None for value in values):
                 return None
             numbers = [value for value in values if not _is_nan(value)]
@@ -400,7 +400,7 @@ def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
     if isinstance(predicate, And):
         return " AND ".join(f"({_sql(child, find)})" for child in predicate.children)
     if isinstance(predicate, Or):
-        return " OR ".join(f"({one})" for one in _any_sql(predicate.children, find))
+        return " OR ".join(f"({test})" for test in _any_sql(predicate.children, find))
     if isinstance(predicate, Bound):
         if not isinstance(predicate.term, BoundReference):
             raise UnsupportedError(

@@ -78,8 +78,8 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     for schema in metadata.schemas:
         for field_id, nested_field in schema.fields_by_id.items():
             # A part's name is met within its parent, and Spark may compare names without regard to case.
-            place = (schema.parents_by_id.get(field_id, -1), nested_field.name.lower())
-            known = first.setdefault(place, field_id)
+            key = (schema.parents_by_id.get(field_id, -1), nested_field.name.lower())
+            known = first.setdefault(key, field_id)
             if known != field_id:
                 ambiguous |= {known, field_id}
             names.setdefault(field_id, set()).add(nested_field.name)
@@ -259,10 +259,10 @@ class ReadColumn:
             made = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
             if nested_field.initial_default is not None:
                 return made
-            told = [F.col(quote(name)) for name in self.within.get(nested_field.field_id, ())]
-            if told:
+            columns = [F.col(quote(name)) for name in self.within.get(nested_field.field_id, ())]
+            if columns:
                 # A struct with a part that the partition tells is not null, even where files know nothing of it.
-                return F.when(reduce(Column.__or__, (column.isNotNull() for column in told)), made)
+                return F.when(reduce(Column.__or__, (column.isNotNull() for column in columns)), made)
         if nested_field.initial_default is not None:
             return expression(stored_literal(nested_field.initial_default, data_type)).cast(
                 stored_type(data_type, with_ids=self.keeps_ids)

@@ -62,12 +62,12 @@ def relation_stats(
         rows += pc.sum(planned.files.column("record_count")).as_py() or 0
         used.update(*(planned.batch.deletes or ()))
     known = scan.plan().delete_files
-    files = [known[one].data_file for one in used]
+    files = [known[number].data_file for number in used]
     rows -= sum(file.record_count for file in files if file.content is FileContent.POSITION_DELETES)
     rows = max(rows, 0)
-    told = {
+    distinct_counts = {
         name: (min(distinct[column.field_id], rows), column.required)
         for name, column in columns.items()
         if column.field_id in distinct
     }
-    return RelationStats(max(size, 1), rows, told)
+    return RelationStats(max(size, 1), rows, distinct_counts)

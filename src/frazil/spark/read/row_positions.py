@@ -45,7 +45,7 @@ def read_positions(kept: DataFrame, *, few_rows: int = FEW_ROWS) -> RowPositions
 
 def _from_rows(table: pa.Table) -> RowPositions:
     actions = table.column(2).to_numpy()
-    counts = dict(zip(*(one.tolist() for one in np.unique(actions, return_counts=True)), strict=True))
+    counts = dict(zip(*(array.tolist() for array in np.unique(actions, return_counts=True)), strict=True))
     has_place = table.column(0).is_valid().to_numpy()
     files = table.column(0).filter(has_place).to_numpy()
     rows = table.column(1).filter(has_place).to_numpy()
@@ -53,7 +53,9 @@ def _from_rows(table: pa.Table) -> RowPositions:
     files, rows, actions = files[order], rows[order], actions[has_place][order]
     is_twice = bool(((np.diff(files) == 0) & (np.diff(rows) == 0)).any())
     files, rows = files[actions > 0], rows[actions > 0]
-    return RowPositions({number: DeletionVector(rows[part]) for number, part in _by_file(files)}, counts, is_twice)
+    return RowPositions(
+        {number: DeletionVector(rows[rows_of_file]) for number, rows_of_file in _by_file(files)}, counts, is_twice
+    )
 
 
 def _from_words(kept: DataFrame) -> RowPositions:
@@ -69,10 +71,13 @@ def _from_words(kept: DataFrame) -> RowPositions:
         .toArrow()
     )
     numbers = words.column(0).to_numpy()
-    at, bits = words.column(1).to_numpy(), words.column(2).to_numpy()
-    order = np.lexsort((at, numbers))
-    numbers, at, bits = numbers[order], at[order], bits[order]
-    positions = {number: _vector(at[part], bits[part]) for number, part in _by_file(numbers)}
+    positions_of_words, bits = words.column(1).to_numpy(), words.column(2).to_numpy()
+    order = np.lexsort((positions_of_words, numbers))
+    numbers, positions_of_words, bits = numbers[order], positions_of_words[order], bits[order]
+    positions = {
+        number: _vector(positions_of_words[rows_of_file], bits[rows_of_file])
+        for number, rows_of_file in _by_file(numbers)
+    }
     counted = kept.groupBy(ACTION_COLUMN).count().collect()
     is_twice = bool(words.column(3).to_numpy(zero_copy_only=False).any())
     found = {number: vector for number, vector in positions.items() if not vector.is_empty}

@@ -40,15 +40,17 @@ def describe_session_table(spark: SparkSession, name: tuple[str, ...]) -> Source
     with _inner_doors(spark, f"read the table {'.'.join(name)}"):
         catalog = _catalog(spark)
         entry = _entry(spark, name)
-        shown = entry.identifier().unquotedString()
+        source_name = entry.identifier().unquotedString()
         provider = entry.provider().get().lower() if entry.provider().isDefined() else "hive"
         if provider not in _PROVIDERS or not entry.storage().locationUri().isDefined():
             raise UnsupportedError(
-                f"Cannot make a table of {shown}: it is of {provider!r}",
+                f"Cannot make a table of {source_name}: it is of {provider!r}",
                 hint=f"Tables of {', '.join(_PROVIDERS)} files can be adopted.",
             )
         if entry.bucketSpec().isDefined():
-            raise UnsupportedError(f"Cannot make a table of {shown}: it is bucketed, by a hash that is Spark's own")
+            raise UnsupportedError(
+                f"Cannot make a table of {source_name}: it is bucketed, by a hash that is Spark's own"
+            )
         location = _location(spark, entry.storage())
         partitions = tuple(_items(spark, entry.partitionColumnNames()))
         parts: tuple[SourcePart, ...] = (SourcePart(location),)
@@ -56,11 +58,12 @@ def describe_session_table(spark: SparkSession, name: tuple[str, ...]) -> Source
             none = _jvm(spark).scala.Option.empty()
             found = _items(spark, catalog.listPartitions(entry.identifier(), none))
             parts = tuple(
-                SourcePart(_location(spark, one.storage()), _values(_mapping(spark, one.spec()))) for one in found
+                SourcePart(_location(spark, partition.storage()), _values(_mapping(spark, partition.spec())))
+                for partition in found
             )
         schema = from_spark_schema(st.StructType.fromJson(_json(entry.schema().json())))
         return SourceTable(
-            shown,
+            source_name,
             location,
             schema,
             partitions,
@@ -129,19 +132,19 @@ def _entry(spark: SparkSession, name: tuple[str, ...]) -> Any:
     return catalog.getTableMetadata(identifier)
 
 
-def _set_type(spark: SparkSession, entry: Any, kind: str) -> None:
+def _set_type(spark: SparkSession, entry: Any, table_type: str) -> None:
     """Store an entry under another type: all else stays as it is."""
     values = _jvm(spark).java.util.ArrayList()
     names = [entry.productElementName(index) for index in range(entry.productArity())]
     for index, name in enumerate(names):
-        values.add(_table_type(spark, kind) if name == "tableType" else entry.productElement(index))
+        values.add(_table_type(spark, table_type) if name == "tableType" else entry.productElement(index))
     copies = [getmethod for getmethod in entry.getClass().getMethods() if getmethod.getName() == "copy"]
     _catalog(spark).alterTable(copies[0].invoke(entry, values.toArray()))
 
 
-def _table_type(spark: SparkSession, kind: str) -> Any:
+def _table_type(spark: SparkSession, type_name: str) -> Any:
     types = _jvm(spark).org.apache.spark.sql.catalyst.catalog.CatalogTableType
-    return types.EXTERNAL() if kind == "EXTERNAL" else types.MANAGED()
+    return types.EXTERNAL() if type_name == "EXTERNAL" else types.MANAGED()
 
 
 def _values(spec: Mapping[str, str]) -> dict[str, str | None]:

@@ -224,7 +224,7 @@ class PruningReader(TableReader):
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Take what the planner can use; Spark tests every filter again."""
         schema = self._scan.table_schema
-        found = all_of(*(pruning_filter(one, schema) for one in filters))
+        found = all_of(*(pruning_filter(pushed, schema) for pushed in filters))
         if found != TRUE:
             self._scan = _narrowed(self._scan, found)
         return filters

@@ -233,8 +233,10 @@ class _Plan:
                     continue
                 column = literal(field.write_default, field.field_type)
             else:
-                one = have[index]
-                column = self.match_field(field, read(one.name), one.dataType, path, may_be_null=one.nullable, kept=old)
+                source = have[index]
+                column = self.match_field(
+                    field, read(source.name), source.dataType, path, may_be_null=source.nullable, kept=old
+                )
             if not isinstance(field.field_type, UnknownType):
                 made.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
         used = set(places.values())

@@ -18,10 +18,8 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
             yield node.id
         elif isinstance(node, ast.arg):
             yield node.arg
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or (
-            isinstance(node, ast.MatchAs) and node.name is not None
-        ):
-            yield node.name
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.MatchAs):
+            yield node.name or ""
 
 
 def test_words_that_fit_everything_do_not_come_back() -> None:

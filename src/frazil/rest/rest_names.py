@@ -155,9 +155,8 @@ class RestNames(Catalog):
         """Return whether there is a namespace."""
         parts = check_namespace(namespace)
         try:
-            return self._exists(
-                has.NAMESPACE_EXISTS, self.service.namespace(parts), f"find namespace {format_name(parts)}"
-            )
+            what = f"find namespace {format_name(parts)}"
+            return self._exists(has.NAMESPACE_EXISTS, self.service.namespace(parts), what)
         except InvalidRequestError:
             # To a service whose namespaces have one level, others are no names (Glue).
             if len(parts) > 1:
@@ -168,15 +167,10 @@ class RestNames(Catalog):
         """Return the namespaces directly below another, or the topmost, in order."""
         parts = check_namespace(parent, may_be_root=True)
         query = {"parent": self.service.parent_text(parts)} if parts else {}
-        found = self._pages(
-            self.service.namespaces,
-            "namespaces",
-            query,
-            f"list namespaces of {format_name(parts) or 'the catalog'}",
-            parts,
-        )
-        named = {_parts(namespace_found) for namespace_found in found}
-        return tuple(sorted(namespace_found for namespace_found in named if len(namespace_found) == len(parts) + 1))
+        what = f"list namespaces of {format_name(parts) or 'the catalog'}"
+        found = self._pages(self.service.namespaces, "namespaces", query, what, parts)
+        named = {_parts(name) for name in found}
+        return tuple(sorted(name for name in named if len(name) == len(parts) + 1))
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
         """Return a namespace's properties."""
@@ -358,9 +352,8 @@ class RestNames(Catalog):
         split_identifier(identifier)
         if not self.service.has(has.LOAD_VIEW):
             return False
-        return self._exists(
-            has.VIEW_EXISTS, self.service.view(tuple(identifier)), f"find view {format_name(identifier)}"
-        )
+        what = f"find view {format_name(identifier)}"
+        return self._exists(has.VIEW_EXISTS, self.service.view(tuple(identifier)), what)
 
     def drop_view(self, identifier: Identifier) -> None:
         """Take a view's name away; its metadata files stay."""
@@ -565,9 +558,7 @@ class RestNames(Catalog):
         self.access.keep_token(parts, result.config)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:
-            raise ServiceError(
-                f"Cannot load table {format_name(parts)}: the service does not say where its metadata is"
-            )
+            raise ServiceError(f"Cannot load table {format_name(parts)}: the service names no metadata location")
         return LoadedTable(parts, result.metadata, location, storage)
 
     def loaded_view(self, parts: Identifier, answer: Answered) -> LoadedView:
@@ -623,9 +614,8 @@ class RestNames(Catalog):
             # Some services want to be told where.
             own_location = self.new_location(parts, None)
             if own_location != NO_PLACE:
-                answer = self.ask(
-                    "POST", url, body={**body, "location": own_location}, headers=self.access.header, what=what
-                )
+                body = {**body, "location": own_location}
+                answer = self.ask("POST", url, body=body, headers=self.access.header, what=what)
         if answer.status == 404:
             raise namespace_not_found(parts[:-1])
         self.check(answer, what, table=parts)
@@ -634,7 +624,8 @@ class RestNames(Catalog):
     def _rename(self, entity_type: str, source: Identifier, target: Identifier) -> None:
         what = f"rename {entity_type[:-1]} {format_name(source)}"
         body = {"source": identifier_json(source), "destination": identifier_json(target)}
-        exists = self.table_exists if entity_type == "tables" else self.view_exists
+        is_table = entity_type == "tables"
+        exists = self.table_exists if is_table else self.view_exists
         try:
             answer = self.ask("POST", f"{self.service.root}/{entity_type}/rename", body=body, what=what)
         except CommitStateUnknownError:
@@ -646,18 +637,13 @@ class RestNames(Catalog):
             return
         if answer.status == 404:
             self._check_namespace(target[:-1])
-            raise table_not_found(source) if entity_type == "tables" else view_not_found(source)
+            raise table_not_found(source) if is_table else view_not_found(source)
         if answer.status == 409:
             if source == target:
                 # Some services refuse what changes nothing.
                 return
             raise self.find_existing(target) or table_exists(target)
-        self.check(
-            answer,
-            what,
-            table=source if entity_type == "tables" else None,
-            view=None if entity_type == "tables" else source,
-        )
+        self.check(answer, what, table=source if is_table else None, view=None if is_table else source)
 
     def _find_at(self, parts: Identifier, metadata_location: str) -> LoadedTable | None:
         """Return a table if it has a metadata file."""

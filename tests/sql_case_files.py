@@ -112,7 +112,10 @@ def run_case(
     def filled(text: str) -> str:
         return _SNAPSHOT.sub(lambda found: id_of(found[1], int(found[2])), text)
 
-    statement = filled(case.statement)
+    try:
+        statement = filled(case.statement)
+    except IndexError:
+        return Outcome(case, case.statement, [], None, "the table has no such snapshot")
     try:
         rows = [tuple(row) for row in run(statement)]
     except Exception as error:

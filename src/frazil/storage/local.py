@@ -23,7 +23,6 @@ import contextlib
 import errno
 import os
 import stat
-import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -134,9 +133,9 @@ class LocalStorage(Storage):
         target = _writable_path(path)
         temporary = self._temporary_name(target)
         with _errors("write", path):
-            self._make_folders(_folder_of(target))
+            self._make_folders(_folder_of(target), syncs=False)
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        return _LocalNewFile(path, descriptor, temporary, durable=self._durable, publish=self._publish)
+        return _LocalNewFile(path, descriptor, temporary, self._publish_written)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
@@ -245,15 +244,29 @@ class LocalStorage(Storage):
         return f"{folder}/.{name[:50]}.{self._new_id()}.tmp"
 
     def _publish(self, path: str, temporary: str, target: str) -> None:
-        try:
-            os.link(temporary, target)
-        except OSError as error:
-            # A network file system may lose the answer and find its own link on the second try.
-            if not _same_file(temporary, target):
-                raise _link_error(path, error) from error
+        _link(path, temporary, target)
         self._sync_published(path, target)
 
-    def _make_folders(self, folder: str) -> None:
+    def _publish_written(self, path: str, temporary: str, descriptor: int) -> None:
+        """Give a written file its name, and sync both.
+
+        Nothing refers to it before this returns, so that the name may come first: then the file system writes its
+        journal once for folders, bytes and name, where it would write it for each of them.
+        """
+        target = _writable_path(path)
+        _link(path, temporary, target)
+        if not self._durable:
+            return
+        try:
+            os.fsync(descriptor)
+            self._sync_way_to(_folder_of(target))
+        except OSError:
+            # Who reads the file now may read what a power loss takes back.
+            _remove(target)
+            raise
+        self._sync_published(path, target)
+
+    def _make_folders(self, folder: str, *, syncs: bool = True) -> None:
         missing: list[str] = []
         while not _is_folder(folder):
             missing.append(folder)
@@ -261,7 +274,7 @@ class LocalStorage(Storage):
         for missing_folder in reversed(missing):
             Path(missing_folder).mkdir(exist_ok=True)
             folder = missing_folder
-        if self._durable:
+        if self._durable and syncs:
             self._sync_way_to(folder)
 
     def _sync_way_to(self, folder: str) -> None:
@@ -305,15 +318,12 @@ _BUFFER_BYTES = 1 << 20
 class _LocalNewFile(NewFile):
     """A file under its temporary name."""
 
-    __slots__ = ("_durable", "_file", "_give_name", "_temporary")
+    __slots__ = ("_file", "_give_name", "_temporary")
 
-    def __init__(
-        self, path: str, descriptor: int, temporary: str, *, durable: bool, publish: Callable[[str, str, str], None]
-    ) -> None:
+    def __init__(self, path: str, descriptor: int, temporary: str, publish: Callable[[str, str, int], None]) -> None:
         super().__init__(path)
         self._file: BinaryIO | None = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
         self._temporary = temporary
-        self._durable = durable
         self._give_name = publish
 
     def _write(self, data: bytes | memoryview) -> None:
@@ -323,16 +333,14 @@ class _LocalNewFile(NewFile):
             self._file.write(data)
 
     def publish(self) -> None:
-        """Sync the bytes, give them their name, and drop the temporary one."""
+        """Give the bytes their name, sync both, and drop the temporary one."""
         file = self._file
         if file is None:
             raise closed(self.path)
         try:
             with _errors("write", self.path):
                 file.flush()
-                if self._durable:
-                    os.fsync(file.fileno())
-            self._give_name(self.path, self._temporary, _writable_path(self.path))
+                self._give_name(self.path, self._temporary, file.fileno())
         finally:
             self.discard()
 
@@ -457,59 +465,21 @@ def _write_file(path: str, data: bytes, *, durable: bool) -> None:
         os.close(descriptor)
 
 
-class _FolderSyncs:
-    """Syncs of folders; who waits for one that is under way shares the next one with all who wait with him.
-
-    A sync covers what was done in the folder before it began, so one that began after somebody asked is his too.
-    """
-
-    def __init__(self) -> None:
-        self._forget()
-        # A forked process has none of the threads that hold locks.
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
-        self._queues: dict[str, _SyncQueue] = {}
-
-    def sync(self, folder: str) -> None:
-        with self._lock:
-            queue = self._queues.setdefault(folder, _SyncQueue())
-            queue.asked += 1
-            queue.waiting += 1
-            number = queue.asked
-        try:
-            with queue.turn:
-                if queue.done < number:
-                    covered = queue.asked
-                    _sync_now(folder)
-                    queue.done = covered
-        finally:
-            with self._lock:
-                queue.waiting -= 1
-                if queue.waiting == 0:
-                    self._queues.pop(folder, None)
-
-
-class _SyncQueue:
-    """Those who wait for syncs of one folder."""
-
-    __slots__ = ("asked", "done", "turn", "waiting")
-
-    def __init__(self) -> None:
-        self.turn = threading.Lock()
-        self.asked = self.done = self.waiting = 0
-
-
-_sync_folder = _FolderSyncs().sync
-
-
-def _sync_now(folder: str) -> None:
+def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _link(path: str, temporary: str, target: str) -> None:
+    try:
+        os.link(temporary, target)
+    except OSError as error:
+        # A network file system may lose the answer and find its own link on the second try.
+        if not _same_file(temporary, target):
+            raise _link_error(path, error) from error
 
 
 def _same_file(path: str, other: str) -> bool:

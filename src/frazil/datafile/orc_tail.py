@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from frazil.codec.varint import read_varint
+from frazil.codec.varint import BadVarint, read_varint
 from frazil.datafile.bad_bytes import BadBytes
 
 _FOOTER, _STRIPES, _ROWS = 2, 3, 6
@@ -32,7 +32,7 @@ def decode_stripes(tail: bytes) -> list[Stripe]:
     """Return the stripes of a file from its tail, as pyarrow hands it out."""
     try:
         return _stripes(tail)
-    except IndexError:
+    except (IndexError, BadVarint):
         raise BadBytes("its footer is cut short") from None
 
 

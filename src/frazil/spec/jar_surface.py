@@ -143,7 +143,7 @@ SETTINGS: Final = (
         r"spark\.sql\.catalog\.\w+\.hadoop\.[\w.-]+",
         "hadoop.*",
         "change",
-        "keys and addresses of stores are properties of frazil.connect; the rest is Spark's own: spark.hadoop.*",
+        "credentials and endpoints of stores are properties of frazil.connect; the rest is Spark's own: spark.hadoop.*",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.(metrics-reporter-impl|(table|view)-(default|override)\.[\w.-]+)",

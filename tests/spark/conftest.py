@@ -51,6 +51,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         .config("spark.sql.session.timeZone", "Asia/Kolkata")
         .config("spark.sql.warehouse.dir", str(warehouse))
         .config("spark.ui.showConsoleProgress", "false")
+        # Spark 4.0 knows scripts, and does not take them unless it is told to.
+        .config("spark.sql.scripting.enabled", "true")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -602,3 +602,13 @@ def test_statements_for_the_partitions_of_hive_are_refused_by_their_names(
         filled.catalog.recoverPartitions("lake.db.t")
     assert lake.table("db.t").metadata_location == before
     assert (tmp_path / "rows.csv").exists()
+
+
+def test_errors_in_a_script_are_sparks_own(filled: SparkSession) -> None:
+    for text, condition in {
+        "begin a: begin select 1; leave nope; end; end": "INVALID_LABEL_USAGE.DOES_NOT_EXIST",
+        "begin select 1; declare x int; end": "INVALID_VARIABLE_DECLARATION.ONLY_AT_BEGINNING",
+    }.items():
+        with pytest.raises((PySparkException, Py4JError), match=re.escape(condition)) as caught:
+            filled.sql(text)
+        assert "UndeclaredThrowable" not in str(caught.value)

@@ -13,6 +13,8 @@ import frazil
 from frazil.maintenance.procedures import PROCEDURES
 
 LISTS_PROCEDURES = not pyspark.__version__.startswith("4.0.")
+SNAPSHOT_ID = "SNAPSHOT_ID" if LISTS_PROCEDURES else "snapshot_id"
+"""Spark 4.0 tells names of arguments apart by their case."""
 """Spark 4.0 calls procedures, and neither lists nor describes them."""
 
 
@@ -45,7 +47,7 @@ def test_arguments_are_given_by_place_by_name_and_as_expressions(filled: SparkSe
     first, second = (one.snapshot_id for one in lake.table("db.t").snapshots)
     for text in (
         f"call lake.system.rollback_to_snapshot('db.t', {first})",
-        f"CALL lake.SYSTEM.Rollback_To_Snapshot(SNAPSHOT_ID => '{first}', table => concat('db', '.t'))",
+        f"CALL lake.SYSTEM.Rollback_To_Snapshot({SNAPSHOT_ID} => '{first}', table => concat('db', '.t'))",
         f"call lake.system.rollback_to_snapshot(table => 'lake.db.t', snapshot_id => cast({first} as decimal(20, 0)))",
     ):
         assert rows(filled.sql(text)) == [(second, first)]

@@ -18,6 +18,28 @@ from tests.served_lake import served
 from tests.sql_case_files import case_files, read_cases, run_cases
 
 
+_SOME_COLUMNS = "Spark 4.0 fills in no defaults of columns that an INSERT leaves out"
+_AFTER_THAT = "rows of a case before are missing"
+_OF_SPARK: dict[str, dict[str, str]] = {
+    "4.0": {
+        "changes.txt:11": _SOME_COLUMNS,
+        "changes.txt:17": _AFTER_THAT,
+        "changes.txt:37": _SOME_COLUMNS,
+        "changes.txt:210": _SOME_COLUMNS,
+        "changes.txt:218": _AFTER_THAT,
+        "queries.txt:56": "Spark 4.0 has no recursive queries",
+        "queries.txt:143": "Spark 4.0 has no functions over Arrow columns",
+        "queries.txt:146": "Spark 4.0 has no functions over Arrow columns",
+        "queries.txt:164": _SOME_COLUMNS,
+        "queries.txt:166": _AFTER_THAT,
+        "queries.txt:178": _AFTER_THAT,
+        "queries.txt:203": _AFTER_THAT,
+        "queries.txt:206": _AFTER_THAT,
+    },
+}
+"""By Sparks, the cases that do not hold there, and why."""
+
+
 def test_there_are_cases_enough() -> None:
     assert sum(1 for name in case_files() for _ in read_cases(name)) >= 300
 
@@ -28,7 +50,8 @@ def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) 
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)
         try:
-            assert run_cases(name, lake, lambda text: spark.sql(text).collect()) > 0
+            known = _OF_SPARK.get(spark.version[:3], {})
+            assert run_cases(name, lake, lambda text: spark.sql(text).collect(), known=known) > 0
         finally:
             frazil.detach(spark)
 

@@ -75,7 +75,7 @@ public class LakeParser implements InvocationHandler {
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException e) {
-      if (!isNewer || !(e.getCause() instanceof ParseException)) throw e.getCause();
+      if (!isNewer || !(e.getCause() instanceof ParseException)) return failed(e.getCause(), isPlan);
       Object older;
       try {
         older = Door.ask("older-words", told((String) arguments[0]));
@@ -88,8 +88,15 @@ public class LakeParser implements InvocationHandler {
     try {
       return method.invoke(spark, arguments);
     } catch (InvocationTargetException e) {
-      throw e.getCause();
+      return failed(e.getCause(), isPlan);
     }
+  }
+
+  /** What Spark's parser raised. Java lets pass what its methods declare; errors of scripts are none of it. */
+  private static LogicalPlan failed(Throwable cause, boolean isPlan) throws Throwable {
+    boolean isDeclared = cause instanceof ParseException || cause instanceof RuntimeException || cause instanceof Error;
+    if (isDeclared || !isPlan) throw cause;
+    return new LakeRefused(cause);
   }
 
   /** The word that a text begins with after space and comments, in lower case. */

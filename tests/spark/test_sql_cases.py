@@ -35,6 +35,9 @@ _OF_SPARK: dict[str, dict[str, str]] = {
         "queries.txt:178": _AFTER_THAT,
         "queries.txt:203": _AFTER_THAT,
         "queries.txt:206": _AFTER_THAT,
+        "scripts.txt:202": "Spark 4.0 executes literals and variables alone",
+        "scripts.txt:204": _AFTER_THAT,
+        "scripts.txt:207": "Spark 4.0 executes literals and variables alone",
     },
 }
 """By Sparks, the cases that do not hold there, and why."""

@@ -31,6 +31,40 @@ def test_a_table_is_made_with_the_buckets_and_at_the_path_it_is_given(
     assert made.current_snapshot.summary["who"] == "me"
 
 
+def test_a_path_is_a_name_or_where_a_new_table_is(frame: DataFrame, lake: frazil.Lake, tmp_path: Path) -> None:
+    elsewhere = f"{tmp_path}/elsewhere"
+    writer = frame.write.format("iceberg")
+    with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
+        writer.option("path", lake.create_table("db.there", "id bigint, kind string").location).mode("append").save()
+    for path in (elsewhere, f"{elsewhere}/", f"file:{elsewhere}", f"file://{elsewhere}"):
+        # Where the table is, however it is written.
+        frame.write.format("iceberg").mode("append").option("path", path).saveAsTable("lake.db.made")
+    assert lake.table("db.made").location.endswith(elsewhere)
+    frame.write.format("iceberg").mode("append").option("path", "lake.db.made").save()
+    assert frame.sparkSession.table("lake.db.made").count() == 10
+    frame.write.format("iceberg").mode("overwrite").option("path", f"{elsewhere}-2").saveAsTable("lake.db.made")
+    assert lake.table("db.made").location.endswith(f"{elsewhere}-2")
+    frame.writeTo("lake.db.v2").using("iceberg").option("path", f"{elsewhere}-3").create()
+    assert lake.table("db.v2").location.endswith(f"{elsewhere}-3")
+
+
+@pytest.mark.parametrize("path", ["/elsewhere", "s3://bucket/elsewhere", "lake.db.other"])
+def test_a_path_of_another_table_than_the_name_is_refused(frame: DataFrame, lake: frazil.Lake, path: str) -> None:
+    table, spark = lake.create_table("db.t", "id bigint, kind string"), frame.sparkSession
+    wrong: Any = pytest.raises(AnalysisException, match=rf"Cannot use lake.db.t at the path '{path}'")
+    with wrong:
+        frame.write.format("iceberg").mode("append").option("path", path).saveAsTable("lake.db.t")
+    with wrong:
+        frame.write.option("path", path).insertInto("lake.db.t")
+    with wrong:
+        frame.writeTo("lake.db.t").option("path", path).append()
+    with wrong:
+        spark.read.option("path", path).table("lake.db.t").collect()
+    with wrong:
+        spark.readStream.option("path", path).table("lake.db.t")
+    assert table.refresh().current_snapshot is None
+
+
 @pytest.mark.parametrize(
     "write",
     [

@@ -20,7 +20,7 @@ from frazil.lake.lake import Lake
 from frazil.lake.sql_session import FullName, Relation, SqlSession, check_writable
 from frazil.lake.table import Table, hold
 from frazil.lake.view import View
-from frazil.sessions.source_names import BY_PATH
+from frazil.sessions.source_names import BY_PATH, check_path
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.change.resolved import Resolved, as_frame, resolved
 from frazil.spark.jvm.door import Setting, is_temporary_view, lake_ids, session_id
@@ -192,6 +192,7 @@ class Question:
         """Return the table to write to, held for one statement, and the branch that the name carries."""
         kept = self.kept()
         relation = checked_target(kept)
+        check_path(relation, self.payload.get("options") or {})
         table: Table = hold(self._read_first(relation))
         if "statement" in self.payload:
             first = table

@@ -19,7 +19,7 @@ from frazil.lake.source_tables import load_table_at
 from frazil.lake.sql_session import FullName, Relation, SqlSession, selector_of, state_of_options, with_suffixes
 from frazil.lake.table import Table
 from frazil.sql.statements import Name
-from frazil.storage.locations import scheme_of
+from frazil.storage.locations import location_key, scheme_of, strip_slashes
 
 BY_PATH = ""
 """In the place of a namespace: the name at the end is a path."""
@@ -29,13 +29,13 @@ _STATES = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 
 def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, Any]:
     """Return which table of which lake the options of `format("iceberg")` mean."""
-    path = next((value for key, value in options.items() if key.lower() == "path"), "").strip()
+    path = _path(options)
     if not path:
         raise InvalidRequestError(
             "Cannot open a table: no name and no path was given",
             hint='Give its name or its location: "lake.db.t", "/path/to/table".',
         )
-    if scheme_of(path) is not None or "/" in path:
+    if _is_location(path):
         if not session.lakes:
             raise InvalidRequestError(f"Cannot use the table {path!r}: no lake is attached")
         selector = _selector(options)
@@ -52,6 +52,32 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, An
         raise no_lake(session, parts)
     name = _with_state(session, full_name, options)
     return {"catalog": full_name.lake_name, "namespace": name[:-1], "name": name[-1]}
+
+
+def check_path(relation: Relation, options: Mapping[str, str]) -> None:
+    """Refuse a path beside the name of a table that is there, where it leads to another."""
+    path, full_name = _path(options), relation.full_name
+    if not path or full_name.name[0] == BY_PATH:
+        return
+    location = relation.table.location
+    if _is_location(path):
+        is_same = location_key(strip_slashes(path)) == location_key(strip_slashes(location))
+    else:
+        # The name by which the table was found; the session may have gone to another namespace since.
+        is_same = full_name.name[-1] in parse_name(path)
+    if not is_same:
+        raise InvalidRequestError(
+            f"Cannot use {full_name} at the path {path!r}: the table is at {location}",
+            hint="Leave the option path out; it says where a new table is.",
+        )
+
+
+def _path(options: Mapping[str, str]) -> str:
+    return next((value for key, value in options.items() if key.lower() == "path"), "").strip()
+
+
+def _is_location(path: str) -> bool:
+    return scheme_of(path) is not None or "/" in path
 
 
 def no_lake(session: SqlSession, name: Name) -> TableNotFoundError:

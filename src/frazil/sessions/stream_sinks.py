@@ -24,7 +24,7 @@ from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
 from frazil.lake.write_overrides import WriteOverrides, with_overrides
 from frazil.sessions.question import Question, ResolvedName, checked_target
-from frazil.sessions.source_names import BY_PATH, find_relation
+from frazil.sessions.source_names import BY_PATH, check_path, find_relation
 from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
 from frazil.sessions.write_options import once_of_options, read_write_options
 from frazil.spark.change.resolved import schema_of_json
@@ -47,6 +47,7 @@ def _target(question: Question) -> tuple[FullName, Table, str | None]:
     """Return the table that a stream writes to, as it is now, and the branch that its name carries."""
     full_name = question.full_name
     relation = checked_target(ResolvedName(find_relation(question.own_session(), full_name), full_name))
+    check_path(relation, question.payload["options"] or {})
     table = relation.table
     uuid = question.payload["uuid"]
     if uuid is not None and table.metadata.table_uuid != uuid:

@@ -36,7 +36,7 @@ from frazil.scan.stream_schema import check_stream_schema
 from frazil.scan.stream_steps import NotAppends, StreamLimits, TableStream
 from frazil.sessions.change_feeds import stream_options_of
 from frazil.sessions.question import Question
-from frazil.sessions.source_names import BY_PATH, find_relation
+from frazil.sessions.source_names import BY_PATH, check_path, find_relation
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
 from frazil.spec.options import STREAM_FEED_OPTIONS, STREAM_READ_OPTIONS
 from frazil.spec.retention import GUARD_PREFIX
@@ -81,6 +81,7 @@ def named_stream(
 
 def checked_stream(question: Question, relation: Relation, named: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is known of a stream, with what its options and the session's settings say; refuse what it cannot."""
+    check_path(relation, named["options"])
     taken = STREAM_READ_OPTIONS if named["changes"] is None else STREAM_FEED_OPTIONS
     asked = {**question.engine().read_settings(), **taken.check(named["options"])}
     known = {**named, "options": asked}

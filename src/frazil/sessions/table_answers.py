@@ -21,7 +21,7 @@ from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_fra
 from frazil.sessions.question import TABLES, Question, ResolvedName, checked_target, recall, remember
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
-from frazil.sessions.source_names import BY_PATH, find_relation, no_lake, source_name
+from frazil.sessions.source_names import BY_PATH, check_path, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import find_view, hidden_columns
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.stream_sources import checked_stream, named_stream
@@ -315,6 +315,7 @@ def _read(question: Question) -> Any:
         VIEW_OPTIONS.check(payload["options"])
         return kept.frame._jdf.queryExecution().analyzed()
     relation = kept.relation
+    check_path(relation, payload["options"])
     if kept.changes is not None:
         frame = changes_frame(question.spark, relation, kept.changes, payload["options"])
         return frame._jdf.queryExecution().analyzed()

@@ -100,7 +100,11 @@ READ: Final = (
     _of(p.SPLIT_SIZE, "bytes that one task reads", "split-size", setting="read.split-size"),
     _of(p.SPLIT_OPEN_FILE_COST, "bytes that opening a file counts for", "file-open-cost"),
     _of(p.SPLIT_LOOKBACK, "groups kept open while splits are packed, of files that Python reads", "lookback"),
-    _honoured("path", Text("a name or a location"), "the table, with `format`"),
+    _honoured(
+        "path",
+        Text("a name or a location"),
+        "the table, with `format`; refused beside a table's name, where it is another one's",
+    ),
     _warned("vectorization-enabled", _FLAG, _OWN_READERS, setting="vectorization.enabled"),
     _warned("batch-size", Whole(1, LONG_MAX), _OWN_READERS),
     _warned("locality", _FLAG, "Spark asks the file system where files are", setting="locality.enabled"),
@@ -235,7 +239,12 @@ WRITE: Final = (
     _honoured("once-version", Text("a version"), "a write that happens once"),
     _honoured("txnAppId", Text("an application"), "Delta's name for `once-application`"),
     _honoured("txnVersion", Whole(0, LONG_MAX), "Delta's name for `once-version`"),
-    _honoured("path", Text("a name or a location"), "the table, with `format`; of `saveAsTable`, where its files are"),
+    _honoured(
+        "path",
+        Text("a name or a location"),
+        "the table, with `format` and `save`; where a new table is made; refused beside a table's name, where it is "
+        "another one's",
+    ),
     _warned("shred-variants", _FLAG, "variants are written whole", "false", setting="shred-variants"),
     _warned(
         "variant-inference-buffer-size",

@@ -148,7 +148,8 @@ class _Runner:
                 within = f"`{catalog}`.`{space}`"
                 if catalog != "spark_catalog":
                     for row in self.spark.sql(f"SHOW VIEWS IN {within}").collect():
-                        self.spark.sql(f"DROP VIEW {within}.`{row[1]}`")
+                        if not row[2]:
+                            self.spark.sql(f"DROP VIEW {within}.`{row[1]}`")
                 for row in self.spark.sql(f"SHOW TABLES IN {within}").collect():
                     if not row[2]:
                         self.spark.sql(f"DROP TABLE IF EXISTS {within}.`{row[1]}`")

@@ -88,7 +88,7 @@ def test_a_missing_table_is_an_analysis_exception_with_its_condition(filled: Spa
         lambda: filled.sql("delete from lake.db.nope"),
         lambda: filled.sql("drop table lake.db.nope"),
     ):
-        with pytest.raises(AnalysisException) as caught:
+        with pytest.raises(AnalysisException, match=r"^\[TABLE_OR_VIEW_NOT_FOUND\] ") as caught:
             use()
         assert caught.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
         assert caught.value.getSqlState() == "42P01"
@@ -96,9 +96,10 @@ def test_a_missing_table_is_an_analysis_exception_with_its_condition(filled: Spa
         filled.sql("create table lake.db.t (id int)")
     assert caught.value.getCondition() == "TABLE_OR_VIEW_ALREADY_EXISTS"
     assert caught.value.getSqlState() == "42P07"
-    with pytest.raises(AnalysisException) as caught:
-        filled.sql("show tables in lake.nope")
-    assert caught.value.getCondition() == "SCHEMA_NOT_FOUND"
+    for text in ("show tables in lake.nope", "show table extended in lake.nope like '*'"):
+        with pytest.raises(AnalysisException, match=r"^\[SCHEMA_NOT_FOUND\] ") as caught:
+            filled.sql(text)
+        assert caught.value.getCondition() == "SCHEMA_NOT_FOUND"
 
 
 def test_the_catalog_api_knows_lakes(filled: SparkSession) -> None:

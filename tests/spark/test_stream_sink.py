@@ -241,10 +241,10 @@ def test_options_of_the_jar_are_honoured(
         ("lake.db.t", {"fanout_enabled": "maybe"}, "true or false"),
         ("lake.db.t", {"use_merge_append_for_streaming": "false"}, "commit.manifest-merge.enabled"),
         ("lake.db.t", {"compact_every_batches": "0"}, "whole number above 0"),
-        ("lake.db.t", {"compact__min_input_files": "2"}, "nothing says when"),
+        ("lake.db.t", {"compact__min_input_files": "2"}, "no option says when"),
         ("lake.db.t", {"compact_every_batches": "2", "compact__nonsense": "2"}, "nonsense"),
         ("lake.db.t", {"mergeSchema": "true"}, "accept-any-schema"),
-        ("lake.db.t", {"txnAppId": "me", "txnVersion": "1"}, "named by the query"),
+        ("lake.db.t", {"txnAppId": "me", "txnVersion": "1"}, "known by their query"),
     ],
 )
 @pytest.mark.slow

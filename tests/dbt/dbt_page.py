@@ -11,7 +11,7 @@ from collections import defaultdict
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.dbt.adapter_classes import FAILING, LEFT_OUT, OF_OTHERS
+from tests.dbt.adapter_classes import FAILING, LEFT_OUT, OF_OTHERS, OF_THE_JAR
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PASSED, FAILED = "passed", "failed"
@@ -51,7 +51,8 @@ def page(ours: dict[str, dict[str, str]], theirs: dict[str, dict[str, str]]) -> 
         "|---|---|---|---|",
     ]
     for name in sorted({name for name, _ in tests}):
-        why = dict.fromkeys(reason for key, reason in FAILING.items() if key.partition(".")[0] == name)
+        known = {**FAILING, **OF_THE_JAR}
+        why = dict.fromkeys(reason for key, reason in known.items() if key.partition(".")[0] == name)
         text.append(f"| {name} | {_counts(theirs.get(name))} | {_counts(ours.get(name))} | {'; '.join(why)} |")
     text += ["", "## Not run", "", "| class or folder | why |", "|---|---|"]
     text += [f"| `{name}` | {why} |" for name, why in {**OF_OTHERS, **LEFT_OUT}.items()]

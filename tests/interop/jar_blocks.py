@@ -244,6 +244,7 @@ ON t.id = s.id {block}"""
 DYNAMIC = ("SET spark.sql.sources.partitionOverwriteMode=dynamic",)
 STATIC = ("RESET spark.sql.sources.partitionOverwriteMode",)
 A_LEVEL = "SELECT 9L AS id, 'INFO' AS level, TIMESTAMP '2024-05-01 00:00:00' AS ts"
+UNNAMED = "a column that is given no name has one of Spark's, after the class of the function"
 CHECKPOINT = {"checkpointPath": "<<folder>>/checkpoint"}
 
 
@@ -419,7 +420,13 @@ BLOCKS: Final[dict[str, Block]] = {
     "ddl/Iceberg views in Spark/2/bb1d20ec": ddl("viewed", about="db.v", fill=VIEW),
     "ddl/Iceberg views in Spark/3/aa4ffdb0": ddl("viewed", about="db.v", fill=VIEW),
     "ddl/Iceberg views in Spark/4/bc69428a": ddl("viewed", about="db.v", fill=VIEW),
-    "ddl/Iceberg views in Spark/5/b392fef0": ddl("viewed", about="db.v", fill=VIEW, before=A_VIEW),
+    "ddl/Iceberg views in Spark/5/b392fef0": ddl(
+        "viewed",
+        about="db.v",
+        fill=VIEW,
+        before=A_VIEW,
+        differs="the jar has three rows of its own: format, place and version of the view",
+    ),
     "ddl/Iceberg views in Spark/6/135da048": ddl("viewed", about="db.v", fill=VIEW),
     "ddl/Iceberg views in Spark/7/97ad90c0": ddl("viewed", about="db.v", fill=VIEW, before=A_VIEW),
     "ddl/Iceberg views in Spark/8/f3132bf2": ddl("viewed", about="db.v", fill=VIEW, before=A_VIEW),
@@ -447,8 +454,8 @@ BLOCKS: Final[dict[str, Block]] = {
     "ddl/Iceberg views in Spark/17/d0583b4e": ddl("viewed", about="db.v", fill=VIEW, before=A_VIEW, reads=True),
     "queries/Querying with SQL/1/9e747ce0": query(),
     "queries/Querying with SQL/2/17dbe1f2": query(),
-    "queries/Spark SQL functions/1/969b0735": query(),
-    "queries/Spark SQL functions/2/3412ec7b": query(),
+    "queries/Spark SQL functions/1/969b0735": query(differs=UNNAMED),
+    "queries/Spark SQL functions/2/3412ec7b": query(differs=UNNAMED),
     "queries/Time travel Queries with SQL/1/ec05df77": query(),
     "queries/Time travel Queries with SQL/2/97385fa1": query(),
     "queries/Time travel Queries with SQL/3/3e57bc20": query(),
@@ -595,7 +602,7 @@ BLOCKS: Final[dict[str, Block]] = {
     ),
     "procedures/remove_orphan_files/4/935c2c94": call(
         before=(
-            """CREATE TEMPORARY VIEW files_view AS SELECT '<<location>>/data/lost.parquet' AS file_path,
+            """CREATE TEMPORARY VIEW files_view AS SELECT '<<uri>>/data/lost.parquet' AS file_path,
                TIMESTAMP '2020-01-01 00:00:00' AS last_modified""",
         )
     ),

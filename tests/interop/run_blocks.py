@@ -25,6 +25,7 @@ _OF_SNAPSHOTS = {
     "m": "unix_millis(committed_at)",
     "e": "unix_seconds(committed_at) + 1",
 }
+_OF_SPARK = re.compile(r"^CREATE TABLE (spark_catalog\.\S+)")
 _ANSWERS = re.compile(r"^(?:SELECT|SHOW|DESCRIBE|CALL)\b", re.IGNORECASE)
 
 
@@ -41,6 +42,8 @@ class _Runner:
         self.made = 0
         self.state: tuple[Any, ...] | None = None
         self.catalog = "spark_catalog"
+        self.of_spark: set[str] = set()
+        """Tables in Spark's own catalog; SHOW TABLES does not show those of Iceberg."""
 
     def run(self, blocks: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         found = {}
@@ -82,6 +85,7 @@ class _Runner:
         return {"error": None, "answers": answers, "tables": left}
 
     def sql(self, text: str) -> DataFrame:
+        self.of_spark |= set(_OF_SPARK.findall(text))
         try:
             return self.spark.sql(text)
         except Exception as error:
@@ -142,6 +146,8 @@ class _Runner:
         """Leave no table and no view behind."""
         self.state = None
         self.spark.sql("USE spark_catalog.default")
+        while self.of_spark:
+            self.spark.sql(f"DROP TABLE IF EXISTS {self.of_spark.pop()}")
         for catalog in sorted({self.catalog, "spark_catalog"}):
             spaces = [row[0] for row in self.spark.sql(f"SHOW NAMESPACES IN `{catalog}`").collect()]
             for space in {*spaces, "default"} if catalog == "spark_catalog" else spaces:

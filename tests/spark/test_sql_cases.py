@@ -17,7 +17,6 @@ from tests.catalog_cases import SERVICE_VARIABLE, empty_catalog, service_differe
 from tests.served_lake import served
 from tests.sql_case_files import case_files, read_cases, run_cases
 
-
 _SOME_COLUMNS = "Spark 4.0 fills in no defaults of columns that an INSERT leaves out"
 _AFTER_THAT = "rows of a case before are missing"
 _OF_SPARK: dict[str, dict[str, str]] = {

@@ -290,10 +290,10 @@ OUTCOMES = (
 )  # fmt: skip
 
 EXCLUSIVE = (
-    swap("storage/local.py", "            os.link(temporary, target)", "            os.replace(temporary, target)", LOCAL,
+    swap("storage/local.py", "        os.link(temporary, target)", "        os.replace(temporary, target)", LOCAL,
          MEMORY),
     swap("storage/local.py", "if error.errno == errno.EEXIST:", "if False:", LOCAL),
-    swap("storage/local.py", "            if not _same_file(temporary, target):\n", "            if True:\n", LOCAL),
+    swap("storage/local.py", "        if not _same_file(temporary, target):\n", "        if True:\n", LOCAL),
     swap("storage/local.py",
          "descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)",
          "descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)", LOCAL, GUARDS),
@@ -314,13 +314,17 @@ EXCLUSIVE = (
 
 SYNCS = (
     swap("storage/local.py", "        if durable:\n            os.fsync(descriptor)", "        pass", LOCAL),
-    swap("storage/local.py", "                if self._durable:\n                    os.fsync(file.fileno())",
-         "                pass", LOCAL, GUARDS),
+    swap("storage/local.py", "            os.fsync(descriptor)\n            self._sync_way_to(", "            self._sync_way_to(",
+         LOCAL, GUARDS),
+    swap("storage/local.py", "            self._sync_way_to(_folder_of(target))\n", "", LOCAL, GUARDS),
+    swap("storage/local.py", "            _remove(target)\n            raise\n", "            raise\n", LOCAL, GUARDS),
+    swap("storage/local.py", "        self._sync_published(path, target)\n\n    def _publish_written",
+         "\n    def _publish_written", LOCAL),
     swap("storage/local.py", "        self._sync_published(path, target)\n\n    def _make_folders",
          "\n    def _make_folders", LOCAL),
     swap("storage/local.py", "            self._sync_published(path, target)\n\n    def list(", "\n    def list(", LOCAL, GUARDS),
     swap("storage/local.py", "        self._sync_published(folder, target)\n", "", LOCAL, GUARDS),
-    swap("storage/local.py", "        if self._durable:\n            self._sync_way_to(folder)", "        pass", LOCAL),
+    swap("storage/local.py", "        if self._durable and syncs:\n            self._sync_way_to(folder)", "        pass", LOCAL),
     swap("storage/local.py", "if self._synced.get(current) == mark:", "if current in self._synced:", LOCAL),
     swap("storage/local.py", "            raise _outcome_unknown(path, error) from error\n\n\n_BUFFER",
          "            raise StorageError(str(error)) from error\n\n\n_BUFFER", LOCAL),

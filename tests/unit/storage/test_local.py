@@ -258,6 +258,21 @@ def test_file_and_new_folders_are_synced_before_the_name_and_the_folder_after_it
     ]
 
 
+def test_a_file_that_is_written_in_parts_is_named_and_then_synced_with_its_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(new_id=lambda: "id")
+    system = System(monkeypatch)
+    file = storage.open_new(f"{tmp_path}/a/b/f")
+    file.write(b"data")
+    assert not [call for call in system.calls if call.startswith("fsync")]
+    file.publish()
+    after = system.calls[system.calls.index(f"link {tmp_path}/a/b/f") + 1 :]
+    for synced in (f"{tmp_path}/a/b/.f.id.tmp", f"{tmp_path}/a", str(tmp_path), str(tmp_path.parent)):
+        assert f"fsync {synced}" in after
+    assert after[-1] == f"fsync {tmp_path}/a/b"
+
+
 def test_a_folder_that_was_made_anew_is_synced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage()
     storage.create(f"{tmp_path}/a/f", b"")

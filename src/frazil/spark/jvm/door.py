@@ -75,10 +75,10 @@ def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
         with checking_before_commits(partial(_check_not_cancelled, spark)):
             return answer(spark, verb, json.loads(payload), objects)
     except FrazilError as error:
-        kind, condition, state = _kind(error)
+        how, condition, state = _kind(error)
         # Conditions of Spark's own stand before its messages, and tools look for them there.
         said = str(error) if condition.startswith("FRAZIL_") else f"[{condition}] {error}"
-        return _problem(said, kind, condition, state)
+        return _problem(said, how, condition, state)
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except KeyboardInterrupt:

@@ -114,6 +114,8 @@ def run_case(
 
     try:
         statement = filled(case.statement)
+        for text in (*case.among, *(case.rows or ())):
+            filled(text)
     except IndexError:
         return Outcome(case, case.statement, [], None, "the table has no such snapshot")
     try:

@@ -21,6 +21,8 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.codec.arrow_schema import FIELD_ID_KEY
 from frazil.datafile.partition_values import Partitioner
+from frazil.datafile.write_target import write_target
+from frazil.spark.write import native_write
 from frazil.spec.partition_key import values_key
 from tests.s3_server import BUCKET, running
 
@@ -460,3 +462,12 @@ def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_t
                 table.append(spark.range(100))
             assert len(caught) == 1
             assert table.scan().count() == 100
+
+
+@pytest.mark.parametrize("folder", ["file:///data", "s3://bucket/data"])
+def test_a_job_leaves_its_mark_where_it_is_looked_for_wherever_the_table_is(lake: frazil.Lake, folder: str) -> None:
+    target = write_target(lake.create_table("db.m", "id bigint")._loaded)
+    options = native_write._options(target, folder, None)
+    is_local = folder.startswith("file:")
+    assert options["mapreduce.fileoutputcommitter.marksuccessfuljobs"] == str(not is_local).lower()
+    assert ("fs.file.impl" in options) == is_local

@@ -112,7 +112,7 @@ def write_natively(
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
     check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
-    options = {**_options(target, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)}
+    options = {**_options(target, folder, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)}
     try:
         if _is_local(folder):
             # Where Hadoop has no native library, it starts a process for the permissions of each folder it makes.
@@ -146,21 +146,21 @@ def _is_local(location: str) -> bool:
     return scheme_of(location) in (None, "file")
 
 
-def _options(target: WriteTarget, file_rows: int | None) -> dict[str, str]:
+def _options(target: WriteTarget, folder: str, file_rows: int | None) -> dict[str, str]:
     properties = target.properties
     codec = read_property(properties, known.PARQUET_COMPRESSION)
     options = {
         "compression": _CODECS.get(codec, codec),
         "outputTimestampType": "TIMESTAMP_MICROS",
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
-        "mapreduce.fileoutputcommitter.marksuccessfuljobs": str(not _is_local(target.location)).lower(),
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": str(not _is_local(folder)).lower(),
         "parquet.block.size": str(read_property(properties, known.PARQUET_ROW_GROUP_SIZE_BYTES)),
         "parquet.page.size": str(read_property(properties, known.PARQUET_PAGE_SIZE_BYTES)),
         "parquet.page.row.count.limit": str(read_property(properties, known.PARQUET_PAGE_ROW_LIMIT)),
         "parquet.dictionary.page.size": str(read_property(properties, known.PARQUET_DICT_SIZE_BYTES)),
         "parquet.writer.version": read_property(properties, known.PARQUET_PAGE_VERSION),
     }
-    if _is_local(target.location):
+    if _is_local(folder):
         # Hadoop's checksum files beside each file would be litter in the table's folder. Its writer to S3 cannot do
         # without them for what it keeps on disk meanwhile.
         options["fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"

@@ -102,12 +102,8 @@ def client(spark: SparkSession) -> Iterator[Client]:
 
 
 @pytest.mark.timeout(600)
-def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
-    frazil.attach(spark, lake)
-    try:
-        assert client.ask({"tour": ""}) == TOUR
-    finally:
-        frazil.detach(spark)
+def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, attached: SparkSession) -> None:
+    assert client.ask({"tour": ""}) == TOUR
 
 
 STREAMS = {
@@ -121,13 +117,9 @@ STREAMS = {
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_client_of_connect_streams_from_tables_into_tables(
-    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+    client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
-    frazil.attach(spark, lake)
-    try:
-        assert client.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS
-    finally:
-        frazil.detach(spark)
+    assert client.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS
 
 
 USES = {
@@ -161,12 +153,8 @@ USES = {
 
 
 @pytest.mark.timeout(600)
-def test_what_failed_beside_spark_works_for_a_client(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
-    frazil.attach(spark, lake)
-    try:
-        assert client.ask({"uses": ""}) == USES
-    finally:
-        frazil.detach(spark)
+def test_what_failed_beside_spark_works_for_a_client(client: Client, attached: SparkSession) -> None:
+    assert client.ask({"uses": ""}) == USES
 
 
 WRITERS = {
@@ -181,13 +169,9 @@ WRITERS = {
 
 @pytest.mark.timeout(600)
 def test_what_a_client_tells_its_writers_is_done_or_refused(
-    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+    client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
-    frazil.attach(spark, lake)
-    try:
-        assert client.ask({"writers": str(tmp_path)}) == WRITERS
-    finally:
-        frazil.detach(spark)
+    assert client.ask({"writers": str(tmp_path)}) == WRITERS
 
 
 BATCHES = {
@@ -201,24 +185,16 @@ BATCHES = {
 
 @pytest.mark.timeout(600)
 def test_a_function_of_a_client_writes_the_batches_of_a_stream(
-    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+    client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
-    frazil.attach(spark, lake)
-    try:
-        assert client.ask({"batches": str(tmp_path / "checkpoints")}) == BATCHES
-    finally:
-        frazil.detach(spark)
+    assert client.ask({"batches": str(tmp_path / "checkpoints")}) == BATCHES
 
 
 @pytest.mark.timeout(600)
 def test_writes_that_a_client_interrupts_leave_nothing(
-    client: Client, spark: SparkSession, lake: frazil.Lake, tmp_path: Path
+    client: Client, attached: SparkSession, lake: frazil.Lake, tmp_path: Path
 ) -> None:
-    frazil.attach(spark, lake)
-    try:
-        found = client.ask({"cancelled": ""})
-    finally:
-        frazil.detach(spark)
+    found = client.ask({"cancelled": ""})
     assert found == {"raised": ["OPERATION_CANCELED", "OPERATION_CANCELED"], "rows": 0, "after": 1}
     assert len(lake.table("db.k").snapshots) == 1
     files = [one for one in tmp_path.rglob("*.parquet") if "/k/data/" in str(one)]
@@ -247,17 +223,13 @@ def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
 
 
 @pytest.mark.slow
-def test_statements_of_clients_leave_no_threads_behind(client: Client, spark: SparkSession, lake: frazil.Lake) -> None:
+def test_statements_of_clients_leave_no_threads_behind(client: Client, attached: SparkSession) -> None:
     """Each statement of a client is a thread of Spark's, which asks Python."""
-    frazil.attach(spark, lake)
-    try:
+    client.ask({"tour": ""})
+    before = threading.active_count()
+    for _ in range(2):
         client.ask({"tour": ""})
-        before = threading.active_count()
-        for _ in range(2):
-            client.ask({"tour": ""})
-        assert threading.active_count() < before + 20
-    finally:
-        frazil.detach(spark)
+    assert threading.active_count() < before + 20
 
 
 @pytest.mark.timeout(1200)

@@ -62,9 +62,7 @@ def fetch_planning_result(service: Service, request: Request) -> Answer:
     """Answer with a plan that was made."""
     loaded = service.cache.load_table(request.identifier).loaded
     kept = _kept(service, request)
-    found = ScanTasks(kept.plan, kept.stats_ids)
-    found.add(kept.plan.batches_of(kept.at_once))
-    return json_answer(_completed(service, request, kept, loaded, found))
+    return json_answer(_completed(service, request, kept, loaded, _files_of(kept, kept.at_once)))
 
 
 def cancel_planning(service: Service, request: Request) -> Answer:
@@ -84,9 +82,7 @@ def fetch_scan_tasks(service: Service, request: Request) -> Answer:
     is_number = number.isascii() and number.isdigit() and len(number) < 10
     if kept is None or not is_number or int(number) >= len(kept.tasks):
         raise Refusal(404, "NoSuchPlanTaskException", "Cannot find the plan task: there is none of that name here")
-    found = ScanTasks(kept.plan, kept.stats_ids)
-    found.add(kept.plan.batches_of(kept.tasks[int(number)]))
-    return json_answer(found.fields())
+    return json_answer(_files_of(kept, kept.tasks[int(number)]).fields())
 
 
 def report_metrics(service: Service, request: Request) -> Answer:
@@ -143,6 +139,13 @@ def _plan(service: Service, loaded: LoadedTable, body: JsonObject) -> tuple[Plan
 
 def _ids_of(schema: Schema, names: tuple[str, ...], is_case_sensitive: bool) -> frozenset[int]:
     return frozenset(schema.field(name, case_sensitive=is_case_sensitive).field_id for name in names)
+
+
+def _files_of(kept: KeptPlan, manifests: list[ManifestFile]) -> ScanTasks:
+    """Return the files of some of a plan's manifests."""
+    found = ScanTasks(kept.plan, kept.stats_ids)
+    found.add(kept.plan.batches_of(manifests))
+    return found
 
 
 def _find_at_once(plan: Plan, stats_ids: frozenset[int], manifests: list[ManifestFile]) -> tuple[ScanTasks, int]:

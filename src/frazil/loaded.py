@@ -28,6 +28,8 @@ class LoadedTable:
     """Where the catalog wants to know of scans: what is told of each plan that was read to its end."""
     on_read: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
     """Where somebody wants to know of reads: what is told of each plan whose files are read."""
+    referenced_by: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
+    """Where it was loaded for a view: the views, the outermost first. A service may let it be read by them alone."""
 
     @property
     def name(self) -> str:

@@ -100,6 +100,8 @@ class Catalog(ABC):
         """Folders beside the warehouse in which tables may have files of their own to delete."""
         self.now_ms = now_ms
         self.new_id = new_id
+        self.has_readers_by_views = False
+        """Whether it may matter by which views a table is read: a service may give it to readers of a view alone."""
         self.lineage: Any = None
         """Who is told of reads and writes (`lake/lineage.py`); None where nobody is."""
 
@@ -158,6 +160,14 @@ class Catalog(ABC):
     @abstractmethod
     def load_table(self, identifier: Identifier) -> LoadedTable:
         """Return the current state of a table."""
+
+    def load_table_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedTable:
+        """Return the current state of a table that is read through views, the outermost first."""
+        return self.load_table(identifier)
+
+    def load_view_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedView:
+        """Return the current state of a view that is read through other views, the outermost first."""
+        return self.load_view(identifier)
 
     @abstractmethod
     def commit(
@@ -284,7 +294,7 @@ class Catalog(ABC):
 
     def refresh(self, loaded: LoadedTable) -> LoadedTable:
         """Return a table's current state; refuse another table that has taken its name meanwhile."""
-        fresh = self.load_table(loaded.identifier)
+        fresh = self.load_table_for(loaded.identifier, loaded.referenced_by)
         check_same_table(loaded.metadata, fresh.metadata, format_name(loaded.identifier))
         return fresh
 

@@ -28,6 +28,7 @@ class ReadOnlyCatalog(Catalog):
         )
         self._inner = inner
         self._refused = refused
+        self.has_readers_by_views = inner.has_readers_by_views
 
     def __repr__(self) -> str:
         return f"ReadOnlyCatalog({self._inner!r})"
@@ -58,6 +59,10 @@ class ReadOnlyCatalog(Catalog):
         """Return the current state of a table."""
         return self._inner.load_table(identifier)
 
+    def load_table_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedTable:
+        """Return the current state of a table that is read through views."""
+        return self._inner.load_table_for(identifier, views)
+
     def list_views(self, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the views of a namespace, in order."""
         return self._inner.list_views(namespace)
@@ -65,6 +70,10 @@ class ReadOnlyCatalog(Catalog):
     def load_view(self, identifier: Identifier) -> LoadedView:
         """Return the current state of a view."""
         return self._inner.load_view(identifier)
+
+    def load_view_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedView:
+        """Return the current state of a view that is read through other views."""
+        return self._inner.load_view_for(identifier, views)
 
     def locate_table(self, identifier: Identifier) -> str | None:
         """Return where a table's metadata is."""

@@ -336,6 +336,14 @@ class Lake:
         """
         return LakeTransaction(self._catalog, self._cache)
 
+    def _table_for(self, name: Name, views: Sequence[tuple[str, ...]]) -> Table:
+        """Return a table that is read through views of this lake, the outermost first."""
+        return self._table(self._catalog.load_table_for(parse_name(name), views))
+
+    def _view_for(self, name: Name, views: Sequence[tuple[str, ...]]) -> View:
+        """Return a view that is read through other views of this lake, the outermost first."""
+        return View(self._catalog, self._catalog.load_view_for(parse_name(name), views))
+
     def _table(self, loaded: Any) -> Table:
         return Table(self._catalog, loaded, self._cache)
 

@@ -12,6 +12,7 @@ the functions of its Spark set. What still differs is in docs/local-sql.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +30,7 @@ from frazil.lake.scan import Scan
 from frazil.lake.scan_dataset import ScanDataset, ScanScanner
 from frazil.lake.sql_session import CHANGES, FullName, Relation, SqlSession, version_state
 from frazil.lake.view import View
+from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.sql.local_query import TableReference, quoted_name, rewrite_query
 from frazil.storage.read_only import untrusted
@@ -79,6 +81,8 @@ class _Tables:
         self._name = lake.catalog.name
         self._session = SqlSession({self._name: lake}, self._name)
         self._known: dict[tuple[Any, ...], tuple[str, str]] = {}
+        self._states: dict[tuple[Any, ...], LoadedTable] = {}
+        """The tables of the query: each is read in one state, by whichever views."""
         self._sources: dict[tuple[str, str], Any] = {}
         self._reading: list[tuple[str, ...]] = []
         """The views whose queries are read at the moment."""
@@ -86,7 +90,7 @@ class _Tables:
 
     def name_of(self, reference: TableReference) -> str:
         """Return what stands for a table in the engine's text."""
-        key = (reference.name, reference.version, reference.as_of)
+        key = (reference.name, reference.version, reference.as_of, self._readers)
         if key not in self._known:
             name, source = self._open(reference)
             self._known[key] = name
@@ -112,7 +116,10 @@ class _Tables:
         source = _SqlDataset(_scan(relation, reference), self.failures)
         identifier = relation.table.identifier
         is_plain = (
-            len(identifier) == 2 and relation.full_name.name == identifier and not _asks_for_state(relation, reference)
+            len(identifier) == 2
+            and relation.full_name.name == identifier
+            and not relation.full_name.views
+            and not _asks_for_state(relation, reference)
         )
         if not is_plain or identifier[0] == _OWN_SCHEMA:
             return own, source
@@ -127,14 +134,25 @@ class _Tables:
             )
         if len(name) > 2 and name[0] == self._name:
             name = name[1:]
-        full_name = FullName(self._name, self._lake, name)
-        return self._session.relation(full_name)
+        full_name = FullName(self._name, self._lake, name, self._readers)
+        relation = self._session.relation(full_name)
+        loaded = relation.table._loaded
+        first = self._states.setdefault((loaded.identifier, loaded.metadata.table_uuid), loaded)
+        if loaded.metadata_location == first.metadata_location:
+            return relation
+        same = replace(loaded, metadata=first.metadata, metadata_location=first.metadata_location)
+        return replace(relation, table=self._lake._table(same))
+
+    @property
+    def _readers(self) -> tuple[tuple[str, ...], ...]:
+        """The views that are read at the moment, the outermost first, where the catalog wants to know."""
+        return tuple(self._reading) if self._lake.catalog.has_readers_by_views else ()
 
     def _find_view(self, reference: TableReference) -> View | None:
         name = reference.name
         name = name[1:] if len(name) > 2 and name[0] == self._name else name
         try:
-            return self._lake.view(name) if len(name) > 1 else None
+            return self._lake._view_for(name, self._readers) if len(name) > 1 else None
         except (NotFoundError, UnsupportedError):
             return None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from frazil.catalog.names import format_name
@@ -35,6 +35,8 @@ class FullName:
     lake_name: str
     lake: Lake
     name: Name
+    views: tuple[Name, ...] = ()
+    """The views of the lake that it is read through, the outermost first."""
 
     def __str__(self) -> str:
         return format_name((self.lake_name, *self.name))
@@ -194,11 +196,11 @@ class SqlSession:
             if taken and (not identifier or not is_suffix(suffixes)):
                 break
             try:
-                table = full_name.lake.table(identifier)
+                table = full_name.lake._table_for(identifier, full_name.views)
             except NotFoundError as error:
                 problem = problem or error
                 continue
-            found = FullName(full_name.lake_name, full_name.lake, identifier)
+            found = replace(full_name, name=identifier)
             return with_suffixes(Relation(found, table), suffixes)
         if problem is None:
             raise TableNotFoundError(f"Cannot find {full_name}: there is no such table")

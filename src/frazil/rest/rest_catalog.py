@@ -62,6 +62,7 @@ from frazil.rest.rest_names import RestNames
 from frazil.rest.scan_planning import ScanPlanner, ScanReports, TablePlanner
 from frazil.rest.service import identifier_json
 from frazil.rest.session import Answered, OutcomeLost
+from frazil.rest.table_access import Views
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.frozen_map import FrozenMap
@@ -148,9 +149,11 @@ class RestCatalog(RestNames):
         planner = ScanPlanner(self)
         return planner.plan(loaded, predicate, choice=choice, columns=columns, case_sensitive=case_sensitive)
 
-    def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
+    def loaded_table(
+        self, parts: Identifier, result: LoadResult, *, is_staged: bool = False, views: Views = ()
+    ) -> LoadedTable:
         """Return a table as scans and commits start from; its scans are planned by the service, where that wants it."""
-        loaded = super().loaded_table(parts, result, is_staged=is_staged)
+        loaded = super().loaded_table(parts, result, is_staged=is_staged, views=views)
         if self.wants_reports and not is_staged:
             loaded = replace(loaded, on_plan=ScanReports(self))
         mode = result.config.get(names.PLANNING_MODE, self.settings.get(names.PLANNING_MODE, "client"))

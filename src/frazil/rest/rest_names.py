@@ -7,7 +7,7 @@ files (`rest/table_storage.py`). Services differ: what one has not is asked for 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from frazil.catalog.base import NO_PLACE, Catalog, check_still_at, random_id, system_ms
 from frazil.catalog.names import (
@@ -24,6 +24,7 @@ from frazil.catalog.names import (
 )
 from frazil.catalog.owned_folders import owned_folders
 from frazil.catalog.purge import NOTHING_PURGED, Purge, PurgeReport, check_may_purge
+from frazil.codec.json_fields import JsonObject
 from frazil.codec.partition_spec_json import encode_partition_spec
 from frazil.codec.schema_json import encode_schema
 from frazil.codec.sort_order_json import encode_sort_order
@@ -41,12 +42,13 @@ from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
 from frazil.rest import settings as names
 from frazil.rest.load_result import LoadResult, read_table, read_view
+from frazil.rest.pages import read_identifier, read_pages, read_parts
 from frazil.rest.refusals import refusal
 from frazil.rest.report_metrics import Reporter, commit_report, scan_report
 from frazil.rest.service import Service, identifier_json, read_object
 from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
-from frazil.rest.table_access import TableAccess
+from frazil.rest.table_access import TableAccess, Views
 from frazil.rest.table_cache import TableCache
 from frazil.rest.table_storage import VendedStorage, table_storage
 from frazil.scan.plan import Plan
@@ -58,8 +60,6 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.versions import DEFAULT
 from frazil.spec.view_metadata import ViewMetadata, ViewVersion
 from frazil.storage.choose import SchemeStorage
-
-_MAX_PAGES: Final = 1_000_000
 
 
 class RestNames(Catalog):
@@ -93,6 +93,7 @@ class RestNames(Catalog):
             settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms
         )
         self._reporter = Reporter(self._send_report)
+        self.has_readers_by_views = True
         self.has_staging = True
         """Whether the service has been seen to refuse staged tables."""
 
@@ -169,7 +170,7 @@ class RestNames(Catalog):
         query = {"parent": self.service.parent_text(parts)} if parts else {}
         what = f"list namespaces of {format_name(parts) or 'the catalog'}"
         found = self._pages(self.service.namespaces, "namespaces", query, what, parts)
-        named = {_parts(name) for name in found}
+        named = {read_parts(name) for name in found}
         return tuple(sorted(name for name in named if len(name) == len(parts) + 1))
 
     def load_namespace_properties(self, namespace: Namespace) -> dict[str, str]:
@@ -214,16 +215,21 @@ class RestNames(Catalog):
 
     def load_table(self, identifier: Identifier) -> LoadedTable:
         """Return the current state of a table."""
+        return self.load_table_for(identifier, ())
+
+    def load_table_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedTable:
+        """Return the current state of a table that is read through views: the service is told which."""
         split_identifier(identifier)
-        parts = tuple(identifier)
+        parts, readers = tuple(identifier), tuple(views)
         what = f"load table {format_name(parts)}"
-        cached = self._cache.find(parts)
+        cached = self._cache.find(parts, readers)
         headers = self.access.header | ({} if cached is None else {"if-none-match": cached.tag})
-        answer = self.ask("GET", self.service.table(parts), query={"snapshots": "all"}, headers=headers, what=what)
+        query = {"snapshots": "all", **self.service.reader_query(readers)}
+        answer = self.ask("GET", self.service.table(parts), query=query, headers=headers, what=what)
         if answer.status == 304 and cached is not None:
             return cached.loaded
         self.check(answer, what, table=parts)
-        loaded = self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
+        loaded = self.loaded_table(parts, read_table(answer.reply, format_name(parts)), views=readers)
         self._cache.keep(loaded, answer.reply.headers.get("etag"))
         return loaded
 
@@ -338,12 +344,16 @@ class RestNames(Catalog):
 
     def load_view(self, identifier: Identifier) -> LoadedView:
         """Return the current state of a view."""
+        return self.load_view_for(identifier, ())
+
+    def load_view_for(self, identifier: Identifier, views: Sequence[Identifier]) -> LoadedView:
+        """Return the current state of a view that is read through others: the service is told which."""
         split_identifier(identifier)
         parts = tuple(identifier)
         if not self.service.has(has.LOAD_VIEW):
             raise view_not_found(parts)
         what = f"load view {format_name(parts)}"
-        answer = self.ask("GET", self.service.view(parts), what=what)
+        answer = self.ask("GET", self.service.view(parts), query=self.service.reader_query(views), what=what)
         self.check(answer, what, view=parts)
         return self.loaded_view(parts, answer)
 
@@ -543,23 +553,25 @@ class RestNames(Catalog):
         if not answer.reply.is_success:
             raise refusal(self.session, answer.reply, what, namespace=namespace, table=table, view=view)
 
-    def loaded_table(self, parts: Identifier, result: LoadResult, *, is_staged: bool = False) -> LoadedTable:
+    def loaded_table(
+        self, parts: Identifier, result: LoadResult, *, is_staged: bool = False, views: Views = ()
+    ) -> LoadedTable:
         """Return a table as scans and commits start from, with a storage that has the service's credentials for it."""
         storage = table_storage(
             self._plain,
             self._own_storage,
             result.config,
             result.credentials,
-            lambda: self.access.new_credentials(parts, result),
-            lambda request: self.access.sign(parts, result.config, request),
-            owner=f"{self._id} {format_name(parts)}",
+            lambda: self.access.new_credentials(parts, result, views),
+            lambda request: self.access.sign(parts, result.config, request, views),
+            owner=" ".join([self._id, format_name(parts), *map(format_name, views)]),
             now_ms=self.now_ms,
         )
-        self.access.keep_token(parts, result.config)
+        self.access.keep_token(parts, result.config, views)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:
             raise ServiceError(f"Cannot load table {format_name(parts)}: the service names no metadata location")
-        return LoadedTable(parts, result.metadata, location, storage)
+        return LoadedTable(parts, result.metadata, location, storage, referenced_by=views)
 
     def loaded_view(self, parts: Identifier, answer: Answered) -> LoadedView:
         """Return the view of an answer."""
@@ -669,31 +681,16 @@ class RestNames(Catalog):
 
     def _identifiers(self, url: str, namespace: Namespace, what: str) -> tuple[Identifier, ...]:
         found = self._pages(url, "identifiers", {}, what, namespace)
-        named = {(*_parts(item.get("namespace")), str(item.get("name"))) for item in found if isinstance(item, dict)}
-        return tuple(sorted(named))
+        return tuple(sorted({read_identifier(item) for item in found if isinstance(item, dict)}))
 
     def _pages(self, url: str, field: str, query: Mapping[str, str], what: str, namespace: Namespace) -> list[Any]:
-        found: list[Any] = []
-        asked = {**query, "pageToken": ""} | ({} if self._page_size is None else {"pageSize": self._page_size})
-        seen: set[str] = set()
-        for _ in range(_MAX_PAGES):
+        def ask_page(asked: Mapping[str, str]) -> JsonObject:
             answer = self.ask("GET", url, query=asked, what=what)
             self.check(answer, what, namespace=namespace)
-            page = read_object(answer.reply, what)
-            listed = page.raw(field, None)
-            found += listed if isinstance(listed, list) else []
-            token = page.raw("next-page-token", None)
-            if not isinstance(token, str) or token == "":
-                return found
-            if token in seen:
-                break
-            seen.add(token)
-            asked["pageToken"] = token
-        raise ServiceError(f"Cannot {what}: the service's pages do not end")
+            return read_object(answer.reply, what)
 
-
-def _parts(found: object) -> tuple[str, ...]:
-    return tuple(str(step) for step in found) if isinstance(found, list) else ()
+        given = dict(query) if self._page_size is None else {**query, "pageSize": self._page_size}
+        return read_pages(ask_page, field, given, what)
 
 
 def _refuses_staging(error: Exception) -> bool:

@@ -147,7 +147,7 @@ class ScanPlanner:
 
     def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
         # Planned twice, it is planned; nothing else comes of it.
-        session = self._catalog.access.session_of(scan.loaded.identifier)
+        session = self._catalog.access.session_of(scan.loaded.identifier, scan.loaded.referenced_by)
         answer = session.send(method, url, body=body, is_question=True)
         self._catalog.check(answer, what, table=scan.loaded.identifier)
         return read_object(answer.reply, f"the answer to {what}")

@@ -6,7 +6,7 @@ a service that lists none has the old ones: namespaces, tables, register, rename
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -20,6 +20,7 @@ from frazil.rest.settings import Settings
 from frazil.rest.transport import Reply
 
 HEADING: Final = "REST catalog protocol"
+REFERENCED_BY: Final = "referenced-by"
 _DEFAULT_SEPARATOR: Final = "%1F"
 _N: Final = "/v1/{prefix}/namespaces/{namespace}"
 _T: Final = f"{_N}/tables/{{table}}"
@@ -104,6 +105,14 @@ class Service:
     def parent_text(self, namespace: Namespace) -> str:
         """Return a namespace as one text, as queries have it."""
         return unquote(self.separator).join(namespace)
+
+    def reader_query(self, views: Sequence[Identifier]) -> dict[str, str]:
+        """Return the query that says by which views something is read, the outermost first; none without a view.
+
+        Commas stand between names, so one inside of a name is escaped before the whole is.
+        """
+        texts = (self.parent_text(view).replace("%", "%25").replace(",", "%2C") for view in views)
+        return {REFERENCED_BY: ",".join(texts)} if views else {}
 
 
 def identifier_json(identifier: Identifier) -> dict[str, Any]:

@@ -25,6 +25,8 @@ from frazil.rest.settings import Settings
 from frazil.rest.transport import Reply, shown_url
 from frazil.storage.object_service import first_of
 
+Views = tuple[Identifier, ...]
+"""The views that a table is read by, the outermost first."""
 DELEGATION: Final = "x-iceberg-access-delegation"
 _KEYS: Final = "vended-credentials"
 _SIGNATURES: Final = "remote-signing"
@@ -39,7 +41,7 @@ class TableAccess:
     ) -> None:
         self._service = service
         self._session = session
-        self._sessions: dict[Identifier, RestSession] = {}
+        self._sessions: dict[tuple[Identifier, Views], RestSession] = {}
         self._lock = threading.Lock()
         has_keys = any(name.endswith("access-key-id") for name in own_storage)
         # A service that does not list signatures may know no list of ways.
@@ -47,22 +49,25 @@ class TableAccess:
         self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
         """The header that asks for credentials or signatures, unless the user has credentials or says otherwise."""
 
-    def session_of(self, table: Identifier) -> RestSession:
+    def session_of(self, table: Identifier, views: Views = ()) -> RestSession:
         """Return who asks for what is done to a table: the token that the service gave for it, else the user."""
-        return self._sessions.get(table, self._session)
+        return self._sessions.get((table, views), self._session)
 
-    def keep_token(self, table: Identifier, config: Mapping[str, str]) -> None:
-        """Use the token that a service gave with a table from now on."""
+    def keep_token(self, table: Identifier, config: Mapping[str, str], views: Views = ()) -> None:
+        """Use the token that a service gave with a table, as it is read by views, from now on."""
+        key = (table, views)
         token = config.get(names.TOKEN)
         with self._lock:
             # A signature of Amazon's says who asks, and there is one header for that.
             if token is None or isinstance(self._session.auth, SigV4Auth):
-                self._sessions.pop(table, None)
+                self._sessions.pop(key, None)
                 return
             self._session.hide(token)
-            self._sessions[table] = self._session.with_auth(TableAuth(token, self._session.auth))
+            self._sessions[key] = self._session.with_auth(TableAuth(token, self._session.auth))
 
-    def new_credentials(self, table: Identifier, result: LoadResult) -> tuple[VendedCredentials, ...]:
+    def new_credentials(
+        self, table: Identifier, result: LoadResult, views: Views = ()
+    ) -> tuple[VendedCredentials, ...]:
         """Ask for new credentials of a table's files."""
         what = f"get credentials for table {format_name(table)}"
         address = next(
@@ -73,25 +78,24 @@ class TableAccess:
             ),
             None,
         )
-        url = f"{self._service.table(table)}/credentials"
+        url, query = f"{self._service.table(table)}/credentials", self._service.reader_query(views)
         if address is not None and not self._service.has(has.CREDENTIALS):
             url = self._own_address(address, what)
         if address is not None or self._service.has(has.CREDENTIALS):
-            reply = self._ask("GET", url, what, table)
+            reply = self._ask("GET", url, what, table, views, query=query)
             return read_credentials(read_object(reply, what).raw("storage-credentials", None))
-        found = read_table(
-            self._ask("GET", self._service.table(table), what, table, headers=self.header), format_name(table)
-        )
+        reply = self._ask("GET", self._service.table(table), what, table, views, query=query, headers=self.header)
+        found = read_table(reply, format_name(table))
         return (*found.credentials, VendedCredentials("", found.config))
 
-    def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any]) -> Reply:
+    def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any], views: Views = ()) -> Reply:
         """Have the service sign a request to a store."""
         what = f"sign a request for files of table {format_name(table)}"
         url = f"{self._service.table(table)}/sign"
         if not self._service.has(has.SIGN):
             endpoint = first_of(config, SIGNER_ENDPOINTS) or DEFAULT_SIGNER
             url = self._own_address(endpoint, what, base=first_of(config, SIGNER_URIS))
-        return self._ask("POST", url, what, table, body=request)
+        return self._ask("POST", url, what, table, views, body=request)
 
     def _ask(
         self,
@@ -99,12 +103,14 @@ class TableAccess:
         url: str,
         what: str,
         table: Identifier,
+        views: Views,
         *,
+        query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         body: object = None,
     ) -> Reply:
-        session = self.session_of(table)
-        answer = session.send(method, url, headers=headers, body=body, is_question=True)
+        session = self.session_of(table, views)
+        answer = session.send(method, url, query=query, headers=headers, body=body, is_question=True)
         if not answer.reply.is_success:
             raise refusal(session, answer.reply, what, table=table)
         return answer.reply

@@ -42,7 +42,7 @@ from frazil.serve.error_answers import (
     error_answer,
     made_error,
 )
-from frazil.serve.exchange import UNIT_SEPARATOR, Answer, Refusal, Request
+from frazil.serve.exchange import Answer, Refusal, Request, split_views
 from frazil.serve.idempotency import answered_once
 from frazil.serve.operations import OPERATIONS, Operation, Router
 from frazil.serve.service import Service
@@ -349,7 +349,7 @@ class Exchange:
             "type": answer.error_type,
             "ms": round(seconds * 1000, 3),
             "bytes": len(answer.body),
-            **({} if views is None else {"views": [piece.replace(UNIT_SEPARATOR, ".") for piece in views.split(",")]}),
+            **({} if views is None else {"views": [".".join(name) for name in split_views(views)]}),
         }
 
 

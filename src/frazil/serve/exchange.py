@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote
 
 from frazil.catalog.names import Identifier, Namespace
 from frazil.codec.json_fields import JsonObject
@@ -103,6 +104,11 @@ def as_bad_request() -> Iterator[None]:
 def split_namespace(text: str) -> Namespace:
     """Return the namespace that a path or a query names, its parts apart by the unit separator."""
     return tuple(text.split(UNIT_SEPARATOR))
+
+
+def split_views(text: str) -> tuple[Identifier, ...]:
+    """Return the views that a query names, with commas between them; a comma inside of a name is escaped."""
+    return tuple(tuple(unquote(piece).split(UNIT_SEPARATOR)) for piece in text.split(","))
 
 
 def decode_namespace(obj: JsonObject, name: str) -> Namespace:

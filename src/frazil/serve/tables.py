@@ -34,7 +34,6 @@ from frazil.serve.commit_changes import Asked
 from frazil.serve.exchange import (
     HEADING,
     KEY_HEADER,
-    UNIT_SEPARATOR,
     Answer,
     Request,
     as_bad_request,
@@ -42,6 +41,7 @@ from frazil.serve.exchange import (
     encode_identifier,
     json_answer,
     no_content,
+    split_views,
 )
 from frazil.serve.idempotency import is_repeated
 from frazil.serve.loaded_cache import TableText, with_referenced_snapshots
@@ -330,7 +330,7 @@ def check_referenced_by(request: Request) -> tuple[Identifier, ...]:
     text = request.query.get("referenced-by")
     if text is None:
         return ()
-    names = tuple(tuple(piece.split(UNIT_SEPARATOR)) for piece in text.split(","))
+    names = split_views(text)
     for name in names:
         split_identifier(name)
     return names

@@ -202,7 +202,7 @@ class SparkEngine:
                 )
         catalog = self.session.catalog or SPARK_CATALOG
         namespace = self.session.namespace if self.session.catalog is not None else self.current_namespace()
-        with _reading(full_name):
+        with _reading(full_name, is_made=True):
             names = self._names_of(full_name, catalog, namespace)
             return self.schema_of(self._query_of_view(f"create view {full_name}", full_name, text, names))
 
@@ -259,14 +259,27 @@ class _ViewNames:
         return None if is_elsewhere else (SPARK_CATALOG, *name)
 
 
+@dataclass(frozen=True, slots=True)
+class _OpenView:
+    """A view whose query is being resolved."""
+
+    full_name: FullName
+    is_made: bool
+    """Whether it is about to be created: who does so reads what is in it by rights of their own."""
+
+
+def _open_views() -> list[_OpenView]:
+    found: list[_OpenView] = _views.__dict__.setdefault("names", [])
+    return found
+
+
 @contextmanager
-def _reading(full_name: FullName) -> Iterator[None]:
+def _reading(full_name: FullName, *, is_made: bool = False) -> Iterator[None]:
     """Note a view while its query is resolved; refuse one that reads itself."""
-    known: list[Name] = _views.__dict__.setdefault("names", [])
-    name = (full_name.lake_name, *full_name.name)
-    if name in known:
+    known = _open_views()
+    if str(full_name) in (str(view.full_name) for view in known):
         raise InvalidRequestError(f"Cannot read view {full_name}: it reads itself, by way of {len(known)} views")
-    known.append(name)
+    known.append(_OpenView(full_name, is_made))
     try:
         yield
     finally:
@@ -290,10 +303,25 @@ def hidden_columns(scan: Scan) -> Schema:
     return replace(scan, columns=names, changelog=None).schema if names else Schema(())
 
 
+def read_by_views(full_name: FullName) -> FullName:
+    """Return a name with the views of its lake that it is read through now, where that matters to the catalog.
+
+    A view of another lake between them is none that this catalog could ask: only those after it count.
+    """
+    if not full_name.lake.catalog.has_readers_by_views:
+        return full_name
+    chain: list[Name] = []
+    for view in reversed(_open_views()):
+        if view.is_made or view.full_name.lake is not full_name.lake:
+            break
+        chain.append(view.full_name.name)
+    return replace(full_name, views=tuple(reversed(chain)))
+
+
 def find_view(full_name: FullName) -> View | None:
     """Return the view of a name; None where there is none."""
     try:
-        return full_name.lake.view(full_name.name)
+        return full_name.lake._view_for(full_name.name, full_name.views)
     except NotFoundError:
         return None
 

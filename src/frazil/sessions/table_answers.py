@@ -22,7 +22,7 @@ from frazil.sessions.question import TABLES, Question, ResolvedName, checked_tar
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation, no_lake, source_name
-from frazil.sessions.spark_engine import find_view, hidden_columns
+from frazil.sessions.spark_engine import find_view, hidden_columns, read_by_views
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.stream_sources import checked_stream, named_stream
 from frazil.sessions.write_options import default_text
@@ -56,7 +56,7 @@ def _load(question: Question) -> str | None:
     payload = question.payload
     session = question.own_session()
     engine = question.engine(session)
-    full_name = _place_of_name(question, session)
+    full_name = read_by_views(_place_of_name(question, session))
     try:
         relation = find_relation(session, full_name)
     except NotFoundError:
@@ -331,6 +331,7 @@ def _read(question: Question) -> Any:
         session_id(question.spark),
         payload["settings"],
         location,
+        relation.table._loaded.referenced_by,
         relation.state,
         tuple(sorted(payload["options"].items())),
         tuple(payload["hidden"]),

@@ -1,0 +1,123 @@
+"""Tables and views that are read through views of a service: it is told which, and may give them for those alone."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.errors import AccessDeniedError
+from frazil.lake.lake import Lake
+from frazil.rest.load_result import LoadResult
+from tests.guarded_tables import guarded
+from tests.rest_lab import ScriptedService, metadata_of, opened, scripted_service, table_json
+from tests.served_lake import Served, served
+
+TABLE = "/v1/namespaces/db/tables/t"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "wh") as made:
+        lake = Lake(made.catalog)
+        lake.create_table("db.t", "id bigint, s string").append(pa.table({"id": [1, 2], "s": ["a", "b"]}))
+        lake.create_view("db.inner", "select id, s from t where id > 1", schema="id bigint, s string")
+        lake.create_view("db.outer", "select id from inner", schema="id bigint")
+        lake.create_view(("db", "with, a comma"), "select id from t", schema="id bigint")
+        yield made
+
+
+def queries(service: ScriptedService, path: str) -> list[str | None]:
+    return [asked.query.get("referenced-by") for asked in service.of(f"GET {path}")]
+
+
+def test_a_table_that_only_a_view_may_read_is_read_through_it(server: Served) -> None:
+    with guarded(server, {TABLE: "db\x1finner"}) as guard, frazil.connect(guard.address) as lake:
+        assert lake.sql("select * from db.inner").to_pylist() == [{"id": 2, "s": "b"}]
+        with pytest.raises(AccessDeniedError, match="through its view alone"):
+            lake.table("db.t")
+        with pytest.raises(AccessDeniedError):
+            lake.sql("select * from db.t").to_pylist()
+        with pytest.raises(AccessDeniedError):
+            # What the view may read is not lent to the rest of the query.
+            lake.sql("select v.id from db.inner v join db.t t on v.id = t.id").to_pylist()
+
+
+def test_views_in_views_are_named_from_the_outermost(server: Served) -> None:
+    with guarded(server, {TABLE: "db\x1fouter,db\x1finner"}) as guard, frazil.connect(guard.address) as lake:
+        assert lake.sql("select * from db.outer").to_pylist() == [{"id": 2}]
+        assert queries(guard, "/v1/namespaces/db/views/inner")[-1] == "db\x1fouter"
+        assert queries(guard, "/v1/namespaces/db/views/outer")[-1] is None
+
+
+def test_the_log_of_the_server_names_the_views(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="frazil.serve"), frazil.connect(server.uri) as lake:
+        assert lake.sql("select * from db.outer").to_pylist() == [{"id": 2}]
+        assert lake.sql("select * from db.`with, a comma` order by id").to_pylist() == [{"id": 1}, {"id": 2}]
+        wanted = [["db.outer", "db.inner"], ["db.with, a comma"]]
+        deadline = time.monotonic() + 30
+        found: list[Any] = []
+        while found != wanted and time.monotonic() < deadline:
+            lines = [json.loads(record.getMessage()) for record in caplog.records if record.name == "frazil.serve"]
+            found = [line["views"] for line in lines if line["operation"] == "loadTable" and "views" in line]
+            found = [views for at, views in enumerate(found) if views not in found[:at]]
+            time.sleep(0.01)
+    assert found == wanted
+
+
+def test_a_table_is_in_one_state_in_all_of_a_query(server: Served) -> None:
+    with guarded(server, {}) as guard, frazil.connect(guard.address) as lake:
+        own = Lake(server.catalog)
+        plain = guard.answer
+
+        def answer(asked: Any) -> Any:
+            reply = plain(asked)
+            if asked.path == TABLE and asked.query.get("referenced-by") is not None:
+                own.table("db.t").append(pa.table({"id": [3], "s": ["c"]}))
+            return reply
+
+        guard.answer = answer  # type: ignore[method-assign]
+        text = "select (select count(*) from db.inner) as inner, (select count(*) from db.t) as outer"
+        assert lake.sql(text).to_pylist() == [{"inner": 1, "outer": 2}]
+
+
+def test_credentials_are_renewed_for_the_views_and_by_the_token_that_came_with_them() -> None:
+    endpoint = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
+    with scripted_service({"defaults": {}, "overrides": {}, "endpoints": [endpoint]}) as service:
+        service.on(f"GET {TABLE}", (200, table_json(config={"token": "of-the-view"})))
+        service.on(f"GET {TABLE}/credentials", (200, {"storage-credentials": []}))
+        catalog = opened(service, {"token": "of-the-user"})
+        loaded = catalog.load_table_for(("db", "t"), [("db", "v")])
+        assert loaded.referenced_by == (("db", "v"),)
+        result = LoadResult(metadata_of(), None)
+        for views, query, token in (((("db", "v"),), "db\x1fv", "of-the-view"), ((), None, "of-the-user")):
+            catalog.access.new_credentials(("db", "t"), result, views)
+            asked = service.of(f"GET {TABLE}/credentials")[-1]
+            assert asked.query.get("referenced-by") == query
+            assert asked.headers["authorization"] == f"Bearer {token}"
+        assert catalog.refresh(loaded).referenced_by == loaded.referenced_by
+        assert queries(service, TABLE) == ["db\x1fv", "db\x1fv"]
+
+
+def test_states_are_cached_for_each_way_to_a_table_and_forgotten_together() -> None:
+    with scripted_service() as service:
+        service.on(f"GET {TABLE}", lambda asked: (200, table_json(), {"etag": f'"{asked.query.get("referenced-by")}"'}))
+        catalog = opened(service)
+
+        def tags() -> list[str | None]:
+            before = len(service.asked)
+            catalog.load_table(("db", "t"))
+            catalog.load_table_for(("db", "t"), [("db", "v")])
+            return [asked.headers.get("if-none-match") for asked in service.asked[before:]]
+
+        assert tags() == [None, None]
+        assert tags() == ['"None"', '"db\x1fv"']
+        catalog.forget_table(("db", "t"))
+        assert tags() == [None, None]

@@ -4,7 +4,8 @@
   PostgreSQL there.)
 - `BEGIN IMMEDIATE`: a transaction that will write takes the write lock before it reads. One that read first and
   wrote later could not be let in after another writer, and would fail at once, whatever the timeout.
-- `busy_timeout`: wait for the lock rather than fail.
+- `busy_timeout`: wait for the lock rather than fail. SQLite looks at it again after sleeps that grow to a tenth of a
+  second, and whoever looks first has it; so threads of one process queue for it in front, each in its turn.
 - `synchronous=FULL`: a commit that was acknowledged survives a power loss.
 - A file that was removed or replaced is noticed: a kept connection would go on writing into the old one.
 """
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from frazil.catalog.database import ConnectionPool, Database, DuplicateKey, Result, Run
 from frazil.errors import CommitConflictError, FrazilError, InvalidRequestError, StorageError
+from frazil.threads import FairLock
 
 BUSY_TIMEOUT_MS: Final = 30_000
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -75,6 +77,8 @@ class SqliteDatabase(Database):
         self._busy_timeout_ms = busy_timeout_ms
         self._connect = connect
         self.may_write = may_write
+        self._writers: dict[int, FairLock] = {}
+        """Who of this process may write: a child of it has another lock, since nobody gives this one back there."""
         self._pool: ConnectionPool[_Connection] = ConnectionPool(_Connection.close)
         self.label = f"sqlite:///{self._path}"
         try:
@@ -107,7 +111,18 @@ class SqliteDatabase(Database):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Run]:
-        """Run statements all or none."""
+        """Run statements all or none; one who writes at a time."""
+        writers = self._writers.setdefault(os.getpid(), FairLock())
+        if not writers.acquire(self._busy_timeout_ms / 1000):
+            raise self._locked()
+        try:
+            with self._transaction() as run:
+                yield run
+        finally:
+            writers.release()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Run]:
         connection = self._take()
         driver = connection.driver
         is_sound = False
@@ -187,9 +202,7 @@ class SqliteDatabase(Database):
             raise InvalidRequestError(f"Cannot use {self.label}: {error}") from error
 
     def _locked(self) -> CommitConflictError:
-        return CommitConflictError(
-            f"Cannot use {self.label}: another process has held its lock for {self._busy_timeout_ms} ms"
-        )
+        return CommitConflictError(f"Cannot use {self.label}: others have held its lock for {self._busy_timeout_ms} ms")
 
 
 def _code_of(error: sqlite3.Error) -> int:

@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -47,6 +47,7 @@ from frazil.serve.idempotency import answered_once
 from frazil.serve.operations import OPERATIONS, Operation, Router
 from frazil.serve.service import Service
 from frazil.serve.telemetry import LOG, Telemetry, log_request
+from frazil.serve.turns import Turns
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -123,6 +124,7 @@ class ProtocolApp:
         self._router = Router(OPERATIONS, service.catalog.name)
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="frazil-serve")
         self._running = 0
+        self._turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out one request."""
@@ -161,17 +163,24 @@ class ProtocolApp:
             exchange.caller,
             exchange.request_id,
         )
-        return await self.in_thread(partial(_run, self.service, found.operation, request))
+        turn = (found.operation.name, *found.names.values()) if found.operation.is_commit else None
+        return await self.in_thread(partial(_run, self.service, found.operation, request), turn)
 
-    async def in_thread(self, run: Callable[[], Answer]) -> Answer:
-        """Run something that blocks; refuse it where too much waits already."""
+    async def in_thread(self, run: Callable[[], Answer], turn: object = None) -> Answer:
+        """Run something that blocks, where it is its turn; refuse it where too much waits already."""
         if self._running >= self.limits.threads + self.limits.waiting:
             raise Refusal(503, SLOW_DOWN, "Cannot carry out the request: too many wait", {"retry-after": RETRY_SECONDS})
         self._running += 1
-        future = asyncio.get_running_loop().run_in_executor(self._threads, run)
-        # Counted when it ends, and not when nobody waits for it any more.
-        future.add_done_callback(self._ended)
-        return await asyncio.shield(future)
+        future: asyncio.Future[Answer] | None = None
+        try:
+            async with nullcontext() if turn is None else self._turns.taken(turn):
+                future = asyncio.get_running_loop().run_in_executor(self._threads, run)
+                # Counted when it ends, and not when nobody waits for it any more.
+                future.add_done_callback(self._ended)
+                return await asyncio.shield(future)
+        finally:
+            if future is None:
+                self._running -= 1
 
     def _ended(self, _: asyncio.Future[Answer]) -> None:
         self._running -= 1

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TypeAlias
 
+from frazil.threads import FairLock
+
 Key: TypeAlias = tuple[str, ...]
 
 
@@ -14,7 +16,7 @@ class _Entry:
     __slots__ = ("lock", "users")
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = FairLock()
         self.users = 0
 
 

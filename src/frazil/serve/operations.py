@@ -39,6 +39,8 @@ class Operation:
     takes_key: bool = False
     reload: Run | None = None
     """What makes the answer again to a request that was sent again, where the first answer was too large to keep."""
+    is_commit: bool = False
+    """Whether it changes the one table or view that its path names: such requests take turns."""
     has_prefix: bool = True
     is_public: bool = False
     """Whether no token is needed."""
@@ -74,8 +76,10 @@ class Operation:
         )
 
 
-def _write(name: str, method: str, template: str, run: Run, reload: Run | None = None) -> Operation:
-    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload)
+def _write(
+    name: str, method: str, template: str, run: Run, reload: Run | None = None, *, is_commit: bool = False
+) -> Operation:
+    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload, is_commit=is_commit)
 
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -92,7 +96,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _write("registerTable", "POST", f"{_N}/register", tables.register_table),
     Operation("loadTable", "GET", _T, tables.load_table),
     Operation("tableExists", "HEAD", _T, tables.table_exists),
-    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed),
+    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed, is_commit=True),
     _write("dropTable", "DELETE", _T, tables.drop_table),
     _write("unregisterTable", "POST", f"{_T}/unregister", tables.unregister_table),
     _write("renameTable", "POST", "tables/rename", tables.rename_table),
@@ -109,7 +113,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _write("registerView", "POST", f"{_N}/register-view", views.register_view),
     Operation("loadView", "GET", _V, views.load_view),
     Operation("viewExists", "HEAD", _V, views.view_exists),
-    _write("replaceView", "POST", _V, views.replace_view, views.load_view),
+    _write("replaceView", "POST", _V, views.replace_view, views.load_view, is_commit=True),
     _write("dropView", "DELETE", _V, views.drop_view),
     _write("renameView", "POST", "views/rename", views.rename_view),
     Operation("listFunctions", "GET", f"{_N}/functions", namespaces.list_functions),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,31 @@ def test_a_key_that_is_taken_ends_the_transaction(database: SqliteDatabase) -> N
 def test_text_that_is_not_unicode_is_a_wrong_request(database: SqliteDatabase) -> None:
     with pytest.raises(InvalidRequestError):
         database.read("SELECT * FROM t WHERE a = ?", "\ud800")
+
+
+def test_threads_write_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path / "c.db")
+    order: list[int] = []
+
+    def write(number: int) -> None:
+        with database.transaction():
+            order.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(12)]
+    with database.transaction():
+        (writers,) = database._writers.values()
+        for number, thread in enumerate(threads):
+            thread.start()
+            while len(writers._waiting) <= number:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    assert order == list(range(12))
+    impatient = SqliteDatabase(tmp_path / "c.db", busy_timeout_ms=20)
+    with impatient.transaction(), pytest.raises(CommitConflictError, match="held its lock"), impatient.transaction():
+        pass
+    with impatient.transaction():
+        pass
 
 
 def test_a_commit_that_a_reader_blocks_did_not_happen(tmp_path: Path, database: SqliteDatabase) -> None:

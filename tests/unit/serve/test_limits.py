@@ -90,6 +90,42 @@ def test_those_who_come_when_too_many_wait_are_sent_away(tmp_path: Path) -> None
         assert codes == [200, 200]
 
 
+def test_commits_that_wait_for_a_table_leave_threads_to_others_and_come_in_their_order(tmp_path: Path) -> None:
+    clients = 12
+    with served(tmp_path / "w", limits=Limits(threads=4)) as server:
+        for name in ("hot", "other"):
+            server.make_table(name)
+        order: list[str] = []
+
+        def commit(turn: int) -> None:
+            update = {"action": "set-properties", "updates": {"turn": str(turn)}}
+            reply = server.post(table_path("hot"), {"requirements": [], "updates": [update]})
+            assert reply.code == 200
+            order.append(reply.json["metadata"]["properties"]["turn"])
+
+        threads = [threading.Thread(target=commit, args=(turn,)) for turn in range(clients)]
+        with server.service.committer._locks.held([("db", "hot")]):
+            for turn, thread in enumerate(threads):
+                thread.start()
+                deadline = time.monotonic() + 20
+                while f"in_flight {turn + 1}".encode() not in server.get("/metrics").body:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.005)
+            assert server.get(table_path("other")).code == 200
+            update = {"action": "set-properties", "updates": {"a": "b"}}
+            assert server.post(table_path("other"), {"requirements": [], "updates": [update]}).code == 200
+            assert order == []
+        for thread in threads:
+            thread.join()
+        log = server.get(table_path("hot")).json["metadata"]["metadata-log"]
+        assert (len(log), sorted(order, key=int)) == (clients, [str(turn) for turn in range(clients)])
+        turns = [
+            json.loads(Path(entry["metadata-file"].removeprefix("file://")).read_bytes())["properties"].get("turn")
+            for entry in log[1:]
+        ]
+        assert turns == [str(turn) for turn in range(clients - 1)]
+
+
 def test_requests_in_flight_are_carried_out_before_the_server_stops(tmp_path: Path) -> None:
     codes: list[int] = []
     begun, may_end = threading.Event(), threading.Event()

@@ -51,6 +51,10 @@ def test_the_sql_cases_hold_on_spark_with_a_lake_of_others_but_for_what_is_known
     )
 
 
+DROPS = ("-W", "ignore:The catalog service made:RuntimeWarning")
+"""Nessie drops defaults of columns, of which the client warns."""
+
+
 def run_tests(kind: str, seconds: int, *arguments: str) -> str:
     """Run tests against a service of others, in a process of their own; return what it printed."""
     try:
@@ -60,7 +64,7 @@ def run_tests(kind: str, seconds: int, *arguments: str) -> str:
         pytest.skip(str(reason))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--tb=line", *arguments],
+            [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--tb=line", *arguments, *DROPS],
             # The server has another user, who is to write into folders that are made here.
             cwd=ROOT, env={**os.environ, SERVICE_VARIABLE: json.dumps({"kind": kind, **asdict(server)})}, umask=0,
             capture_output=True, text=True, timeout=seconds, check=False,

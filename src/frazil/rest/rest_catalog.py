@@ -56,6 +56,7 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
 from frazil.rest import settings as names
+from frazil.rest.find_dropped import find_dropped_updates, warn_of_dropped
 from frazil.rest.load_result import LoadResult, read_table
 from frazil.rest.refusals import refusal
 from frazil.rest.rest_names import RestNames
@@ -180,6 +181,7 @@ class RestCatalog(RestNames):
                 return SentTables(_lost(what, error.message), (Attempt(base, base),), (change,), key)
             loaded = replace(base, metadata=result.metadata, metadata_location=result.metadata_location)
             self.keep_table(loaded, answer)
+            warn_of_dropped(loaded.name, find_dropped_updates(base.metadata, change.updates, loaded.metadata))
             self.report_commit(
                 loaded, [update.snapshot.snapshot_id for update in change.updates if isinstance(update, AddSnapshot)]
             )
@@ -199,10 +201,13 @@ class RestCatalog(RestNames):
             self.forget_table(change.base.identifier)
         if answer.reply.is_success:
             try:
-                return Committed(tuple(self.load_table(sent.base.identifier) for sent in changes))
+                found = tuple(self.load_table(sent.base.identifier) for sent in changes)
             except FrazilError as error:
                 attempts = tuple(Attempt(sent.base, sent.base) for sent in changes)
                 return SentTables(_lost(what, error.message), attempts, changes, key)
+            for sent, now in zip(changes, found, strict=True):
+                warn_of_dropped(now.name, find_dropped_updates(sent.base.metadata, sent.updates, now.metadata))
+            return Committed(found)
         return self._seen_anyway(answer, what, changes) or self._refused(answer, what, changes)
 
     def _send_view(self, change: ViewChange, key: str | None) -> Outcome[LoadedView]:

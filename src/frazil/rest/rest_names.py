@@ -41,6 +41,7 @@ from frazil.errors import (
 from frazil.loaded import LoadedTable, LoadedView
 from frazil.rest import service as has
 from frazil.rest import settings as names
+from frazil.rest.find_dropped import find_dropped, warn_of_dropped
 from frazil.rest.load_result import LoadResult, read_table, read_view
 from frazil.rest.pages import read_identifier, read_pages, read_parts
 from frazil.rest.refusals import refusal
@@ -418,13 +419,11 @@ class RestNames(Catalog):
         drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
         if self.has_staging:
             try:
-                answer = self._create(parts, drafted, location, is_staged=True)
+                return self._create(parts, drafted, location, is_staged=True)
             except (UnsupportedError, InvalidRequestError) as error:
                 if not _refuses_staging(error):
                     raise
                 self.has_staging = False
-            else:
-                return self.loaded_table(parts, read_table(answer.reply, format_name(parts)), is_staged=True)
         self._check_free(parts)
         own_location = self.new_location(parts, location)
         if own_location == NO_PLACE:
@@ -451,14 +450,12 @@ class RestNames(Catalog):
         namespace, name = split_identifier(identifier)
         parts = (*namespace, name)
         drafted = self._draft(schema, spec, sort_order, location, properties, format_version)
-        answer = self._create(parts, drafted, location, is_staged=False)
-        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
+        return self._create(parts, drafted, location, is_staged=False)
 
     def create_drafted(self, parts: Identifier, metadata: TableMetadata) -> LoadedTable:
         """Create the empty table that a staged state describes."""
         location = None if metadata.location == NO_PLACE else metadata.location
-        answer = self._create(parts, metadata, location, is_staged=False)
-        return self.loaded_table(parts, read_table(answer.reply, format_name(parts)))
+        return self._create(parts, metadata, location, is_staged=False)
 
     def stage_view(
         self,
@@ -608,7 +605,9 @@ class RestNames(Catalog):
             now_ms=self.now_ms(),
         )
 
-    def _create(self, parts: Identifier, drafted: TableMetadata, location: str | None, *, is_staged: bool) -> Answered:
+    def _create(
+        self, parts: Identifier, drafted: TableMetadata, location: str | None, *, is_staged: bool
+    ) -> LoadedTable:
         what = f"create table {format_name(parts)}"
         body: dict[str, Any] = {
             "name": parts[-1],
@@ -631,7 +630,9 @@ class RestNames(Catalog):
         if answer.status == 404:
             raise namespace_not_found(parts[:-1])
         self.check(answer, what, table=parts)
-        return answer
+        loaded = self.loaded_table(parts, read_table(answer.reply, format_name(parts)), is_staged=is_staged)
+        warn_of_dropped(loaded.name, find_dropped(drafted, loaded.metadata))
+        return loaded
 
     def _rename(self, entity_type: str, source: Identifier, target: Identifier) -> None:
         what = f"rename {entity_type[:-1]} {format_name(source)}"

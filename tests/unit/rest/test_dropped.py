@@ -1,0 +1,136 @@
+"""A service that drops some of what it was asked for, and says that all went well: the user is told what is missing."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import frazil
+from frazil.rest.find_dropped import find_dropped, find_dropped_updates
+from frazil.spec.table_metadata import TableMetadata
+from tests.rest_lab import Asked, ScriptedService, scripted_service
+from tests.served_lake import Served, served
+
+COLUMNS = "id bigint not null, s string default 'x', n int default 5"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    with served(tmp_path / "wh") as made:
+        yield made
+
+
+def forgetful(server: Served, guard: ScriptedService, forget: Any) -> None:
+    """Pass requests on, with what the service forgets of each body."""
+
+    def answer(asked: Asked) -> Any:
+        guard.asked.append(asked)
+        body = asked.body
+        if body and asked.path.startswith("/v1/namespaces/db/tables"):
+            forget(body)
+        kept = {name: asked.headers[name] for name in ("content-type", "idempotency-key") if name in asked.headers}
+        query = "?snapshots=all" if asked.query.get("snapshots") else ""
+        reply = server.ask(asked.method, asked.path + query, json.dumps(body).encode() if body else None, headers=kept)
+        return reply.code, reply.body
+
+    guard.answer = answer  # type: ignore[method-assign]
+
+
+def no_defaults(body: Any) -> None:
+    for schema in [body.get("schema"), *(update.get("schema") for update in body.get("updates", ()))]:
+        for field in (schema or {}).get("fields", ()):
+            field.pop("initial-default", None)
+            field.pop("write-default", None)
+
+
+def old_version(body: Any) -> None:
+    body.get("properties", {}).pop("format-version", None)
+
+
+def no_layout(body: Any) -> None:
+    for name in ("partition-spec", "write-order"):
+        body.pop(name, None)
+    body.get("properties", {}).pop("write.delete.mode", None)
+
+
+def test_defaults_that_a_new_table_does_not_have_are_named(server: Served) -> None:
+    with scripted_service() as guard:
+        forgetful(server, guard, no_defaults)
+        with frazil.connect(guard.address) as lake:
+            with pytest.warns(
+                RuntimeWarning, match=r"made db\.t without .*: the default 'x' of s; .*the default 5 of n"
+            ):
+                table = lake.create_table("db.t", COLUMNS, format_version=3)
+            assert table.schema.field("s").write_default is None
+
+
+def test_defaults_of_a_column_that_is_added_are_named(server: Served) -> None:
+    with scripted_service() as guard:
+        forgetful(server, guard, no_defaults)
+        with frazil.connect(guard.address) as lake:
+            table = lake.create_table("db.t", "id bigint", format_version=3)
+            said = r"the default 7 of m; the default 7 of m for rows that were there"
+            with pytest.warns(RuntimeWarning, match=said), table.update_schema() as update:
+                update.add_column("m", "int", default=7)
+
+
+def test_a_version_a_spec_an_order_and_a_property_are_named(server: Served) -> None:
+    with scripted_service() as guard:
+        forgetful(server, guard, lambda body: (old_version(body), no_layout(body)))
+        with frazil.connect(guard.address) as lake, warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            lake.create_table(
+                "db.t",
+                "id bigint, s string",
+                partition_by=["bucket(4, id)"],
+                sort_by=["s desc"],
+                properties={"write.delete.mode": "merge-on-read"},
+                format_version=3,
+            )
+    (warning,) = found
+    dropped = str(warning.message).partition(": ")[2].partition(". Rows")[0].split("; ")
+    assert dropped == [
+        "format version 3 (it is 2)",
+        "partitions by bucket[4](id) as id_bucket",
+        "the order by identity(s) desc nulls last",
+        "the property write.delete.mode=merge-on-read",
+    ]
+
+
+def test_a_service_that_does_as_it_is_asked_is_not_complained_about(server: Served) -> None:
+    # Warnings are errors in tests.
+    with frazil.connect(server.uri) as lake:
+        table = lake.create_table(
+            "db.t",
+            f"{COLUMNS}, f double default 1.5, p struct<a: int, b: list<string>>, ts timestamptz",
+            partition_by=["day(ts)", "bucket(4, id)"],
+            sort_by=["s desc"],
+            properties={"a": "b"},
+            format_version=3,
+        )
+        with table.update_schema() as update:
+            update.add_column("m", "int", default=7).rename_column("s", "s2")
+        with table.update_spec() as spec:
+            spec.remove_field("id_bucket")
+        table.set_sort_order(["id"])
+        lake.create_table("db.u", "id bigint")
+        with lake.transaction() as tx:
+            for name in ("db.t", "db.u"):
+                with tx.table(name).update_schema() as update:
+                    update.add_column("k", "string")
+
+
+def test_what_a_service_adds_and_ids_and_comments_are_no_difference(server: Served) -> None:
+    with frazil.connect(server.uri) as lake:
+        table = lake.create_table("db.t", COLUMNS, format_version=3)
+        asked = table.metadata
+    made = replace(asked, properties={**asked.properties, "owner": "them"}, location="memory://elsewhere")
+    assert find_dropped(asked, made) == []
+    assert find_dropped_updates(asked, [], made) == []
+    assert isinstance(made, TableMetadata)

@@ -252,7 +252,8 @@ class Scan(LazyHandOffs):
         use_threads = len(first) < self._threads
 
         def read(task: FileScanTask) -> Iterator[pa.RecordBatch]:
-            return read_task(task, view, schema, storage, cache=cache, batch_rows=batch_rows, use_threads=use_threads)
+            given = task.storage or storage
+            return read_task(task, view, schema, given, cache=cache, batch_rows=batch_rows, use_threads=use_threads)
 
         for batch in read_in_order(read, chain(first, parts), threads=self._threads, keeps_all=keeps_all):
             if left is not None and batch.num_rows >= left:
@@ -355,15 +356,16 @@ class Scan(LazyHandOffs):
 
     def _count(self, task: FileScanTask, cache: DeleteCache) -> int:
         rows = task.data_file.record_count
+        storage = task.storage or self.table.storage
         if isinstance(task, ChangelogTask) and task.singled_out_by is not None:
-            return count_task(task, self._view, self.table.storage, cache=cache)
+            return count_task(task, self._view, storage, cache=cache)
         if task.residual != TRUE or rows < 0 or task.has_equality_deletes:
-            return count_task(task, self._view, self.table.storage, cache=cache)
+            return count_task(task, self._view, storage, cache=cache)
         if not task.delete_files:
             return rows
         if all(delete_file.data_file.is_deletion_vector for delete_file in task.delete_files):
             return rows - sum(delete_file.data_file.record_count for delete_file in task.delete_files)
-        positions = load_positions(self.table.storage, task, cache)
+        positions = load_positions(storage, task, cache)
         if positions is None:
             return rows
         # A position beyond the file's end deletes nothing.

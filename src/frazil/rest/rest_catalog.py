@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from frazil.catalog.base import check_distinct
@@ -160,7 +161,7 @@ class RestCatalog(RestNames):
         mode = result.config.get(names.PLANNING_MODE, self.settings.get(names.PLANNING_MODE, "client"))
         if mode.lower() != "server" or not self.service.has(has.PLAN):
             return loaded
-        return replace(loaded, planner=TablePlanner(self))
+        return replace(loaded, planner=TablePlanner(self, partial(self.access.storage, parts, result, views)))
 
     # Sending
 

@@ -51,7 +51,7 @@ from frazil.rest.session import Answered, OutcomeLost, RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_access import TableAccess, Views
 from frazil.rest.table_cache import TableCache
-from frazil.rest.table_storage import VendedStorage, table_storage
+from frazil.rest.table_storage import VendedStorage
 from frazil.scan.plan import Plan
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -85,10 +85,7 @@ class RestNames(Catalog):
         self.service = service
         self.session = session
         self.settings = settings
-        self._plain = storage
-        self._id = random_id()
-        self._own_storage = dict(own_storage)
-        self.access = TableAccess(service, session, settings, own_storage)
+        self.access = TableAccess(service, session, settings, storage, own_storage, now_ms)
         self._page_size = settings.get(names.PAGE_SIZE)
         self._cache = TableCache(
             settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms
@@ -554,16 +551,7 @@ class RestNames(Catalog):
         self, parts: Identifier, result: LoadResult, *, is_staged: bool = False, views: Views = ()
     ) -> LoadedTable:
         """Return a table as scans and commits start from, with a storage that has the service's credentials for it."""
-        storage = table_storage(
-            self._plain,
-            self._own_storage,
-            result.config,
-            result.credentials,
-            lambda: self.access.new_credentials(parts, result, views),
-            lambda request: self.access.sign(parts, result.config, request, views),
-            owner=" ".join([self._id, format_name(parts), *map(format_name, views)]),
-            now_ms=self.now_ms,
-        )
+        storage = self.access.storage(parts, result, views)
         self.access.keep_token(parts, result.config, views)
         location = None if is_staged else result.metadata_location
         if location is None and not is_staged:

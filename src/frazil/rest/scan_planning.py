@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from frazil.catalog.names import format_name
@@ -26,6 +26,7 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.rest import service as has
 from frazil.rest import settings as names
+from frazil.rest.load_result import read_credentials
 from frazil.rest.rest_names import RestNames
 from frazil.rest.service import HEADING, escape, read_object
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice, choose_snapshot, partition_types
@@ -35,7 +36,10 @@ from frazil.spec.data_file import DataFile, FileContent, parse_file_format
 from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.types import StructType
+from frazil.storage.base import Storage
 
+StorageFor = Callable[..., Storage]
+"""Makes the storage of a plan, of its `plan_id` and the `keys` that came with it."""
 _CONTENTS: Final = {
     "data": FileContent.DATA,
     "position-deletes": FileContent.POSITION_DELETES,
@@ -55,6 +59,8 @@ class _Scan:
     schema: Schema
     predicate: Predicate
     types: dict[int, tuple[PartitionSpec, StructType]]
+    storage: Storage | None = None
+    """What the files are read by, where the service gave keys with the plan."""
 
 
 class ScanPlanner:
@@ -63,11 +69,13 @@ class ScanPlanner:
     def __init__(
         self,
         catalog: RestNames,
+        storage_for: StorageFor | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._catalog = catalog
+        self._storage_for = storage_for
         self._sleep = sleep
         self._monotonic = monotonic
 
@@ -105,6 +113,9 @@ class ScanPlanner:
         is_over = False
         try:
             answer = self._completed(answer, plan_url, what, scan)
+            keys = read_credentials(answer.raw("storage-credentials", None))
+            if keys and self._storage_for is not None:
+                scan = replace(scan, storage=self._storage_for(plan_id=plan_id, keys=keys))
             waiting = _texts(answer, "plan-tasks")
             yield from _read_tasks(answer, scan, what)
             fetched = 0
@@ -148,7 +159,7 @@ class ScanPlanner:
     def _ask(self, method: str, url: str, what: str, scan: _Scan, body: Any = None) -> JsonObject:
         # Planned twice, it is planned; nothing else comes of it.
         session = self._catalog.access.session_of(scan.loaded.identifier, scan.loaded.referenced_by)
-        answer = session.send(method, url, body=body, is_question=True)
+        answer = session.send(method, url, body=body, headers=self._catalog.access.header, is_question=True)
         self._catalog.check(answer, what, table=scan.loaded.identifier)
         return read_object(answer.reply, f"the answer to {what}")
 
@@ -156,8 +167,8 @@ class ScanPlanner:
 class TablePlanner:
     """Has a service plan the scans of its tables. What is pickled is nothing: elsewhere, scans are planned there."""
 
-    def __init__(self, catalog: RestNames) -> None:
-        self._planner = ScanPlanner(catalog)
+    def __init__(self, catalog: RestNames, storage_for: StorageFor) -> None:
+        self._planner = ScanPlanner(catalog, storage_for)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _no_planner, ()
@@ -210,7 +221,7 @@ def _task(task: JsonObject, scan: _Scan, deletes: Sequence[DeleteTask]) -> FileS
     residual = scan.predicate
     if "residual-filter" in task:
         residual = bind(scan.schema, decode_predicate(task.raw("residual-filter"), scan.schema))
-    return FileScanTask(_file(task.object("data-file"), scan), 0, tuple(chosen), residual)
+    return FileScanTask(_file(task.object("data-file"), scan), 0, tuple(chosen), residual, storage=scan.storage)
 
 
 def _file(file: JsonObject, scan: _Scan) -> DataFile:

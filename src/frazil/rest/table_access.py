@@ -7,10 +7,11 @@ on. Nothing is sent to another host than the service's own, whatever its answers
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from frazil.catalog.base import random_id
 from frazil.catalog.names import Identifier, format_name
 from frazil.errors import UnsupportedError
 from frazil.rest import service as has
@@ -22,7 +23,10 @@ from frazil.rest.remote_sign import DEFAULT_SIGNER, SIGNER_ENDPOINTS, SIGNER_URI
 from frazil.rest.service import Service, read_object
 from frazil.rest.session import RestSession
 from frazil.rest.settings import Settings
+from frazil.rest.table_storage import table_storage
 from frazil.rest.transport import Reply, shown_url
+from frazil.storage.base import Storage
+from frazil.storage.choose import SchemeStorage
 from frazil.storage.object_service import first_of
 
 Views = tuple[Identifier, ...]
@@ -37,10 +41,20 @@ class TableAccess:
     """How the tables of one service are reached. Several threads may ask."""
 
     def __init__(
-        self, service: Service, session: RestSession, settings: Settings, own_storage: Mapping[str, str]
+        self,
+        service: Service,
+        session: RestSession,
+        settings: Settings,
+        plain_storage: SchemeStorage,
+        own_storage: Mapping[str, str],
+        now_ms: Callable[[], int],
     ) -> None:
         self._service = service
         self._session = session
+        self._plain = plain_storage
+        self._own_storage = dict(own_storage)
+        self._now_ms = now_ms
+        self._id = random_id()
         self._sessions: dict[tuple[Identifier, Views], RestSession] = {}
         self._lock = threading.Lock()
         has_keys = any(name.endswith("access-key-id") for name in own_storage)
@@ -48,6 +62,27 @@ class TableAccess:
         ways = f"{_KEYS},{_SIGNATURES}" if service.has(has.SIGN) else _KEYS
         self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
         """The header that asks for credentials or signatures, unless the user has credentials or says otherwise."""
+
+    def storage(
+        self,
+        table: Identifier,
+        result: LoadResult,
+        views: Views = (),
+        *,
+        plan_id: str | None = None,
+        keys: tuple[VendedCredentials, ...] | None = None,
+    ) -> Storage:
+        """Return the storage of a table's files, with the credentials that came with it, or with a plan of a scan."""
+        return table_storage(
+            self._plain,
+            self._own_storage,
+            result.config,
+            result.credentials if keys is None else keys,
+            lambda: self.new_credentials(table, result, views, plan_id),
+            lambda request: self.sign(table, result.config, request, views),
+            owner=" ".join([self._id, plan_id or "", format_name(table), *map(format_name, views)]),
+            now_ms=self._now_ms,
+        )
 
     def session_of(self, table: Identifier, views: Views = ()) -> RestSession:
         """Return who asks for what is done to a table: the token that the service gave for it, else the user."""
@@ -66,9 +101,9 @@ class TableAccess:
             self._sessions[key] = self._session.with_auth(TableAuth(token, self._session.auth))
 
     def new_credentials(
-        self, table: Identifier, result: LoadResult, views: Views = ()
+        self, table: Identifier, result: LoadResult, views: Views = (), plan_id: str | None = None
     ) -> tuple[VendedCredentials, ...]:
-        """Ask for new credentials of a table's files."""
+        """Ask for new credentials of a table's files, or of those that a plan found."""
         what = f"get credentials for table {format_name(table)}"
         address = next(
             (
@@ -79,11 +114,14 @@ class TableAccess:
             None,
         )
         url, query = f"{self._service.table(table)}/credentials", self._service.reader_query(views)
+        if plan_id is not None:
+            query["planId"] = plan_id
         if address is not None and not self._service.has(has.CREDENTIALS):
             url = self._own_address(address, what)
         if address is not None or self._service.has(has.CREDENTIALS):
             reply = self._ask("GET", url, what, table, views, query=query)
             return read_credentials(read_object(reply, what).raw("storage-credentials", None))
+        query.pop("planId", None)
         reply = self._ask("GET", self._service.table(table), what, table, views, query=query, headers=self.header)
         found = read_table(reply, format_name(table))
         return (*found.credentials, VendedCredentials("", found.config))

@@ -6,10 +6,11 @@ carries no metrics unless they were asked for, so that a million of them can be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.spec.data_file import DataFile, FileContent
+from frazil.storage.base import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class FileScanTask:
     residual: Predicate = TRUE
     start: int = 0
     length: int | None = None
+    storage: Storage | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """What its files are read by, where that is another storage than the table's: a service gave keys with the plan."""
 
     @property
     def size_bytes(self) -> int:

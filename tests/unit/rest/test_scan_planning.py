@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,15 +16,20 @@ import pytest
 import frazil
 from frazil.changes.apply import apply_updates
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef
-from frazil.errors import ServiceError, UnsupportedError
+from frazil.errors import InvalidRequestError, ServiceError, UnsupportedError
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE
+from frazil.rest.load_result import LoadResult
 from frazil.rest.rest_catalog import RestCatalog
 from frazil.rest.scan_planning import ScanPlanner
+from frazil.rest.table_storage import VendedStorage
 from frazil.scan.plan import plan_scan
+from frazil.serve.store_access import StoreAccess
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
+from tests.guarded_tables import guarded
 from tests.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.s3_server import BUCKET, running
 from tests.served_lake import served
 
 TABLE = ("db", "t")
@@ -250,3 +257,61 @@ def test_a_service_that_does_not_plan_is_not_asked(service: ScriptedService) -> 
     service.on(f"POST {AT}/plan", error_json(406, "UnsupportedOperationException"))
     with pytest.raises(UnsupportedError):
         planning.paths()
+
+
+def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path) -> None:
+    with running() as store:
+        warehouse = f"s3://{BUCKET}/planned"
+        access = StoreAccess(store.properties, vend="keys", roots=(warehouse,))
+        catalog, asked = f"sqlite:///{tmp_path}/catalog.db", list[Any]()
+        with (
+            served(warehouse, catalog=catalog, access=access, properties=store.properties) as server,
+            guarded(server, {}) as guard,
+        ):
+            lake = frazil.Lake(server.catalog)
+            table = lake.create_table("db.t", "id bigint, s string", format_version=3)
+            table.append(pa.table({"id": list(range(10)), "s": ["x"] * 10}))
+            table.delete("id = 3")
+            plain = guard.answer
+
+            def answer(request: Any) -> Any:
+                asked.append(request)
+                code, body, *more = plain(request)
+                if request.method == "GET" and request.path == AT and code == 200:
+                    # Without keys for the table, only those of a plan are left.
+                    body = {**json.loads(body), "storage-credentials": []}
+                    return code, body, *more
+                return code, body, *more
+
+            guard.answer = answer  # type: ignore[method-assign]
+            for mode in ("server", "client"):
+                with frazil.connect(guard.address, properties={"scan-planning-mode": mode}) as client:
+                    scan = client.table("db.t").scan("id > 1")
+                    if mode == "client":
+                        with pytest.raises(InvalidRequestError, match="no credentials"):
+                            scan.to_arrow()
+                        continue
+                    assert sorted(scan.to_arrow()["id"].to_pylist()) == [2, 4, 5, 6, 7, 8, 9]
+                    assert scan.count() == 7
+    plans = [one for one in asked if one.path == f"{AT}/plan"]
+    assert plans
+    assert {one.headers["x-iceberg-access-delegation"].partition(",")[0] for one in plans} == {"vended-credentials"}
+
+
+def test_keys_of_a_plan_are_renewed_by_its_id() -> None:
+    listed = {"defaults": {}, "overrides": {}, "endpoints": [*ENDPOINTS, f"GET {_T}/credentials"]}
+    with scripted_service(listed) as service:
+        planning = Planning(service)
+        ends = {"s3.access-key-id": "old", "s3.secret-access-key": "x", "s3.session-token-expires-at-ms": "1"}
+        keys = [{"prefix": "memory://w/", "config": ends}]
+        answer = {"status": "completed", "plan-id": "p 1", "file-scan-tasks": [file("memory://w/a")]}
+        service.on(f"POST {AT}/plan", (200, {**answer, "storage-credentials": keys}))
+        fresh = [{"prefix": "memory://w/", "config": {**ends, "s3.access-key-id": "new"}}]
+        service.on(f"GET {AT}/credentials", (200, {"storage-credentials": fresh}))
+        access = planning.catalog.access
+        storage_for = partial(access.storage, TABLE, LoadResult(planning.loaded.metadata, None))
+        (task,) = ScanPlanner(planning.catalog, storage_for).plan(planning.loaded)
+        assert isinstance(task.storage, VendedStorage)
+        assert task.part(0, 5).storage is task.storage
+        assert task.storage.reach("memory://w/a")["s3.access-key-id"] == "new"
+        assert [asked.query for asked in service.of(f"GET {AT}/credentials")] == [{"planId": "p 1"}]

@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -62,6 +62,7 @@ _CLOSE_SECONDS: Final = 1
 _MIN_GZIP_BYTES: Final = 8 << 10
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 _MAX_FIELDS: Final = 50
+_ANY_TIME: Final[AbstractAsyncContextManager[None]] = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +164,20 @@ class ProtocolApp:
             exchange.caller,
             exchange.request_id,
         )
-        turn = (found.operation.name, *found.names.values()) if found.operation.is_commit else None
-        return await self.in_thread(partial(_run, self.service, found.operation, request), turn)
+        run = partial(_run, self.service, found.operation, request)
+        if found.operation.at_once is None:
+            return await self.in_thread(run)
+        name = (found.operation.name, *found.names.values())
+        return await self.in_thread(run, self._turns.taken(name, found.operation.at_once))
 
-    async def in_thread(self, run: Callable[[], Answer], turn: object = None) -> Answer:
+    async def in_thread(self, run: Callable[[], Answer], turn: AbstractAsyncContextManager[None] = _ANY_TIME) -> Answer:
         """Run something that blocks, where it is its turn; refuse it where too much waits already."""
         if self._running >= self.limits.threads + self.limits.waiting:
             raise Refusal(503, SLOW_DOWN, "Cannot carry out the request: too many wait", {"retry-after": RETRY_SECONDS})
         self._running += 1
         future: asyncio.Future[Answer] | None = None
         try:
-            async with nullcontext() if turn is None else self._turns.taken(turn):
+            async with turn:
                 future = asyncio.get_running_loop().run_in_executor(self._threads, run)
                 # Counted when it ends, and not when nobody waits for it any more.
                 future.add_done_callback(self._ended)

@@ -39,8 +39,8 @@ class Operation:
     takes_key: bool = False
     reload: Run | None = None
     """What makes the answer again to a request that was sent again, where the first answer was too large to keep."""
-    is_commit: bool = False
-    """Whether it changes the one table or view that its path names: such requests take turns."""
+    at_once: int | None = None
+    """How many of these requests, for what the path names, have a thread at once: the others wait for their turn."""
     has_prefix: bool = True
     is_public: bool = False
     """Whether no token is needed."""
@@ -77,9 +77,15 @@ class Operation:
 
 
 def _write(
-    name: str, method: str, template: str, run: Run, reload: Run | None = None, *, is_commit: bool = False
+    name: str, method: str, template: str, run: Run, reload: Run | None = None, *, at_once: int | None = None
 ) -> Operation:
-    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload, is_commit=is_commit)
+    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload, at_once=at_once)
+
+
+_OF_ONE_TABLE: Final = 2
+"""One commits, the next is read and made ready meanwhile."""
+_OF_SEVERAL_TABLES: Final = 8
+"""Which tables they are of is not known before they are read: half of the threads are left to others."""
 
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -96,11 +102,17 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _write("registerTable", "POST", f"{_N}/register", tables.register_table),
     Operation("loadTable", "GET", _T, tables.load_table),
     Operation("tableExists", "HEAD", _T, tables.table_exists),
-    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed, is_commit=True),
+    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed, at_once=_OF_ONE_TABLE),
     _write("dropTable", "DELETE", _T, tables.drop_table),
     _write("unregisterTable", "POST", f"{_T}/unregister", tables.unregister_table),
     _write("renameTable", "POST", "tables/rename", tables.rename_table),
-    _write("commitTransaction", "POST", "transactions/commit", tables.commit_transaction),
+    _write(
+        "commitTransaction",
+        "POST",
+        "transactions/commit",
+        tables.commit_transaction,
+        at_once=_OF_SEVERAL_TABLES,
+    ),
     Operation("loadCredentials", "GET", f"{_T}/credentials", access_operations.load_credentials),
     Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request),
     Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics),
@@ -113,7 +125,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     _write("registerView", "POST", f"{_N}/register-view", views.register_view),
     Operation("loadView", "GET", _V, views.load_view),
     Operation("viewExists", "HEAD", _V, views.view_exists),
-    _write("replaceView", "POST", _V, views.replace_view, views.load_view, is_commit=True),
+    _write("replaceView", "POST", _V, views.replace_view, views.load_view, at_once=_OF_ONE_TABLE),
     _write("dropView", "DELETE", _V, views.drop_view),
     _write("renameView", "POST", "views/rename", views.rename_view),
     Operation("listFunctions", "GET", f"{_N}/functions", namespaces.list_functions),

@@ -9,17 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
-
-AT_ONCE: Final = 2
-"""Requests for one table that have a thread: one commits, the next is read and made ready meanwhile."""
 
 
 class _Entry:
     __slots__ = ("turn", "users")
 
-    def __init__(self) -> None:
-        self.turn = asyncio.Semaphore(AT_ONCE)
+    def __init__(self, at_once: int) -> None:
+        self.turn = asyncio.Semaphore(at_once)
         self.users = 0
 
 
@@ -30,9 +26,9 @@ class Turns:
         self._entries: dict[object, _Entry] = {}
 
     @asynccontextmanager
-    async def taken(self, name: object) -> AsyncIterator[None]:
-        """Wait for the turn of a name, behind those who asked before."""
-        entry = self._entries.setdefault(name, _Entry())
+    async def taken(self, name: object, at_once: int) -> AsyncIterator[None]:
+        """Wait behind those who asked for a name before, until fewer than `at_once` of them have their turn."""
+        entry = self._entries.setdefault(name, _Entry(at_once))
         entry.users += 1
         try:
             async with entry.turn:

@@ -126,6 +126,32 @@ def test_commits_that_wait_for_a_table_leave_threads_to_others_and_come_in_their
         assert turns == [str(turn) for turn in range(clients - 1)]
 
 
+def test_commits_to_several_tables_leave_threads_to_others(tmp_path: Path) -> None:
+    with served(tmp_path / "w", limits=Limits(threads=9)) as server:
+        for name in ("a", "b", "other"):
+            server.make_table(name)
+        codes: list[int] = []
+
+        def commit() -> None:
+            update = {"action": "set-properties", "updates": {"x": "y"}}
+            names = [{"namespace": ["db"], "name": name} for name in ("a", "b")]
+            changes = [{"identifier": name, "requirements": [], "updates": [update]} for name in names]
+            codes.append(server.post("/v1/transactions/commit", {"table-changes": changes}).code)
+
+        threads = [threading.Thread(target=commit) for _ in range(20)]
+        with server.service.committer._locks.held([("db", "a")]):
+            for thread in threads:
+                thread.start()
+            deadline = time.monotonic() + 20
+            while b"in_flight 20" not in server.get("/metrics").body:
+                assert time.monotonic() < deadline
+                time.sleep(0.005)
+            assert server.get(table_path("other")).code == 200
+        for thread in threads:
+            thread.join()
+        assert codes == [204] * 20
+
+
 def test_requests_in_flight_are_carried_out_before_the_server_stops(tmp_path: Path) -> None:
     codes: list[int] = []
     begun, may_end = threading.Event(), threading.Event()

@@ -72,7 +72,7 @@ def test_a_view_of_another_lake_is_none_of_the_service(
     guard: ScriptedService, spark: SparkSession, tmp_path: Path
 ) -> None:
     with frazil.connect(tmp_path / "other", name="other") as other:
-        frazil.attach(spark, other)
+        frazil.attach(spark, other, name="other")
         other.create_view("db.outer", "select id from lake.db.u", schema="id bigint")
         other.create_view("db.over", "select id from lake.db.outer", schema="id bigint")
         assert [tuple(row) for row in spark.sql("select * from other.db.over").collect()] == [(2,)]

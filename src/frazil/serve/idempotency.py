@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from frazil.changes.updates import AddSnapshot, AssignUuid
+from frazil.codec.json_text import encode_json
 from frazil.errors import InvalidRequestError, StorageError
 from frazil.serve.auth import Right
 from frazil.serve.commit_changes import Asked
@@ -50,7 +51,9 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
     if key is None or operation.right is Right.READ:
         # What only reads may be done again.
         return operation.carry_out(service, request)
-    seen = hashlib.sha256(b"\0".join((request.method.encode(), request.path.encode(), request.body))).hexdigest()
+    query = encode_json(dict(sorted(request.query.items())))
+    parts = (request.method.encode(), request.path.encode(), query, request.body)
+    seen = hashlib.sha256(b"\0".join(parts)).hexdigest()
     with _running.held([(key,)]):
         kept = service.state.find_answer(key, service.catalog.now_ms())
         if kept is not None:

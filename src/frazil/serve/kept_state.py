@@ -7,6 +7,7 @@ without it, a request that is sent again is carried out again, and by its requir
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import tempfile
 import threading
@@ -59,6 +60,11 @@ class KeptState:
         file = Path(self._folder.name) / "serve.db" if self._folder is not None else path
         self._lock = threading.Lock()
         self._writes = 0
+        try:
+            # Answers may hold credentials that the server gave: nobody else reads them.
+            os.close(os.open(str(file), os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise StorageError(f"Cannot open {file}: {error.strerror or error}", path=str(file)) from error
         try:
             self._driver = sqlite3.connect(str(file), timeout=30, isolation_level=None, check_same_thread=False)
             self._driver.execute("PRAGMA journal_mode=WAL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import threading
 import uuid
 from pathlib import Path
@@ -54,6 +55,24 @@ def test_a_key_is_of_one_request(server: Served, db: str) -> None:
     assert (other.code, other.error) == (400, "BadRequestException")
     for text in ("x", str(uuid.uuid4()), "0" * 36):
         assert keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "c"]}, text).code == 400, text
+
+
+def test_a_key_is_of_one_query_too(tmp_path: Path) -> None:
+    with served(tmp_path / "wh") as server:
+        server.make_table("t", "db")
+        key, data = new_key(), tmp_path / "wh" / "db" / "t"
+        assert keyed(server, "DELETE", f"{table_path('t', 'db')}?purgeRequested=false", None, key).code == 204
+        assert keyed(server, "DELETE", f"{table_path('t', 'db')}?purgeRequested=false", None, key).code == 204
+        other = keyed(server, "DELETE", f"{table_path('t', 'db')}?purgeRequested=true", None, key)
+        assert (other.code, other.error) == (400, "BadRequestException")
+        assert data.exists()
+
+
+def test_what_is_kept_is_for_the_servers_user_alone(tmp_path: Path) -> None:
+    with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
+        keyed(server, "POST", "/v1/namespaces", {"namespace": ["db"]}, new_key())
+        modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("serve.db*")}
+    assert modes == {0o600}
 
 
 def test_two_at_once_with_one_key_do_it_once(server: Served, db: str) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,9 @@ def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructTyp
     """Return entries as columns."""
     schema = manifest_arrow_schema(partition_type)
     columns: list[pa.Array] = []
+    files = [entry.data_file for entry in entries]
     for field in schema:
-        if field.name in _ENTRY_VALUES:
-            values = [getattr(entry, field.name) for entry in entries]
-        else:
-            values = [getattr(entry.data_file, field.name) for entry in entries]
+        values = list(map(attrgetter(field.name), entries if field.name in _ENTRY_VALUES else files))
         if field.name == "partition":
             columns.append(_partition_array(values, partition_type, field.type))
             continue

@@ -73,11 +73,16 @@ def encode_bound(value: Any, data_type: Type) -> bytes:
 
     A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
     """
+    return bound_encoder(data_type)(value)
+
+
+def bound_encoder(data_type: Type) -> Encoder:
+    """Return the function that turns bounds of a type into bytes."""
     if isinstance(data_type, GeometryType | GeographyType):
-        return encode_geo_bound(value)
+        return encode_geo_bound
     if isinstance(data_type, VariantType):
-        return encode_variant_bounds(value)
-    return value_encoder(data_type)(value)
+        return encode_variant_bounds
+    return value_encoder(data_type)
 
 
 def decode_bound(data: bytes, data_type: Type) -> Any:

@@ -161,13 +161,16 @@ def check_added(added: Sequence[AddedFile], format_version: int) -> None:
     seen: set[DeleteKey] = set()
     vectors: set[str | None] = set()
     for added_file in added:
-        file = replace(added_file.file, first_row_id=None)
+        file = added_file.file
+        if file.first_row_id is not None:
+            file = replace(file, first_row_id=None)
         check_data_file(file, format_version)
         if file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector:
             check_feature(format_version, Feature.POSITION_DELETE_FILES)
-        if delete_key(file) in seen:
+        key = delete_key(file)
+        if key in seen:
             raise InvalidRequestError(f"Cannot add file {file.file_path!r}: it is given twice")
-        seen.add(delete_key(file))
+        seen.add(key)
         if file.is_deletion_vector:
             if file.referenced_data_file in vectors:
                 raise InvalidRequestError(

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from frazil.codec.geo_bounds import GeoBoundsCollector
 from frazil.codec.partition_arrow import to_plain_integers
-from frazil.codec.single_value import encode_bound
+from frazil.codec.single_value import bound_encoder
 from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
 from frazil.codec.wkb import decode_wkb
 from frazil.errors import FrazilError, SchemaMismatchError
@@ -38,7 +38,6 @@ from frazil.spec.types import (
     MapType,
     NestedField,
     StructType,
-    Type,
     UnknownType,
     UuidType,
     VariantType,
@@ -59,15 +58,27 @@ class Metrics:
 class MetricsCollector:
     """Measures the rows of one file, a few at a time; rows are of the schema, columns in its order."""
 
-    __slots__ = ("_columns", "_rows")
+    __slots__ = ("_columns", "_forms", "_rows")
 
     def __init__(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> None:
+        self._start(
+            [
+                _Form(nested_field, path, modes[nested_field.field_id])
+                for nested_field, path in _measured(schema.fields, ())
+                if nested_field.field_id in modes and modes[nested_field.field_id].has_counts
+            ]
+        )
+
+    def _start(self, forms: list[_Form]) -> None:
         self._rows = 0
-        self._columns = [
-            _Column(nested_field, path, modes[nested_field.field_id])
-            for nested_field, path in _measured(schema.fields, ())
-            if nested_field.field_id in modes and modes[nested_field.field_id].has_counts
-        ]
+        self._forms = forms
+        self._columns = [_Column(form) for form in forms]
+
+    def for_another_file(self) -> MetricsCollector:
+        """Return a collector of the same columns that has seen no rows."""
+        made = MetricsCollector.__new__(MetricsCollector)
+        made._start(self._forms)
+        return made
 
     @property
     def row_count(self) -> int:
@@ -78,7 +89,7 @@ class MetricsCollector:
         """Measure some more rows."""
         self._rows += rows.num_rows
         for column in self._columns:
-            column.add(rows.column(column.path[0]))
+            column.add(rows.column(column.form.path[0]))
 
     def metrics(self) -> Metrics:
         """Return the metrics of all rows so far."""
@@ -100,62 +111,81 @@ def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[t
     return found
 
 
-class _Column:
-    """One column's counts and bounds so far."""
+class _Form:
+    """What is to be measured of one column: the same for every file of a write."""
 
-    __slots__ = ("_box", "_field", "_high", "_is_floating", "_low", "_mode", "_nans", "_nulls", "_to_value", "path")
+    __slots__ = (
+        "encode",
+        "field_id",
+        "has_box",
+        "has_order",
+        "is_floating",
+        "length",
+        "name",
+        "path",
+        "to_value",
+        "type",
+    )
 
     def __init__(self, nested_field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
         data_type = nested_field.field_type
-        self._field = nested_field
-        self._mode = mode
+        self.field_id = nested_field.field_id
+        self.name = nested_field.name
+        self.type = data_type
         self.path = path
+        self.length = mode.length
+        self.is_floating = isinstance(data_type, FloatType | DoubleType)
+        self.to_value: Callable[[Any], Any] | None = _to_uuid if isinstance(data_type, UuidType) else None
+        self.has_box = mode.has_bounds and isinstance(data_type, GeometryType | GeographyType)
+        self.has_order = mode.has_bounds and not self.has_box and not isinstance(data_type, VariantType)
+        self.encode = bound_encoder(data_type)
+
+
+class _Column:
+    """One column's counts and bounds so far."""
+
+    __slots__ = ("_box", "_high", "_low", "_nans", "_nulls", "form")
+
+    def __init__(self, form: _Form) -> None:
+        self.form = form
         self._nulls = 0
         self._nans = 0
         self._low: Any = None
         self._high: Any = None
-        self._is_floating = isinstance(data_type, FloatType | DoubleType)
-        self._to_value: Callable[[Any], Any] = _to_uuid if isinstance(data_type, UuidType) else _same
-        is_geo = isinstance(data_type, GeometryType | GeographyType)
-        self._box = (
-            GeoBoundsCollector(is_geography=isinstance(data_type, GeographyType))
-            if is_geo and mode.has_bounds
-            else None
-        )
+        self._box = GeoBoundsCollector(is_geography=isinstance(form.type, GeographyType)) if form.has_box else None
 
     def add(self, column: pa.ChunkedArray) -> None:
-        for chunk in column.chunks:
-            array = pc.struct_field(chunk, list(self.path[1:])) if len(self.path) > 1 else chunk
+        path = self.form.path
+        for chunk in column.chunks if column.num_chunks != 1 else (column.chunk(0),):
+            array = chunk if len(path) == 1 else pc.struct_field(chunk, list(path[1:]))
             self._add(array.storage if isinstance(array.type, pa.BaseExtensionType) else array)
 
     def _add(self, array: pa.Array) -> None:
-        if len(array) <= _FEW_VALUES and self._box is None and self._add_few(array):
+        form = self.form
+        if form.has_order and len(array) <= _FEW_VALUES and self._add_few(array):
             return
         nulls = array.null_count
         self._nulls += nulls
         nans = 0
-        if self._is_floating:
+        if form.is_floating:
             nans = pc.sum(pc.is_nan(array), min_count=0).as_py()
             self._nans += nans
-        if not self._mode.has_bounds or nulls + nans == len(array):
+        if nulls + nans == len(array):
             return
-        data_type: Type = self._field.field_type
         if self._box is not None:
-            _add_geometries(self._box, array, self._field.name)
-        elif not isinstance(data_type, VariantType):
+            _add_geometries(self._box, array, form.name)
+        elif form.has_order:
             found = pc.min_max(to_plain_integers(array))
             self._widen(found["min"].as_py(), found["max"].as_py())
 
     def _add_few(self, array: pa.Array) -> bool:
         """Measure a few values one by one, which takes less than to call Arrow; return whether that could be done."""
-        if not self._mode.has_bounds or isinstance(self._field.field_type, VariantType):
-            return False
         try:
             values = to_plain_integers(array).to_pylist()
         except UnicodeDecodeError:
             return False
         known = [value for value in values if value is not None]
-        numbers = [value for value in known if value == value] if self._is_floating else known
+        numbers = [value for value in known if value == value] if self.form.is_floating else known
         self._nulls += len(values) - len(known)
         self._nans += len(known) - len(numbers)
         if numbers:
@@ -163,21 +193,23 @@ class _Column:
         return True
 
     def _widen(self, least: Any, most: Any) -> None:
-        low, high = self._to_value(least), self._to_value(most)
+        to_value = self.form.to_value
+        low, high = (least, most) if to_value is None else (to_value(least), to_value(most))
         self._low = low if self._low is None or low < self._low else self._low
         self._high = high if self._high is None or high > self._high else self._high
 
     def write(self, into: Any, rows: int) -> None:
-        nested_field, field_type = self._field, self._field.field_type
-        into.value_counts[nested_field.field_id] = rows
-        into.null_value_counts[nested_field.field_id] = self._nulls
-        if self._is_floating:
-            into.nan_value_counts[nested_field.field_id] = self._nans
+        form = self.form
+        field_id = form.field_id
+        into.value_counts[field_id] = rows
+        into.null_value_counts[field_id] = self._nulls
+        if form.is_floating:
+            into.nan_value_counts[field_id] = self._nans
         low, high = self._bounds()
         if low is not None:
-            into.lower_bounds[nested_field.field_id] = encode_bound(low, field_type)
+            into.lower_bounds[field_id] = form.encode(low)
         if high is not None:
-            into.upper_bounds[nested_field.field_id] = encode_bound(high, field_type)
+            into.upper_bounds[field_id] = form.encode(high)
 
     def _bounds(self) -> tuple[Any, Any]:
         if self._box is not None:
@@ -186,16 +218,12 @@ class _Column:
         if self._low is None:
             return None, None
         low, high = self._low, self._high
-        if self._is_floating:
+        form = self.form
+        if form.is_floating:
             return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
-        if self._mode.length is None:
+        if form.length is None:
             return low, high
-        field_type, length = self._field.field_type, self._mode.length
-        return truncate_lower_bound(low, field_type, length), truncate_upper_bound(high, field_type, length)
-
-
-def _same(value: Any) -> Any:
-    return value
+        return truncate_lower_bound(low, form.type, form.length), truncate_upper_bound(high, form.type, form.length)
 
 
 def _to_uuid(value: bytes) -> uuid.UUID:

@@ -6,10 +6,10 @@ the Arrow types of `codec/arrow_schema.py`.
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -40,6 +40,11 @@ class FormatWriter(ABC):
 
     holds_rows: ClassVar[bool] = False
     """Whether rows stay in memory after `write`, so that the file's size does not tell what was written."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How many bytes of the file are made and not handed to it yet."""
+        return 0
 
     @abstractmethod
     def write(self, rows: pa.Table) -> None:
@@ -127,17 +132,28 @@ class Sink:
         return False
 
 
-@contextlib.contextmanager
-def arrow_errors(what: str, path: str) -> Iterator[None]:
+class arrow_errors:  # noqa: N801 - used as a statement, for every file
     """Turn what Arrow raises while it writes a file into this package's errors; those of storages come through."""
-    try:
-        yield
-    except FrazilError:
-        raise
-    except OSError as error:
-        raise StorageError(f"Cannot write the {what} file {path}: {error}", path=path) from error
-    except (pa.ArrowException, ValueError) as error:
-        raise InvalidRequestError(f"Cannot write the {what} file {path}: {error}", path=path) from error
+
+    __slots__ = ("_path", "_what")
+
+    def __init__(self, what: str, path: str) -> None:
+        self._what = what
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, FrazilError):
+            return
+        message = f"Cannot write the {self._what} file {self._path}: {error}"
+        if isinstance(error, OSError):
+            raise StorageError(message, path=self._path) from error
+        if isinstance(error, pa.ArrowException | ValueError):
+            raise InvalidRequestError(message, path=self._path) from error
 
 
 def find_reshape(

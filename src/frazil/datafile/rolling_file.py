@@ -20,7 +20,7 @@ from frazil.datafile.collect_metrics import MetricsCollector
 from frazil.datafile.format_writer import FormatWriter, WriteFormat
 from frazil.datafile.sort_rows import RowSorter
 from frazil.errors import WriteOutcomeUnknownError
-from frazil.spec.data_file import DataFile, FileContent, FileFormat
+from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.metrics_mode import MetricsMode
 from frazil.spec.sorting import UNSORTED_ORDER_ID
 from frazil.storage.base import Storage
@@ -66,6 +66,14 @@ class FilePlan:
     sort_order_id: int | None = UNSORTED_ORDER_ID
     sorter: RowSorter | None = None
     metrics_pool: Executor | None = None
+    metrics: MetricsCollector = field(init=False)
+    """What is measured of each file; it sees no rows itself."""
+    measured_ids: frozenset[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metrics", MetricsCollector(self.format.schema, self.modes))
+        measured = frozenset(field_id for field_id, mode in self.modes.items() if mode.has_counts)
+        object.__setattr__(self, "measured_ids", measured)
 
 
 @dataclass(slots=True)
@@ -99,7 +107,7 @@ class RollingFile:
     @property
     def open_bytes(self) -> int:
         """The size of the open file so far."""
-        return 0 if self._file is None else self._file.file.size
+        return 0 if self._file is None else self._file.size
 
     def write(self, rows: pa.Table, **details: Any) -> None:
         """Add rows, in the table's sort order as far as they go; `details` are fields of their files' descriptions."""
@@ -154,7 +162,7 @@ class RollingFile:
             raise
         with self._outcome.lock:
             self._outcome.open_count += 1
-        return _OpenFile(file, writer, MetricsCollector(self._plan.format.schema, self._plan.modes), details)
+        return _OpenFile(file, writer, self._plan.metrics.for_another_file(), details)
 
     def close(self) -> None:
         """Complete and publish the open file, if there is one."""
@@ -195,7 +203,12 @@ class _OpenFile:
 
     def estimated_bytes(self, guess: SizeGuess) -> int:
         """Return the size of the file with what its writer still holds."""
-        return max(self.file.size, int(self._memory_bytes * guess.ratio) if self.holds_rows else 0)
+        return max(self.size, int(self._memory_bytes * guess.ratio) if self.holds_rows else 0)
+
+    @property
+    def size(self) -> int:
+        """The bytes made so far."""
+        return self.file.size + self._writer.buffered_bytes
 
     @property
     def holds_rows(self) -> bool:
@@ -203,7 +216,9 @@ class _OpenFile:
         return self._writer.holds_rows
 
     def write(self, rows: pa.Table, plan: FilePlan) -> None:
-        before = self.file.size
+        # Of fewer rows the bytes say little: most of them are the format's own.
+        learns = self.holds_rows or rows.num_rows >= plan.min_row_group_rows
+        before = self.size if learns else 0
         pool = plan.metrics_pool if rows.num_rows >= _FEW_ROWS else None
         measured = None if pool is None else pool.submit(self._metrics.add, rows)
         try:
@@ -213,10 +228,11 @@ class _OpenFile:
                 measured.result()
         if measured is None:
             self._metrics.add(rows)
-        size = rows.nbytes
-        self._memory_bytes += size
-        if not self.holds_rows:
-            plan.guess.learn(size, self.file.size - before)
+        if learns:
+            size = rows.nbytes
+            self._memory_bytes += size
+            if not self.holds_rows:
+                plan.guess.learn(size, self.size - before)
 
     def finish(self, plan: FilePlan, partition: tuple[Any, ...]) -> DataFile:
         layout = self._writer.close()
@@ -225,10 +241,10 @@ class _OpenFile:
         self.file.publish()
         found = self._metrics.metrics()
         sizes = layout.column_sizes
-        measured = {key for key, mode in plan.modes.items() if mode.has_counts}
+        measured = plan.measured_ids
         return DataFile(
             file_path=self.file.path,
-            file_format=FileFormat(plan.format.file_format),
+            file_format=plan.format.file_format,
             record_count=self._metrics.row_count,
             file_size_in_bytes=self.file.size,
             content=plan.content,

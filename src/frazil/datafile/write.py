@@ -37,7 +37,7 @@ from frazil.datafile.sort_rows import RowSorter
 from frazil.datafile.write_avro import AvroFormat
 from frazil.datafile.write_orc import OrcFormat
 from frazil.datafile.write_parquet import ParquetFormat
-from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_path_of, write_target
+from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_paths_of, write_target
 from frazil.errors import InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
@@ -130,6 +130,7 @@ class DataFileWriter(RowsWriter):
         chosen = choose_format(file_format, read_property(properties, known.DEFAULT_FILE_FORMAT))
         names = FileNames(target, chosen, new_id, partition_id=partition_id, task_id=task_id)
         guess = SizeGuess(FIRST_GUESSES[chosen])
+        path_of = partition_paths_of(target, target.spec)
 
         def plan_files(metrics_pool: Executor | None) -> FilePlan:
             return FilePlan(
@@ -151,7 +152,7 @@ class DataFileWriter(RowsWriter):
             matcher,
             Partitioner(matcher.schema, target.spec, target.schema),
             plan_files,
-            lambda values: names.next_location(partition_path_of(target, target.spec, values)),
+            lambda values: names.next_location(path_of(values)),
             held_bytes=held_bytes,
             max_open_files=max_open_files,
             threads=threads,

@@ -30,7 +30,7 @@ from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
 from frazil.datafile.rows_writer import RowsWriter, delete_unused, note_written
 from frazil.datafile.write import FIRST_GUESSES, choose_format, make_format
-from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_path_of, write_target
+from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_paths_of, write_target
 from frazil.errors import InvalidRequestError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
@@ -186,7 +186,7 @@ def write_position_deletes(
     try:
         for group in _position_groups(_merged(deletes), per_file=whole == "file"):
             spec = target.find_spec(group[0].spec_id)
-            path = partition_path_of(target, spec, group[0].partition)
+            path = partition_paths_of(target, spec)(group[0].partition)
             plan = _plan_files(
                 target,
                 spec.spec_id,
@@ -292,8 +292,10 @@ def write_equality_deletes(
             metrics_pool=metrics_pool,
         )
 
+    path_of = partition_paths_of(target, spec)
+
     def locate(values: tuple[Any, ...]) -> str:
-        return names.next_location(partition_path_of(target, spec, values))
+        return names.next_location(path_of(values))
 
     with RowsWriter(matcher, partitioner, plan_files, locate) as writer:
         for batch in rows.batches:

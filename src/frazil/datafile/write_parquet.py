@@ -119,9 +119,14 @@ class ParquetFormat(WriteFormat):
         """Return rows as the file has them: under its names."""
         return reshape_table(rows, self._reshapes, self._arrow)
 
+    @property
+    def has_annotations(self) -> bool:
+        """Whether types of the file need annotations that Arrow leaves out."""
+        return len(self._annotations) > 0
+
     def annotate(self, tail: bytes) -> bytes:
         """Return the end of a file with the annotations that Arrow left out."""
-        return annotate_footer(tail, self._annotations) if self._annotations else tail
+        return annotate_footer(tail, self._annotations)
 
     def layout(self, metadata: Any) -> FileLayout:
         """Return where row groups start and how many bytes each column takes, from a file's own metadata."""
@@ -152,20 +157,24 @@ class _ParquetWriter(FormatWriter):
         self._writer: Any = None
         self._is_ended = False
 
+    @property
+    def buffered_bytes(self) -> int:
+        return 0 if self._is_ended else int(self._stream.tell()) - self._file.size
+
     def write(self, rows: pa.Table) -> None:
         with arrow_errors("Parquet", self._file.path):
             table = self._format.stored_form(rows)
             if self._writer is None:
                 self._writer = self._format.start(self._stream, self._collected, table)
             self._writer.write_table(table, row_group_size=min(max(rows.num_rows, 1), _MAX_ROW_GROUP_ROWS))
-            self._stream.flush()
 
     def close(self) -> FileLayout:
         with arrow_errors("Parquet", self._file.path):
             if self._writer is None:
                 self._writer = self._format.start(self._stream, self._collected, None)
-            self._stream.flush()
-            self._sink.hold()
+            if self._format.has_annotations:
+                self._stream.flush()
+                self._sink.hold()
             self._writer.close()
             self._stream.flush()
         self._writer = None

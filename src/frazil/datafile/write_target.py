@@ -127,8 +127,11 @@ class FileNames:
         return self._locations.new_data_location(name, partition_path)
 
 
-def partition_path_of(target: WriteTarget, spec: PartitionSpec, values: tuple[Any, ...]) -> str | None:
-    """Return the folder of a partition below the data folder; None where there is one partition only."""
+def partition_paths_of(target: WriteTarget, spec: PartitionSpec) -> Callable[[tuple[Any, ...]], str | None]:
+    """Return the function that names the folder of a partition below the data folder.
+
+    It returns None where there is one partition only.
+    """
     if spec.is_unpartitioned:
-        return None
-    return spec.partition_path(values, target.schema, other_schemas=target.older_schemas)
+        return lambda values: None
+    return spec.partition_paths(target.schema, other_schemas=target.older_schemas)

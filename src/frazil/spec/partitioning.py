@@ -10,7 +10,7 @@ needs names or types takes the schema. Where a source column has been dropped si
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus
@@ -177,10 +177,19 @@ class PartitionSpec:
             raise InvalidRequestError(
                 f"Cannot make a partition path: {len(in_order)} values for {len(self.fields)} partition fields"
             )
+        return self.partition_paths(schema, other_schemas=other_schemas)(in_order)
+
+    def partition_paths(
+        self, schema: Schema, *, other_schemas: Iterable[Schema] = ()
+    ) -> Callable[[Sequence[Any]], str]:
+        """Return the function that makes the directory of a partition of its values, in the order of the fields."""
         others = tuple(other_schemas)
-        return "/".join(
-            f"{_escape(field.name)}={_escape(field.transform.human_text(value, field.result_type(schema, others)))}"
-            for field, value in zip(self.fields, in_order, strict=True)
+        parts = [
+            (f"{_escape(field.name)}=", field.transform.human_text, field.result_type(schema, others))
+            for field in self.fields
+        ]
+        return lambda values: "/".join(
+            [f"{name}{_escape(text(value, to))}" for (name, text, to), value in zip(parts, values, strict=True)]
         )
 
     def same_fields(self, other: PartitionSpec) -> bool:

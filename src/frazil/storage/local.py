@@ -23,10 +23,11 @@ import contextlib
 import errno
 import os
 import stat
-import uuid
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from types import TracebackType
 
 from frazil.errors import (
     FileAlreadyExistsError,
@@ -61,13 +62,13 @@ _NO_SYNC = (errno.EACCES, errno.EPERM, errno.EINVAL, errno.EROFS, *_ABSENT)
 
 
 def _new_id() -> str:
-    return uuid.uuid4().hex
+    return os.urandom(16).hex()
 
 
 class LocalStorage(Storage):
     """The file system. `durable=False` skips every sync: faster, and a power loss may undo what was written."""
 
-    __slots__ = ("_durable", "_new_id", "_synced")
+    __slots__ = ("_durable", "_new_id", "_shared_syncs", "_synced")
 
     def __init__(self, *, durable: bool = True, new_id: Callable[[], str] = _new_id) -> None:
         self._durable = durable
@@ -75,6 +76,7 @@ class LocalStorage(Storage):
         # Folders whose way from the root is known to be on disk, with what they were then: a folder that was
         # removed and made anew has to be synced again.
         self._synced: dict[str, tuple[int, int]] = {}
+        self._shared_syncs: dict[str, _SharedSync] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self._durable, self._new_id)
@@ -133,9 +135,12 @@ class LocalStorage(Storage):
         target = _writable_path(path)
         temporary = self._temporary_name(target)
         with _errors("write", path):
-            self._make_folders(_folder_of(target), syncs=False)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        return _LocalNewFile(path, descriptor, temporary, self._publish_written)
+            try:
+                descriptor = os.open(temporary, _NEW_FILE, 0o666)
+            except (FileNotFoundError, NotADirectoryError):
+                self._make_folders(_folder_of(target), syncs=False)
+                descriptor = os.open(temporary, _NEW_FILE, 0o666)
+        return _LocalNewFile(path, descriptor, temporary, target, self._publish_written)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
@@ -247,13 +252,12 @@ class LocalStorage(Storage):
         _link(path, temporary, target)
         self._sync_published(path, target)
 
-    def _publish_written(self, path: str, temporary: str, descriptor: int) -> None:
+    def _publish_written(self, path: str, temporary: str, target: str, descriptor: int) -> None:
         """Give a written file its name, and sync both.
 
         Nothing refers to it before this returns, so that the name may come first: then the file system writes its
         journal once for folders, bytes and name, where it would write it for each of them.
         """
-        target = _writable_path(path)
         _link(path, temporary, target)
         if not self._durable:
             return
@@ -295,7 +299,7 @@ class LocalStorage(Storage):
             if above == current or _look_at(above).st_dev != found.st_dev:
                 break
             try:
-                _sync_folder(above)
+                self._shared_syncs.setdefault(above, _SharedSync()).sync(above)
             except OSError as error:
                 if error.errno not in _NO_SYNC:
                     raise
@@ -312,46 +316,86 @@ class LocalStorage(Storage):
             raise _outcome_unknown(path, error) from error
 
 
+@dataclass(slots=True)
+class _SharedSync:
+    """Syncs of one folder that many threads make entries in: those who wait for one under way share the next."""
+
+    begun: int = 0
+    done: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sync(self, folder: str) -> None:
+        """Return once a sync has ended that began after this call."""
+        # A sync that is under way may have begun before the entry was made.
+        wanted = self.begun + 1
+        with self.lock:
+            if self.done >= wanted:
+                return
+            self.begun += 1
+            _sync_folder(folder)
+            self.done = self.begun
+
+
 _BUFFER_BYTES = 1 << 20
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class _LocalNewFile(NewFile):
-    """A file under its temporary name."""
+    """A file under its temporary name; up to a megabyte of it is held."""
 
-    __slots__ = ("_file", "_give_name", "_temporary")
+    __slots__ = ("_descriptor", "_give_name", "_held", "_held_bytes", "_target", "_temporary")
 
-    def __init__(self, path: str, descriptor: int, temporary: str, publish: Callable[[str, str, int], None]) -> None:
+    def __init__(
+        self, path: str, descriptor: int, temporary: str, target: str, publish: Callable[[str, str, str, int], None]
+    ) -> None:
         super().__init__(path)
-        self._file: BinaryIO | None = os.fdopen(descriptor, "wb", _BUFFER_BYTES)
+        self._descriptor: int | None = descriptor
+        self._held: list[bytes | memoryview] = []
+        self._held_bytes = 0
         self._temporary = temporary
+        self._target = target
         self._give_name = publish
 
+    def __del__(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
     def _write(self, data: bytes | memoryview) -> None:
-        if self._file is None:
+        if self._descriptor is None:
             raise closed(self.path)
+        if self._held_bytes + len(data) < _BUFFER_BYTES:
+            # A view may be of memory that its owner uses again.
+            self._held.append(bytes(data))
+            self._held_bytes += len(data)
+            return
         with _errors("write", self.path):
-            self._file.write(data)
+            self._write_held(self._descriptor)
+            _write_all(self._descriptor, data)
+
+    def _write_held(self, descriptor: int) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        _write_all(descriptor, held[0] if len(held) == 1 else b"".join(held))
 
     def publish(self) -> None:
         """Give the bytes their name, sync both, and drop the temporary one."""
-        file = self._file
-        if file is None:
+        descriptor = self._descriptor
+        if descriptor is None:
             raise closed(self.path)
         try:
             with _errors("write", self.path):
-                file.flush()
-                self._give_name(self.path, self._temporary, file.fileno())
+                self._write_held(descriptor)
+                self._give_name(self.path, self._temporary, self._target, descriptor)
         finally:
             self.discard()
 
     def discard(self) -> None:
         """Remove the temporary name, and with it the bytes if they have no other."""
-        file, self._file = self._file, None
-        if file is None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
             return
-        # Closing writes what is buffered; a disk that is full must not keep the name from being removed.
-        with contextlib.suppress(OSError, ValueError):
-            file.close()
+        self._held = []
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
         with contextlib.suppress(OSError, ValueError):
             _remove(self._temporary)
 
@@ -405,20 +449,31 @@ def _writable_path(location: str) -> str:
     return path
 
 
-@contextlib.contextmanager
-def _errors(verb: str, path: str) -> Iterator[None]:
+class _errors:  # noqa: N801 - used as a statement; a generator would take longer than some of the calls in it
     """Turn what the system raises into this package's errors."""
-    try:
-        yield
-    except FrazilError:
-        raise
-    except OSError as error:
-        if error.errno in _ABSENT:
-            raise MissingFileError(f"Cannot {verb} {path}: there is no such file", path=path) from error
-        raise StorageError(f"Cannot {verb} {path}: {error.strerror or error}", path=path) from error
-    except ValueError as error:
-        # Characters that the file system's encoding cannot express.
-        raise InvalidRequestError(f"Cannot {verb} {path!r}: {error}") from error
+
+    __slots__ = ("_path", "_verb")
+
+    def __init__(self, verb: str, path: str) -> None:
+        self._verb = verb
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, FrazilError):
+            return
+        verb, path = self._verb, self._path
+        if isinstance(error, OSError):
+            if error.errno in _ABSENT:
+                raise MissingFileError(f"Cannot {verb} {path}: there is no such file", path=path) from error
+            raise StorageError(f"Cannot {verb} {path}: {error.strerror or error}", path=path) from error
+        if isinstance(error, ValueError):
+            # Characters that the file system's encoding cannot express.
+            raise InvalidRequestError(f"Cannot {verb} {path!r}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -454,15 +509,19 @@ def _read_at(descriptor: int, offset: int, length: int, at_once: int = 1 << 30) 
 
 
 def _write_file(path: str, data: bytes, *, durable: bool) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, _NEW_FILE, 0o666)
     try:
-        view = memoryview(data)
-        while len(view) > 0:
-            view = view[os.write(descriptor, view) :]
+        _write_all(descriptor, data)
         if durable:
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while len(view) > 0:
+        view = view[os.write(descriptor, view) :]
 
 
 def _sync_folder(folder: str) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import errno
+import gc
+import itertools
 import multiprocessing
 import os
 import pickle
+import stat
+import threading
 import tracemalloc
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +286,61 @@ def test_a_folder_that_was_made_anew_is_synced_again(tmp_path: Path, monkeypatch
     system = System(monkeypatch)
     storage.create(f"{tmp_path}/a/f", b"")
     assert f"fsync {tmp_path}" in system.calls
+
+
+def test_files_in_new_folders_share_syncs_of_the_folder_above_that_began_after_theirs_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage()
+    storage.create(f"{tmp_path}/data/first/f", b"")
+    count = 16
+    events: list[tuple[str, int]] = []
+    syncs = itertools.count()
+    files_synced = threading.Semaphore(0)
+    sync = os.fsync
+    above = (tmp_path / "data").stat().st_ino
+
+    def slow_sync(descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if found.st_ino != above:
+            sync(descriptor)
+            if stat.S_ISREG(found.st_mode):
+                files_synced.release()
+            return
+        number = next(syncs)
+        events.append(("begun", number))
+        if number == 0:
+            for _ in range(count):
+                assert files_synced.acquire(timeout=60)
+        sync(descriptor)
+        events.append(("ended", number))
+
+    def write(number: int) -> None:
+        file = storage.open_new(f"{tmp_path}/data/p{number}/f")
+        events.append(("made", number))
+        file.write(b"data")
+        file.publish()
+        events.append(("published", number))
+
+    monkeypatch.setattr(os, "fsync", slow_sync)
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(write, range(count)))
+    ran = [number for event, number in events if event == "ended"]
+    assert 0 < len(ran) < count
+    for number in range(count):
+        during = events[events.index(("made", number)) : events.index(("published", number))]
+        assert any(("begun", synced) in during and ("ended", synced) in during for synced in ran)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_new_file_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    file = LocalStorage().open_new(f"{tmp_path}/f")
+    file.write(b"data")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+    del file
+    gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_storage_that_need_not_last_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

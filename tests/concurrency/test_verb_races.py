@@ -314,7 +314,20 @@ def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: s
         race(verb, rival, "commit", form, checks=True)
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("verb", ["overwrite", "overwrite by nothing", "overwrite a partition"])
+def test_an_overwrite_of_whole_files_beside_a_compaction_is_done(verb: str, form: Form) -> None:
+    world = World(form)
+    handle = world.table()
+    with Race(world.lake.catalog, "commit", lambda: run(world, RIVALS["compact"])) as racing:
+        VERBS[verb](world, handle)
+    assert racing.has_run
+    assert world.view() == after(form, RIVALS["compact"], VERBS[verb])
+    assert world.table().check().ok
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_beside_every_rival_at_every_point(verb: str, form: Form) -> None:

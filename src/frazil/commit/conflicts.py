@@ -7,7 +7,8 @@ conflict; an operation that read one of them has read what the transaction start
 
     added_data_files          data that matches what was read was added            (append, overwrite)
     new_delete_files          deletes that may apply to what was read were added   (overwrite, delete; vectors: replace)
-    deleted_data_files        data that matches what was read was removed          (overwrite, replace, delete)
+    deleted_data_files        data that matches what was read was removed          (overwrite, delete; replace if asked)
+    still_whole               rows that match share a file with others now         (replace)
     data_files_exist          a file that new deletes are about was removed        (overwrite, replace; delete if asked)
     new_deletes_for_files     a file that is replaced got new deletes              (overwrite, delete; vectors: replace)
     added_vectors             a file got another deletion vector                   (overwrite, delete, replace)
@@ -231,14 +232,29 @@ def check_new_delete_files(window: Window, read: ReadSet) -> None:
         _refuse_any(files, mask, f"deletes that can match {read.predicate} were added", snapshot)
 
 
-def check_deleted_data_files(window: Window, read: ReadSet) -> None:
-    """Refuse where data was removed that the operation read."""
+def check_deleted_data_files(window: Window, read: ReadSet, *, counts_moved: bool = True) -> None:
+    """Refuse where data was removed that the operation read; where rows were merely moved, only if those count.
+
+    They always do in Iceberg Java.
+    """
     matcher = window.matcher(read)
-    written = window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING, chooses=matcher.may_match_manifest)
+    operations = _REMOVING if counts_moved else _DELETING
+    written = window.written(ManifestContent.DATA, EntryStatus.DELETED, operations, chooses=matcher.may_match_manifest)
     for snapshot, files in written:
         _refuse_any(
             files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was removed", snapshot
         )
+
+
+def check_still_whole(window: Window, read: ReadSet) -> None:
+    """Refuse where a compaction put rows that the operation replaces into a file with others."""
+    matcher = window.matcher(read)
+    replacing = (Operation.REPLACE,)
+    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, replacing, chooses=matcher.may_match_manifest)
+    for snapshot, files in written:
+        some, every = matcher.match(files, _all(files))
+        what = f"rows that match {read.predicate} were moved into a file with others"
+        _refuse_any(files, some & ~every, what, snapshot)
 
 
 # Rules over the whole table

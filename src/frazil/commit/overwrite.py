@@ -2,9 +2,10 @@
 
 Named files must be live when the commit happens, and must not have got deletes since they were read: the rows
 written in their place would bring deleted ones back. A filter takes whole files; one of which only some rows
-match is an error. Under serializable isolation the commit is also refused where others added rows that
-the operation would have read. What an overwrite read is never left out by default: give `read=None` to say
-that whatever others did in between may be replaced.
+match is an error. A compaction that came between stops named files, and not a filter: no row changed.
+Under serializable isolation the commit is also refused where others added rows that the operation would have
+read. What an overwrite read is never left out by default: give `read=None` to say that whatever others did in
+between may be replaced.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from frazil.commit.conflicts import (
     check_deleted_data_files,
     check_new_delete_files,
     check_new_deletes_for_files,
+    check_still_whole,
     open_window,
 )
 from frazil.commit.match_files import FileMatcher
@@ -93,7 +95,9 @@ class Overwrite:
         if self.where != FALSE:
             covered = replace(self.read, predicate=self.where)
             check_new_delete_files(window, covered)
-            check_deleted_data_files(window, covered)
+            # The filter finds rows that a compaction moved, where they are now.
+            check_deleted_data_files(window, covered, counts_moved=False)
+            check_still_whole(window, covered)
         if self.read.is_serializable:
             check_added_data_files(window, self.read)
 

@@ -173,7 +173,8 @@ class TableVerbs(MetadataVerbs):
         """Replace the rows of a condition, all rows by default, by new ones.
 
         The condition is Spark SQL, or a predicate. Where files hold other rows too, those are written anew. Rows that a
-        parallel writer adds or changes under the condition stop it. With `merge_schema`, columns that the table lacks
+        parallel writer adds or changes under the condition stop it; a compaction does only in that case, since the new
+        rows may be had once, and it would have to be planned again. With `merge_schema`, columns that the table lacks
         are added to it, in the same commit. `engine` and parameters are as in `delete`.
         """
         where = filled(where, parameters)

@@ -243,6 +243,34 @@ def test_copy_on_write_passes_rows_added_elsewhere() -> None:
     case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_overwrite_by_filter_finds_rows_that_a_compaction_moved(isolation: IsolationLevel, version: int) -> None:
+    case = Case(version)
+    mine = case.lab.file([9], "a")
+    case.rival(RewriteFiles((case.a,), (case.lab.file([1, 2], "a"), case.lab.file([3], "a")), case.start))
+    case.lab.commit(Overwrite((mine,), case.read(isolation), where=parse_predicate("k = 'a'")))
+    assert case.lab.paths() == paths_of(mine, case.b)
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_overwrite_by_filter_is_refused_beside_a_compaction_and_a_change(isolation: IsolationLevel) -> None:
+    case = Case()
+    moved = case.lab.file([1, 2, 3], "a")
+    case.rival(RewriteFiles((case.a,), (moved,), case.start), Overwrite((case.lab.file([1], "a"),), None, (moved,)))
+    case.refused(Overwrite((case.lab.file([9], "a"),), case.read(isolation), where=parse_predicate("k = 'a'")))
+
+
+@pytest.mark.parametrize("isolation", LEVELS)
+def test_an_overwrite_by_filter_is_refused_where_a_compaction_put_its_rows_beside_others(
+    isolation: IsolationLevel,
+) -> None:
+    case = Case(partition_by=())
+    case.rival(RewriteFiles((case.a, case.b), (case.lab.file([1, 2, 3, 4, 5, 6]),), case.start))
+    mine = Overwrite((case.lab.file([9]),), case.read(isolation, "id < 4"), where=parse_predicate("id < 4"))
+    case.refused(mine, "moved into a file with others")
+
+
 def test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the_same() -> None:
     case = Case()
     case.rival(Append((case.lab.file([10], "a"),)))

@@ -46,7 +46,7 @@ from frazil.codec.avro_container import (
 )
 from frazil.codec.avro_rows import RowsRefusal, decode_rows
 from frazil.codec.avro_schema import AvroType, Leaf, plain_schema
-from frazil.codec.avro_scratch import ScratchFile
+from frazil.codec.avro_scratch import ScratchFile, spare_files
 from frazil.codec.avro_stamps import (
     Shape,
     Stamp,
@@ -222,7 +222,7 @@ class _Job:
         """Return the rows of some blocks."""
         batches: list[pa.RecordBatch] = []
         chunk = _Chunk([])
-        with ScratchFile() as file:
+        with spare_files.borrow() as file:
             for block in blocks:
                 chunk.blocks.append((block.count, self.inflate(block)))
                 chunk.rows += block.count

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +19,8 @@ _OPEN_FILES = Path("/proc/self/fd")
 _MEMORY_BYTES = 64 << 20
 """What is larger goes to the folder for temporary files."""
 _PIECES_AT_ONCE = 512
+_SPARE_FILES = 2
+_SPARE_BYTES = 8 << 20
 
 
 class ScratchFile:
@@ -31,10 +34,21 @@ class ScratchFile:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give up the file."""
         if self._in_memory is not None:
             os.close(self._in_memory)
         if self._on_disk is not None:
             self._on_disk.close()
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether it is in memory, and small."""
+        return (
+            self._on_disk is None and self._in_memory is not None and os.fstat(self._in_memory).st_size <= _SPARE_BYTES
+        )
 
     def write(self, pieces: Sequence[bytes], size: int) -> Path:
         """Write pieces of about a total size in place of what was there; return where they can be read."""
@@ -53,6 +67,37 @@ class ScratchFile:
         _overwrite(self._on_disk.fileno(), pieces)
         name = self._on_disk.name
         return Path(name) if isinstance(name, str) else _OPEN_FILES / str(self._on_disk.fileno())
+
+
+class SpareFiles:
+    """Scratch files that were used and are used again: a few, and in the process that made them. For many threads."""
+
+    def __init__(self) -> None:
+        self._files: list[ScratchFile] = []
+        self._process = os.getpid()
+
+    @contextmanager
+    def borrow(self) -> Iterator[ScratchFile]:
+        """Yield a file for one thread; after an error it is given up, since a reader may still be at it."""
+        if self._process != os.getpid():
+            # A process that was forked has its parent's files open, which the parent writes to.
+            self._files, self._process = [], os.getpid()
+        try:
+            file = self._files.pop()
+        except IndexError:
+            file = ScratchFile()
+        try:
+            yield file
+        except BaseException:
+            file.close()
+            raise
+        if len(self._files) < _SPARE_FILES and file.is_worth_keeping:
+            self._files.append(file)
+        else:
+            file.close()
+
+
+spare_files = SpareFiles()
 
 
 def _overwrite(file: int, pieces: Sequence[bytes]) -> None:

@@ -77,11 +77,19 @@ def _pick(lists: pa.Array, field_id: int) -> pa.Array:
         return pa.nulls(rows, pairs.type.field(1).type)
     offsets = np.frombuffer(lists.buffers()[1], np.int32, rows + 1, lists.offset * 4)
     keys = pairs.field(0).to_numpy()[offsets[0] : offsets[-1]]
-    hits = np.flatnonzero(keys == field_id) + offsets[0]
     values = pairs.field(1)
-    owners = _owners(hits, offsets)
-    if len(hits) == rows and np.array_equal(owners, np.arange(rows)):
-        return values.take(pa.array(hits))
+    width = _shared_width(offsets)
+    if width and np.array_equal(keys[width:], keys[:-width]):
+        # Most manifests have the same columns in every file.
+        known = np.flatnonzero(keys[:width] == field_id)
+        if len(known) == 0:
+            return pa.nulls(rows, values.type)
+        first = int(offsets[0] + known[-1])
+        if pa.types.is_integer(values.type) and values.null_count == 0:
+            return pa.array(values.to_numpy()[first : offsets[-1] : width])
+        return values.take(pa.array(np.arange(first, offsets[-1], width)))
+    hits = np.flatnonzero(keys == field_id) + offsets[0]
+    owners = np.searchsorted(offsets, hits, side="right") - 1
     where = np.zeros(rows, np.int64)
     missing = np.ones(rows, np.bool_)
     # Where an index occurs twice, the last assignment stays.
@@ -90,12 +98,8 @@ def _pick(lists: pa.Array, field_id: int) -> pa.Array:
     return values.take(pa.array(where, mask=missing))
 
 
-def _owners(hits: npt.NDArray[np.int64], offsets: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the list that each of some positions lies in."""
+def _shared_width(offsets: npt.NDArray[np.int32]) -> int:
+    """Return how many items each list has, 0 where that differs."""
     width = int(offsets[1] - offsets[0])
-    if width > 0 and int(offsets[-1] - offsets[0]) == width * (len(offsets) - 1):
-        # Most manifests have the same columns in every file; a division is then as good as a search.
-        if np.array_equal(np.diff(offsets), np.full(len(offsets) - 1, width)):
-            return np.asarray((hits - offsets[0]) // width, np.int64)
-    found: npt.NDArray[np.int64] = np.searchsorted(offsets, hits, side="right") - 1
-    return found
+    is_shared = int(offsets[-1] - offsets[0]) == width * (len(offsets) - 1) and bool((np.diff(offsets) == width).all())
+    return width if is_shared else 0

@@ -186,6 +186,8 @@ def _stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
 
 def _counts(files: ManifestColumns, field_id: int, name: CountName) -> tuple[npt.NDArray[np.int64], Mask]:
     column = counts_of(files, field_id, name)
+    if column.null_count == 0:
+        return column.to_numpy(), np.ones(len(column), dtype=bool)
     valid = to_mask(pc.is_valid(column))
     return pc.fill_null(column, 0).to_numpy(zero_copy_only=False), valid
 

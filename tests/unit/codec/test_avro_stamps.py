@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from frazil.codec import avro_scratch
 from frazil.codec.avro_container import AvroOrigin, read_header
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
-from frazil.codec.avro_scratch import ScratchFile
+from frazil.codec.avro_scratch import ScratchFile, SpareFiles
 from frazil.codec.avro_stamps import PastGuesses, guess_shapes, make_stamps, past_guesses
 from frazil.errors import CorruptTableError
 from tests.avro_builders import container, entry, entry_schema, optional, pairs, required, rows_of
@@ -248,6 +250,49 @@ def test_scratch_files_have_no_name_and_no_length_left_over() -> None:
         assert second.read_bytes() == b"bc"
         if hasattr(os, "memfd_create"):
             assert "deleted" in str(second.readlink())
+
+
+def test_scratch_files_are_used_again_but_for_large_ones_and_those_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    spare = SpareFiles()
+    monkeypatch.setattr(avro_scratch, "_SPARE_BYTES", 10)
+
+    def use(*pieces: bytes) -> ScratchFile:
+        with spare.borrow() as file:
+            assert file.write(pieces, sum(map(len, pieces))).read_bytes() == b"".join(pieces)
+            return file
+
+    first = use(b"123")
+    assert use(b"45") is first
+    with spare.borrow() as outer:
+        assert outer is first
+        assert use(b"6") is not first
+    large = use(b"x" * 11)
+    assert use(b"7") is not large
+    with pytest.raises(KeyError), spare.borrow() as failed:
+        failed.write([b"8"], 1)
+        raise KeyError
+    assert use(b"9") is not failed
+
+
+FORK = """
+import os
+from frazil.codec.avro_scratch import SpareFiles
+spare = SpareFiles()
+with spare.borrow() as file:
+    path = file.write([b"parent"], 6)
+child = os.fork()
+if child == 0:
+    with spare.borrow() as own:
+        own.write([b"child"], 5)
+    os._exit(0)
+os.waitpid(child, 0)
+assert path.read_bytes() == b"parent"
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_process_that_was_forked_leaves_its_parents_scratch_files_alone() -> None:
+    subprocess.run([sys.executable, "-c", FORK], timeout=60, check=True)
 
 
 def test_large_scratch_files_go_to_disk_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

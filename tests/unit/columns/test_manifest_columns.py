@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,6 +66,23 @@ def test_where_a_file_has_a_metric_twice_the_last_counts() -> None:
     assert counts_of(columns, 1, "value_counts").to_pylist() == [6, 101, None, 6]
     columns = manifest([entry(0, value_counts=twice), entry(1, value_counts=twice)])
     assert counts_of(columns, 1, "value_counts").to_pylist() == [6, 6]
+
+
+def test_where_every_file_has_a_metric_twice_the_last_counts() -> None:
+    pairs = [{"key": 3, "value": 7}, {"key": 1, "value": 8}, {"key": 3, "value": 9}]
+    columns = manifest([entry(at, value_counts=pairs) for at in range(70)])
+    assert counts_of(columns, 3, "value_counts").to_pylist() == [9] * 70
+    assert counts_of(columns, 1, "value_counts").to_pylist() == [8] * 70
+    assert counts_of(columns, 2, "value_counts").null_count == 70
+
+
+def test_rows_of_a_manifest_have_their_own_metrics() -> None:
+    columns = manifest(
+        [entry(at, value_counts=[{"key": 1, "value": at}, {"key": 2, "value": -at}]) for at in range(70)]
+    )
+    rows = replace(columns, table=columns.table.slice(20, 30))
+    assert counts_of(rows, 2, "value_counts").to_pylist() == [-at for at in range(20, 50)]
+    assert bounds_of(rows, 1, "lower_bounds").to_pylist() == [at.to_bytes(8, "little") for at in range(20, 50)]
 
 
 def test_ids_in_other_places_of_each_file_are_found() -> None:

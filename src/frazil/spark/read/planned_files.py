@@ -325,10 +325,13 @@ class ScanFiles:
     def _reached(self, files: ManifestColumns) -> list[bool]:
         """Return whether Spark can open each file; one answer where all are at one location. Refuse what it may not."""
         paths = files.column("file_path")
+        first = paths[0].as_py()
+        root = place_of(first)
+        if root and pc.all(pc.starts_with(paths, pattern=root)).as_py():
+            is_fenced = isinstance(self.loaded.storage, SchemeStorage) and self.loaded.storage.is_fenced
+            check_paths(self.loaded.storage, paths if is_fenced else paths.slice(0, 1))
+            return [self.reaches(first)]
         check_paths(self.loaded.storage, paths)
-        root = place_of(paths[0].as_py())
-        if pc.all(pc.starts_with(paths, pattern=root)).as_py() and root:
-            return [self.reaches(paths[0].as_py())]
         return [self.reaches(path) for path in paths.to_pylist()]
 
     def planner(

@@ -13,7 +13,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help azurite setup demo check test test-all test-browser test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-all test-browser test-extended test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,10 +46,13 @@ dist: setup ## Build the wheel and the source archive, into dist/
 	rm -rf $(DIST)
 	$(BIN)/hatchling build -d $(DIST)
 
-test: setup ## Run every quick test, of many cases a few: without a JVM side by side, then on Spark in one session
+test: setup ## Run the quick tests, of many cases a few, none over ten seconds: without a JVM, and beside them on Spark in one session
 	@tools/check_java.sh
-	$(BIN)/pytest -q -n auto --dist worksteal -m "not slow and not spark" --cases 4
-	$(BIN)/pytest -q -m "spark and not slow" --cases 2
+	$(BIN)/python tools/run_tests.py "not slow and not extended" --most-seconds=10
+
+test-extended: setup ## Run what `make test` leaves out and CI does not: servers, clusters, crashes, long histories
+	@tools/check_java.sh
+	$(BIN)/python tools/run_tests.py "extended and not slow"
 
 test-all: setup ## Run every case of every test, the slow ones too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
 	@tools/check_java.sh

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tools.run_tests import SPARK_FOLDERS
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
@@ -45,13 +49,27 @@ _WHOLE = (ROOT / "tests" / "architecture", ROOT / "tests" / "contract")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short."""
+    """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short.
+
+    `--most-seconds S`: no test may take longer. Processor time is what counts, so that a busy machine fails none.
+    """
     parser.addoption("--cases", type=int, default=0, metavar="N", help="run at most N cases of each test; 0: all")
+    parser.addoption("--most-seconds", type=float, default=0, metavar="S",
+                     help="fail tests that take more processor time, of Spark too; 0: none")  # fmt: skip
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out cases of tests that have more than `--cases` asks for, but none where each case is a promise."""
+    for item in items:
+        if (
+            item.get_closest_marker("spark")
+            and not item.get_closest_marker("slow")
+            and not is_found_on_spark(item.path)
+        ):
+            raise pytest.UsageError(
+                f"{item.nodeid} runs on Spark, and `make test` looks in {SPARK_FOLDERS} for such tests"
+            )
     most: int = config.getoption("--cases")
     if not most:
         return
@@ -65,6 +83,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
+
+
+def is_found_on_spark(path: Path) -> bool:
+    """Return whether `make test` looks for tests on Spark in a file; files of no checkout are not its business."""
+    return ROOT not in path.parents or any(ROOT / folder in path.parents for folder in SPARK_FOLDERS)
 
 
 def has_whole_cases(item: pytest.Item) -> bool:
@@ -102,6 +125,49 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+
+
+def used_seconds() -> float:
+    """Return the processor time of this process, of processes it waited for, and of Spark's where it started one."""
+    times = sum(os.times()[:4])
+    gateway = sys.modules["pyspark"].SparkContext._gateway if "pyspark" in sys.modules else None
+    if gateway is not None and hasattr(gateway, "proc"):
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
+            times += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return times
+
+
+_BEGUN = pytest.StashKey[float]()
+"""What was used when a test began; later where fixtures of the whole session were made for it."""
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_BEGUN] = used_seconds()
+    yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest) -> Iterator[object]:
+    """Count what all tests share to none of them: above all the start of Spark."""
+    if fixturedef.scope != "session":
+        return (yield)
+    before = used_seconds()
+    made = yield
+    item = request._pyfuncitem
+    item.stash[_BEGUN] = item.stash.get(_BEGUN, before) + used_seconds() - before
+    return made
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """Fail a test that took longer than `--most-seconds`."""
+    yield
+    most: float = item.config.getoption("--most-seconds")
+    used = used_seconds() - item.stash[_BEGUN]
+    if 0 < most < used:
+        pytest.fail(f"took {used:.1f} s of processor time, more than {most:g}: make it cheaper, or mark it `extended`")
 
 
 @pytest.fixture(scope="session")

@@ -140,6 +140,7 @@ def test_processes_that_are_killed_leave_a_table_that_reads(
     kill_writers(kind, KILLS, 3, tmp_path, record_property)
 
 
+@pytest.mark.extended
 def test_a_few_processes_that_are_killed_leave_a_table_that_reads(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:

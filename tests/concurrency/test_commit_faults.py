@@ -42,9 +42,11 @@ CASES = [
         version,
         rival,
         id=f"{scenario.name}-{kind}-v{version}{'-rival' if rival else ''}",
-        marks=()
-        if scenario.name in QUICK and version == 3 and not rival and kind not in ("postgresql", ON_DISK)
-        else pytest.mark.slow,
+        marks=pytest.mark.slow
+        if scenario.name not in QUICK or version != 3 or rival or kind in ("postgresql", ON_DISK)
+        else ()
+        if scenario.name == "merge_append"
+        else pytest.mark.extended,
     )
     for scenario in SCENARIOS
     for kind in scenario.kinds

@@ -139,6 +139,7 @@ def run(folder: Path, version: int, catalog: str | None, turns: int | None) -> N
     assert len(world.expected) + len(world.deleted) == 48
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("version", "catalog"), [(2, None), (3, "filesystem")], ids=["sqlite", "filesystem"])
 def test_jobs_beside_writers_and_each_other_lose_and_double_nothing(
     tmp_path: Path, version: int, catalog: str | None

@@ -168,6 +168,7 @@ def run_all(job: Job, kind: FaultKind, *, step: int) -> int:
         call += step
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", [FaultKind.IO_ERROR, FaultKind.APPLIED_BUT_ERROR, FaultKind.CRASH_AFTER])
 @pytest.mark.parametrize("name", JOBS)
 def test_a_fault_at_some_calls_of_maintenance_changes_no_rows(name: str, kind: FaultKind) -> None:

@@ -137,6 +137,7 @@ def _write_and_kill(folder: Path, *, writers: int, seconds: float, seed: int) ->
     assert len(acknowledged) > kills
 
 
+@pytest.mark.extended
 def test_no_acknowledged_commit_is_lost_or_doubled_when_the_server_is_killed(tmp_path: Path) -> None:
     _write_and_kill(tmp_path, writers=3, seconds=4, seed=7)
 

@@ -60,6 +60,7 @@ def faulty(address: str, seed: int, *, has_keys: bool) -> tuple[frazil.Lake, Fau
     return lake, transport
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("has_keys", [True, False], ids=["with-keys", "without-keys"])
 def test_appends_whose_answers_are_lost_are_in_the_table_once_or_say_that_they_may_not_be(
     tmp_path: Path, has_keys: bool

@@ -300,6 +300,7 @@ def points(verb: str) -> tuple[Point, ...]:
     return ("begun", "written", "commit") if verb in HAS_DATA else ("begun", "commit")
 
 
+@pytest.mark.extended
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb: str) -> None:
@@ -307,6 +308,7 @@ def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb:
         race(verb, rival, "written" if verb in HAS_DATA else "commit")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", CHANGES_ROWS)
 def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: str, form: Form) -> None:

@@ -483,6 +483,7 @@ class TestCommits:
             assert isinstance(one, Committed) or isinstance(rejected(one).reason, CommitConflictError)
         assert case.catalog.load_table(EVENTS).metadata.properties["winner"] == str(winners[0])
 
+    @pytest.mark.extended
     def test_no_commit_is_lost_under_contention(self, case: CatalogCase) -> None:
         made_table(case.catalog)
         writers, commits = 8, 25

@@ -72,6 +72,7 @@ def test_a_strangers_lake_is_looked_at_and_nothing_comes_of_it(
     ear.check((*SECRETS, CANARY_ROW))
 
 
+@pytest.mark.extended
 @HOW_MANY
 def test_a_strangers_tables_in_use_harm_nobody(tmp_path: Path, outside: Outside, is_whole: bool) -> None:
     # What is appended goes where the table says: only `trust="none"` and `read.roots` close that.

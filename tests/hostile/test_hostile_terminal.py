@@ -86,6 +86,7 @@ def test_the_commands_are_found() -> None:
     assert len(ALL) > 20
 
 
+@pytest.mark.extended
 def test_no_command_does_harm_or_prints_what_steers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, ENVIRONMENT_SECRET)
     outside = Outside(tmp_path / "outside")

@@ -102,6 +102,7 @@ def test_runs_of_billions_are_taken_in_parts() -> None:
     ]
 
 
+@pytest.mark.extended
 def test_the_deleted_rows_of_a_vector_are_shown_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     table, file = three_rows(record_count=1 << 32)
     (vector,) = table.write_vectors({file: range(1 << 32)})

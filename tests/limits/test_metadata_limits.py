@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from frazil.codec.table_metadata_json import decode_table_metadata
 from tests.metadata_builders import START_MS, document, snapshot_document, text_of
 
@@ -26,6 +28,7 @@ def test_many_snapshots_and_columns_are_read_in_bounded_time() -> None:
     assert (len(table.snapshots), len(table.current_schema)) == (count, count)
 
 
+@pytest.mark.extended
 def test_a_one_megabyte_file_never_takes_half_a_gigabyte() -> None:
     script = """
 import gzip, resource, sys

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,6 +143,7 @@ def table_of(many: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(many, schema=ARROW).append_column("at", pa.array(range(len(many)), pa.int64()))
 
 
+@pytest.mark.extended
 @given(rows(), filters())
 def test_in_arrows_words_the_rows_are_arrows(many: list[dict[str, Any]], test: tuple[Any, ...]) -> None:
     table, expression = table_of(many), in_arrow(test)

@@ -38,6 +38,7 @@ def changes(loaded: LoadedTable, window: Changelog, predicate: str | None = None
     return replace(scan_table(loaded, predicate, columns=["*", "_file", "_pos"]), changelog=window)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("seed", range(1))

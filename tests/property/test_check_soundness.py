@@ -142,6 +142,7 @@ def check_each(version: int, steps: list[Change]) -> None:
     assert report.ok, f"{done}\n{report}"
 
 
+@pytest.mark.extended
 @settings(max_examples=6)
 @given(st.integers(1, 3), CHANGES)
 def test_no_sequence_of_changes_leaves_a_problem(version: int, steps: list[Change]) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -145,6 +146,7 @@ def can_be_read(table: frazil.Table) -> bool:
         return False
 
 
+@pytest.mark.extended
 @given(plans, jobs)
 @settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 def test_no_job_deletes_a_file_of_anybody_else(made: list[Plan], asked: list[tuple[int, str]]) -> None:

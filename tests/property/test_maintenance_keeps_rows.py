@@ -7,6 +7,7 @@ import pytest
 from tests.maintenance_history import History
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_rows_survive_any_maintenance(seed: int, version: int) -> None:

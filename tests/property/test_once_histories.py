@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,6 +51,7 @@ STEP = st.one_of(
 )
 
 
+@pytest.mark.extended
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([1, 2, 3]), st.lists(STEP, min_size=3, max_size=25))
 def test_a_write_is_skipped_exactly_where_its_row_is_in_the_branch(

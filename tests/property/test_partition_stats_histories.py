@@ -47,6 +47,7 @@ def change(table: frazil.Table, chance: random.Random, number: int) -> None:
         table.append(rows, branch=f"b{number}")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(8))
 def test_statistics_brought_up_to_date_are_those_counted_anew(seed: int) -> None:
     chance = random.Random(seed)

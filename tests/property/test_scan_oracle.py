@@ -74,6 +74,7 @@ def test_filters_keep_exactly_the_rows_that_match(seed: int, version: int) -> No
         assert scan_table(loaded, text).count() == len(expected), text
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("seed", range(1))
 def test_parts_of_files_hold_each_row_once(seed: int, file_format: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -181,7 +182,7 @@ def check_step(before: Schema, after: Schema, old_last: int, new_last: int) -> N
 
 
 SchemaHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=12)
-TestSchemaHistory = SchemaHistory.TestCase
+TestSchemaHistory = pytest.mark.extended(SchemaHistory.TestCase)
 
 
 def numbered(struct: Type) -> Schema | None:

@@ -142,6 +142,7 @@ def carried_out(service: Service, at: int, request: Request) -> Answer:
         return error_answer(error)
 
 
+@pytest.mark.extended
 @settings(max_examples=400)
 @given(
     at=st.integers(0, len(OPERATIONS) - 1),

@@ -9,6 +9,7 @@ from typing import Any
 import hypothesis
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from frazil.codec.arrow_schema import to_arrow_schema
@@ -104,6 +105,7 @@ def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
     return list(itertools.chain.from_iterable(one.column("number").to_pylist() for one in batches))
 
 
+@pytest.mark.extended
 @hypothesis.given(sorts(), st.integers(1, 7), st.sampled_from([1, 300, 1500]), st.sampled_from([2, 3, 32]))
 def test_rows_that_do_not_fit_are_sorted_as_those_that_do(
     drawn: tuple[Schema, list[str], list[dict[str, Any]]], chunk: int, held: int, fan_in: int
@@ -120,6 +122,7 @@ def test_rows_that_do_not_fit_are_sorted_as_those_that_do(
     assert repr(table_to_rows(whole, schema)) == repr(table_to_rows(wanted, schema))
 
 
+@pytest.mark.extended
 @hypothesis.given(sorts(), st.integers(1, 7), st.sampled_from([1, 300, 1500]))
 def test_z_order_by_a_sample_of_all_rows_is_that_of_all_rows_at_once(
     drawn: tuple[Schema, list[str], list[dict[str, Any]]], chunk: int, held: int

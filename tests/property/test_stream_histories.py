@@ -22,6 +22,7 @@ def read(lab: Lab, start: StreamOffset, end: StreamOffset) -> list[str]:
     return [task.data_file.file_path for one in files for task in plan_stream_files(lab.load(), one).tasks]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", range(20))
 def test_every_appended_file_is_read_once_whatever_limits_and_histories_are(seed: int) -> None:
     """Appends with merged and unmerged manifests, compactions, restarts and limits that change."""

@@ -233,6 +233,7 @@ SORT_TERMS = st.builds(
 )
 
 
+@pytest.mark.extended
 @hypothesis.given(
     rows=ROWS,
     terms=st.lists(SORT_TERMS, min_size=1, max_size=3),

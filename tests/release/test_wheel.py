@@ -37,6 +37,7 @@ def wheel(dist: Path) -> Path:
     return found
 
 
+@pytest.mark.extended
 def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("frazil/")}
     kept = {
@@ -48,6 +49,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
     assert {Path(name).suffix for name in packed} >= {".java", ".html", ".css", ".js", ".typed"}
 
 
+@pytest.mark.extended
 def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         name = next(name for name in packed.namelist() if name.endswith("METADATA"))

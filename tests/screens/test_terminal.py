@@ -77,6 +77,7 @@ def test_a_statement_runs_when_a_semicolon_ends_it(shell: Terminal) -> None:
     assert shell.wait_for_prompt(PROMPT)[-2:] == ["""ran "select 1\\n+ ';'\"""", "frazil>"]
 
 
+@pytest.mark.extended
 def test_a_script_runs_in_one_piece(shell: Terminal) -> None:
     shell.press("begin if 1 = 1 then select 1; end if; end; select 2;" + ENTER)
     lines = shell.wait_for_prompt(PROMPT)
@@ -99,6 +100,7 @@ def test_the_up_arrow_brings_back_what_was_typed_in_one_piece(shell: Terminal) -
     assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 1,\\n2'"
 
 
+@pytest.mark.extended
 def test_the_history_is_there_the_next_time(shell: Terminal, warehouse: str, tmp_path: Path) -> None:
     shell.press("select 'once',\n2;" + ENTER)
     shell.wait_for_prompt(PROMPT)
@@ -125,6 +127,7 @@ def test_the_tab_key_completes_keywords_and_names(shell: Terminal) -> None:
     assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select * from lake.shop.orders where channel is null'"
 
 
+@pytest.mark.extended
 def test_two_tabs_show_what_there_is(shell: Terminal) -> None:
     shell.press("describe lake.shop." + TAB + TAB)
     lines = shell.wait_for("describe lake.shop.")
@@ -153,6 +156,7 @@ def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None
     assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 3'"
 
 
+@pytest.mark.extended
 def test_ctrl_d_leaves(shell: Terminal) -> None:
     shell.press(CTRL_D)
     assert shell.wait_for_end() == 0
@@ -166,6 +170,7 @@ def test_help_tells_how(shell: Terminal) -> None:
 # Commands
 
 
+@pytest.mark.extended
 def test_a_page_about_a_table_is_coloured_on_a_terminal_only(warehouse: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
     with on_terminal(*command) as terminal:
@@ -182,6 +187,7 @@ def test_a_page_about_a_table_is_coloured_on_a_terminal_only(warehouse: str) -> 
     assert piped.stdout.startswith(b"shop.orders")
 
 
+@pytest.mark.extended
 def test_rows_that_are_wider_than_the_terminal_are_shown_value_by_value(warehouse: str) -> None:
     with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "files", "shop.orders", "--limit", "1") as terminal:
         assert terminal.wait_for_end() == 0
@@ -191,6 +197,7 @@ def test_rows_that_are_wider_than_the_terminal_are_shown_value_by_value(warehous
     assert max(len(line) for line in lines) <= 100
 
 
+@pytest.mark.extended
 def test_long_values_are_cut_to_the_terminal(warehouse: str) -> None:
     with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "history", "shop.orders", columns=90) as terminal:
         assert terminal.wait_for_end() == 0
@@ -218,6 +225,7 @@ def test_output_longer_than_the_screen_is_paged_and_ctrl_c_is_the_pagers(warehou
         assert terminal.wait_for_end() == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("pager", ["", "cat", "no-such-pager", "'"])
 def test_a_pager_that_is_not_wanted_or_not_there_is_left_out(warehouse: str, pager: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
@@ -238,6 +246,7 @@ def test_a_purge_is_asked_about(warehouse: str) -> None:
         assert bool(list(Path(warehouse).rglob("*.parquet"))) is is_there
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("command", [[], ["sql"], ["table", "show"], ["check"], ["demo"]], ids=" ".join)
 def test_help_has_examples(command: list[str]) -> None:
     with on_terminal("-m", "frazil.cli", *command, "--help", height=80) as terminal:

@@ -187,6 +187,7 @@ def test_numbers_of_every_length_are_read(bits: int) -> None:
     assert decode(data, DATAFUSION) == decode(data, PYTHON)
 
 
+@pytest.mark.extended
 def test_tables_of_a_thousand_columns_are_read() -> None:
     wide = [{"key": key, "value": b"%08d" % key} for key in range(1, 1001)]
     rows = [file(at, lower_bounds=wide, upper_bounds=wide) for at in range(80)]

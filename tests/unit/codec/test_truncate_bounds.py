@@ -70,6 +70,7 @@ def test_a_length_that_is_not_positive_is_refused(length: int) -> None:
             truncate_upper_bound(value, kind, length)
 
 
+@pytest.mark.extended
 @given(EDGE_TEXT, st.integers(1, 18))
 def test_text_lies_between_its_bounds_also_in_utf_8(text: str, length: int) -> None:
     lower = truncate_lower_bound(text, STRING, length)

@@ -145,6 +145,7 @@ def test_queries_and_filters_with_markup_are_text(hostile: Served) -> None:
         check_harmless(reply.body.decode())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("tab", TABS[:-1])
 def test_ten_thousand_columns_are_shown_in_pages(hostile: Served, tab: str) -> None:
     page = whole_page(hostile, f"/tables/odd.wide{tab}")

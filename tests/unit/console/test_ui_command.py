@@ -66,6 +66,7 @@ def test_the_console_lists_tables_and_nothing_can_be_changed_through_it(tmp_path
     assert {one for one in (tmp_path / "lake").rglob("*") if one.is_file()} - files == set()
 
 
+@pytest.mark.extended
 def test_serve_ui_has_the_catalog_and_the_console_at_one_address(tmp_path: Path) -> None:
     with running(tmp_path, "-w", str(tmp_path / "lake"), "serve", "--ui") as uri:
         assert ask(f"{uri}/v1/namespaces", {"namespace": ["new"]})[0] == 200
@@ -73,6 +74,7 @@ def test_serve_ui_has_the_catalog_and_the_console_at_one_address(tmp_path: Path)
         assert "read-only" in ask(uri)[1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "arguments, code, said",
     [

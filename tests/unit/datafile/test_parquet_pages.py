@@ -116,6 +116,7 @@ def shown(found: pa.Table) -> list[str]:
     return sorted(map(str, found.to_pylist()))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_pages_give_the_rows_that_whole_row_groups_give(
     tmp_path: Path, layout: dict[str, str], decoded: list[int], monkeypatch: pytest.MonkeyPatch

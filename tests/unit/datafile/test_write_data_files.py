@@ -118,6 +118,7 @@ def test_files_go_where_the_properties_say() -> None:
     )
 
 
+@pytest.mark.extended
 def test_files_have_about_the_size_asked_for() -> None:
     place = target(TABLE)
     count = 280_000

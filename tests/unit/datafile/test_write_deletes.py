@@ -202,6 +202,7 @@ def test_position_deletes_are_written_in_any_format(file_format: str) -> None:
     assert len(paths_and_positions(place, files[0])) == 4
 
 
+@pytest.mark.extended
 def test_many_deletes_roll_over_and_keep_their_order() -> None:
     place = v2(
         properties={"write.delete.target-file-size-bytes": "100000", "write.delete.parquet.compression-codec": "snappy"}

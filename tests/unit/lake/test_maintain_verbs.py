@@ -258,6 +258,7 @@ def test_a_budget_is_kept_and_the_next_time_does_the_rest() -> None:
         table.maintain.optimize(-1)
 
 
+@pytest.mark.extended
 def test_nothing_is_begun_after_the_minutes_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     table = frazil.connect("memory:").create_table("db.t", DDL, partition_by=["kind"], format_version=3)
     for at in range(24):

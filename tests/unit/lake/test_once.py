@@ -330,6 +330,7 @@ def test_many_threads_of_one_name_write_one_snapshot() -> None:
     assert sum(one is not None for one in made) == 1
 
 
+@pytest.mark.extended
 def test_the_record_is_bounded() -> None:
     table = new_table()
     for number in range(15):

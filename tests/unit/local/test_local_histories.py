@@ -7,9 +7,14 @@ import pytest
 import frazil
 from tests.write_history import VERSIONS_AND_MODES, Hand, History, new_table, run_history
 
+SEEDS = [
+    0,
+    *(pytest.param(seed, marks=pytest.mark.extended if seed < 3 else pytest.mark.slow) for seed in range(1, 60)),
+]
+
 
 @pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
-@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_every_snapshot_of_a_random_history_is_what_the_model_says(version: int, mode: str, seed: int) -> None:
     lake = frazil.connect("memory:", catalog="memory")
     lake.create_namespace("db")

@@ -58,6 +58,7 @@ def stored(table: frazil.Table) -> set[str]:
     return {one.path for one in table._loaded.storage.list(table.location) if one.path.endswith(".parquet")}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("partition_by", [(), ("kind",)], ids=["one group", "a group for each partition"])
 @pytest.mark.parametrize("sort_by", ORDERS)
 def test_a_group_that_does_not_fit_is_written_as_one_that_does(sort_by: str, partition_by: tuple[str, ...]) -> None:
@@ -87,6 +88,7 @@ def no_file_above(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("sort_by", ORDERS)
 @pytest.mark.parametrize("size", [0, 2_000])
 def test_a_full_disk_leaves_the_table_as_it_was(

@@ -76,6 +76,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
     return kept, key_file
 
 
+@pytest.mark.extended
 def test_tls_by_files_and_a_token_from_the_environment(tmp_path: Path) -> None:
     kept, key = certificate(tmp_path)
     with running(tmp_path, "--tls-cert", str(kept), "--tls-key", str(key)) as uri:
@@ -99,6 +100,7 @@ def test_the_lake_is_named_before_the_command_or_after_it(tmp_path: Path) -> Non
     assert "no token is asked for" in done.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "arguments, told",
     [

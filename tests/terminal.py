@@ -72,7 +72,7 @@ class Terminal:
         """Return the lines of the screen that are not empty."""
         return [line.rstrip() for line in self._screen.display if line.strip()]
 
-    def wait_for(self, text: str, *, seconds: float = 30) -> list[str]:
+    def wait_for(self, text: str, *, seconds: float = 120) -> list[str]:
         """Wait until the last line of the screen has a text; return the screen."""
         until = time.monotonic() + seconds
         while not (self.lines() and text in self.lines()[-1]):
@@ -81,7 +81,7 @@ class Terminal:
         self._settle()
         return self.lines()
 
-    def wait_for_prompt(self, prompt: str, *, seconds: float = 30) -> list[str]:
+    def wait_for_prompt(self, prompt: str, *, seconds: float = 120) -> list[str]:
         """Wait until the program asks for a line, after the last keys that were typed; return the screen."""
         until = time.monotonic() + seconds
         while not self._asks(prompt):
@@ -96,7 +96,7 @@ class Terminal:
         lines = self.lines()
         return bool(lines) and lines[-1].strip() == prompt and has_gone_on
 
-    def wait_for_end(self, *, seconds: float = 30) -> int:
+    def wait_for_end(self, *, seconds: float = 120) -> int:
         """Wait until the program ends; return its exit code."""
         until = time.monotonic() + seconds
         while self._read(0.1):

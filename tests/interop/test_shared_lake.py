@@ -29,7 +29,7 @@ pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by m
 from tests.interop import interop_peers as peers
 from tests.interop.shared_lake import Shared, shared_lake
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 
 ROWS = numbers(0, 40, kind=lambda at: ["a", "b", None][at % 3], v=lambda at: at % 7)
 COLUMNS = "id bigint, kind string, v int"

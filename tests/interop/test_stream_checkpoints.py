@@ -12,7 +12,7 @@ import pytest
 import frazil
 from tests.interop.java_runtime import JavaLake
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 
 MOST = "streaming-max-files-per-micro-batch"
 

@@ -14,7 +14,6 @@ from tests.interop.java_runtime import PACKAGE, PYTHON, ROOT
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 
 
-@pytest.mark.timeout(600)
 def test_a_query_moves_between_the_jar_and_frazil_and_writes_each_batch_once(tmp_path: Path) -> None:
     if not PYTHON.exists():
         pytest.skip("no environment with PySpark 4.1")

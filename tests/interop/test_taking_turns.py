@@ -22,7 +22,7 @@ import duckdb
 from tests.interop.interop_peers import comparable, open_duckdb
 from tests.interop.shared_lake import Shared, Writer, shared_lake
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 
 SECTION = "Commits by turns, in one SQLite catalog"
 PAIRS = [

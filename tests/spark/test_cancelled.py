@@ -96,7 +96,6 @@ WAYS = {
 }
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("change", sorted(CHANGES))
 def test_a_statement_that_is_interrupted_leaves_nothing(
     filled: SparkSession, lake: frazil.Lake, tmp_path: Path, change: str
@@ -121,7 +120,6 @@ def test_a_statement_that_is_interrupted_leaves_nothing(
     assert filled.table("lake.db.t").count() == 2
 
 
-@pytest.mark.timeout(300)
 def test_interrupting_all_reaches_verbs_of_python(filled: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     before = lake.table("db.t").metadata_location
     frame = filled.sql(SLOW)
@@ -151,7 +149,6 @@ def test_what_is_cancelled_between_jobs_is_not_committed(filled: SparkSession, l
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_control_c_ends_jobs_and_commits_nothing(tmp_path: Path) -> None:
     """PySpark's own handler cannot stop jobs while its thread waits for an answer; what is asked next still works."""
     done = subprocess.run(

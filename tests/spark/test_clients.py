@@ -101,7 +101,6 @@ def client(spark: SparkSession) -> Iterator[Client]:
     stop_connect(spark)
 
 
-@pytest.mark.timeout(600)
 def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, attached: SparkSession) -> None:
     assert client.ask({"tour": ""}) == TOUR
 
@@ -115,7 +114,6 @@ STREAMS = {
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_client_of_connect_streams_from_tables_into_tables(
     client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
@@ -152,7 +150,6 @@ USES = {
 }
 
 
-@pytest.mark.timeout(600)
 def test_what_failed_beside_spark_works_for_a_client(client: Client, attached: SparkSession) -> None:
     assert client.ask({"uses": ""}) == USES
 
@@ -167,7 +164,6 @@ WRITERS = {
 }
 
 
-@pytest.mark.timeout(600)
 def test_what_a_client_tells_its_writers_is_done_or_refused(
     client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
@@ -183,14 +179,12 @@ BATCHES = {
 }
 
 
-@pytest.mark.timeout(600)
 def test_a_function_of_a_client_writes_the_batches_of_a_stream(
     client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
     assert client.ask({"batches": str(tmp_path / "checkpoints")}) == BATCHES
 
 
-@pytest.mark.timeout(600)
 def test_writes_that_a_client_interrupts_leave_nothing(
     client: Client, attached: SparkSession, lake: frazil.Lake, tmp_path: Path
 ) -> None:
@@ -201,7 +195,6 @@ def test_writes_that_a_client_interrupts_leave_nothing(
     assert len(files) == 1
 
 
-@pytest.mark.timeout(600)
 def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
     client: Client, spark: SparkSession, lake: frazil.Lake
 ) -> None:

@@ -15,8 +15,6 @@ import frazil
 from frazil.cli.demo_spark import RIDER, run_spark_demo
 from frazil.errors import InvalidRequestError
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture(scope="module")
 def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:

@@ -15,7 +15,7 @@ import pytest
 import frazil
 from tests.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 PROMPT = "frazil>"
 LONG = 120
 

@@ -432,7 +432,6 @@ def test_errors_name_what_the_user_wrote(filled: SparkSession) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_sessions_are_stopped_and_started_again_many_times(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import frazil
 from frazil.errors import FrazilError, UnsupportedError
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("utc")]
+pytestmark = pytest.mark.usefixtures("utc")
 MOMENT = datetime.datetime(2024, 2, 29)
 KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int": (pa.int32(), [0, 1, -7, 2**31 - 1, 2**24 + 1, None]),

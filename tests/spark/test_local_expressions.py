@@ -20,7 +20,7 @@ from frazil.local.sql_types import shown_name
 from tests import changes_page
 from tests.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("utc")]
+pytestmark = pytest.mark.usefixtures("utc")
 FAILED = "failed"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import frazil
@@ -16,7 +15,6 @@ from tests.spark import pages_script
 from tests.spark.pages_found import FOUND
 
 
-@pytest.mark.timeout(600)
 def test_the_code_of_the_public_pages_runs(spark: SparkSession, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)

@@ -15,7 +15,6 @@ from tools.run_notebook import cell_outputs, output_text, settled
 README = Path(__file__).parents[2] / "README.md"
 
 
-@pytest.mark.timeout(300)
 def test_the_first_lines_print_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -30,7 +29,6 @@ def test_the_first_lines_print_what_the_page_says(
         names["lake"].close()
 
 
-@pytest.mark.timeout(300)
 def test_the_quickstart_prints_what_the_page_says(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,7 +83,6 @@ print("done")
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_session_that_was_stopped_is_said_to_be(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STOPPED, str(tmp_path / "lake")],

@@ -13,7 +13,6 @@ EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples" / "streamin
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_orders_arrive_the_dashboard_counts_and_the_table_compacts_itself(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), str(tmp_path)], capture_output=True, text=True, check=False, timeout=550

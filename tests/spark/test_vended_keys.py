@@ -24,7 +24,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-@pytest.mark.timeout(600)
 def test_spark_reads_and_writes_with_the_keys_of_the_service_and_shows_them_nowhere(tmp_path: Path) -> None:
     try:
         jars = ",".join(map(str, hadoop_aws_jars()))

@@ -26,8 +26,6 @@ from frazil.spark.write import native_write
 from frazil.spec.partition_key import values_key
 from tests.s3_server import BUCKET, running
 
-pytestmark = pytest.mark.timeout(600)
-
 UTC = datetime.UTC
 
 

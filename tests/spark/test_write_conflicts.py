@@ -15,8 +15,6 @@ import frazil
 from frazil.lake import on_spark
 from frazil.lake.table import Table
 
-pytestmark = pytest.mark.timeout(600)
-
 MODES = ["copy-on-write", "merge-on-read"]
 Change = Callable[[frazil.Table], Any]
 

@@ -15,7 +15,7 @@ from tests.interop.java_runtime import close_worker, has_java
 
 pyiceberg_sql = pytest.importorskip("pyiceberg.catalog.sql")
 peers: Any = pytest.importorskip("tests.interop.interop_peers", reason="peers are installed by make test-interop")
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.interop
 
 DDL = (
     "id bigint not null, k string, price decimal(12, 2), day date, ts timestamptz, local timestamp, raw binary, "

@@ -27,8 +27,6 @@ from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLU
 from frazil.spec.partitioning import UNPARTITIONED
 from frazil.spec.types import LongType, NestedField
 
-pytestmark = pytest.mark.timeout(600)
-
 
 def count_jobs(spark: SparkSession, run: Callable[[], Any]) -> int:
     """Return how many jobs a call has run."""

@@ -11,7 +11,6 @@ import frazil
 from frazil.spec.snapshot import Summary
 from tests.write_history import SPECS, VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
 
-pytestmark = pytest.mark.timeout(600)
 SPARK_DDL = "id bigint, k string, v int, s struct<a: int>, at timestamp"
 
 

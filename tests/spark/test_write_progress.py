@@ -18,8 +18,6 @@ from frazil.progress import NotebookLine, TerminalLine
 from frazil.spark.jvm.jvm_write import JobTotals
 from frazil.spark.write.progress import SETTING, describe, find_line, show_bytes, showing_progress
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[TextIO, int]]:

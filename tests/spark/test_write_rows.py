@@ -17,8 +17,6 @@ import frazil
 from frazil.errors import SchemaMismatchError
 from frazil.expr.predicates import is_in
 
-pytestmark = pytest.mark.timeout(600)
-
 MODES = ["copy-on-write", "merge-on-read"]
 
 

@@ -37,7 +37,7 @@ def test_threads_that_come_meanwhile_wait_for_the_one_that_makes_it() -> None:
 
 def test_different_keys_do_not_wait_for_each_other() -> None:
     cache = DeleteCache()
-    inside = threading.Barrier(2, timeout=10)
+    inside = threading.Barrier(2, timeout=60)
 
     def make() -> tuple[int, int]:
         inside.wait()

@@ -230,7 +230,7 @@ def test_requests_that_are_refused_together_renew_the_token_once(service: Script
 
     def refuse_the_first(asked: Any) -> Any:
         if asked.headers["authorization"] == "Bearer first":
-            together.wait(30)
+            together.wait(60)
             return 401, None
         return 200, {}
 
@@ -250,7 +250,7 @@ def test_a_token_that_is_still_good_is_used_while_another_is_fetched(service: Sc
 
     def slow(_: Any) -> Any:
         asked.set()
-        assert may_answer.wait(30)
+        assert may_answer.wait(60)
         return 200, {"access_token": "second", "expires_in": 1000}
 
     service.on(f"GET {PLACE}", (200, {}))
@@ -260,7 +260,7 @@ def test_a_token_that_is_still_good_is_used_while_another_is_fetched(service: Sc
     now[0] = 950.0
     thread = threading.Thread(target=session.send)
     thread.start()
-    assert asked.wait(30)
+    assert asked.wait(60)
     session.send()
     assert bearer_of(service) == ["Bearer first", "Bearer first"]
     may_answer.set()

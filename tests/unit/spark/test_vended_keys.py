@@ -157,7 +157,7 @@ def test_the_thread_renews_by_itself_and_ends_with_the_last_keys() -> None:
     delivery.keep("t", ask(), ask)
     thread = delivery._thread
     assert thread is not None
-    assert renewed.wait(30)
+    assert renewed.wait(60)
     delivery._kept["t"].used_at = 0
     thread.join(30)
     assert not thread.is_alive()

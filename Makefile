@@ -48,11 +48,11 @@ dist: setup ## Build the wheel and the source archive, into dist/
 
 test: setup ## Run the quick tests, of many cases a few, none over ten seconds: without a JVM, and beside them on Spark in one session
 	@tools/check_java.sh
-	$(BIN)/python tools/run_tests.py "not slow and not extended" --most-seconds=10
+	$(BIN)/python tools/run_tests.py quick
 
 test-extended: setup ## Run what `make test` leaves out and CI does not: servers, clusters, crashes, long histories
 	@tools/check_java.sh
-	$(BIN)/python tools/run_tests.py "extended and not slow"
+	$(BIN)/python tools/run_tests.py extended
 
 test-all: setup ## Run every case of every test, the slow ones too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
 	@tools/check_java.sh

@@ -51,9 +51,12 @@ _WHOLE = (ROOT / "tests" / "architecture", ROOT / "tests" / "contract")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short.
 
+    `--cases M --beyond N`: what `make test` with its N cases leaves of what `--cases M` runs.
     `--most-seconds S`: no test may take longer. Processor time is what counts, so that a busy machine fails none.
     """
     parser.addoption("--cases", type=int, default=0, metavar="N", help="run at most N cases of each test; 0: all")
+    parser.addoption("--beyond", type=int, default=0, metavar="N",
+                     help="leave out the N cases that `--cases N` runs, but for tests marked `extended`")  # fmt: skip
     parser.addoption("--most-seconds", type=float, default=0, metavar="S",
                      help="fail tests that take more processor time, of Spark too; 0: none")  # fmt: skip
 
@@ -71,16 +74,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 f"{item.nodeid} runs on Spark, and `make test` looks in {SPARK_FOLDERS} for such tests"
             )
     most: int = config.getoption("--cases")
-    if not most:
+    beyond: int = config.getoption("--beyond")
+    if not most and not beyond:
         return
-    by_test: dict[tuple[Path, str], list[pytest.Item]] = defaultdict(list)
+    by_test: dict[tuple[Path, str, bool], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        by_test[item.path, item.nodeid.split("[")[0]].append(item)
-    kept = {
-        id(item)
-        for cases in by_test.values()
-        for item in (cases if has_whole_cases(cases[0]) else choose_cases(cases, most))
-    }
+        is_extended = item.get_closest_marker("extended") is not None
+        by_test[item.path, item.nodeid.split("[")[0], is_extended].append(item)
+    kept: set[int] = set()
+    for (_, _, is_extended), cases in by_test.items():
+        is_whole = has_whole_cases(cases[0])
+        chosen = cases if is_whole or not most else choose_cases(cases, most)
+        if beyond and not is_extended:
+            quick = cases if is_whole else choose_cases(cases, beyond)
+            chosen = [item for item in chosen if item not in quick]
+        kept.update(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = [item for item in items if id(item) in kept]
 

@@ -1,9 +1,9 @@
 """Run tests in two processes side by side: those without a JVM on every core, and those on Spark in one session.
 
-    python tools/run_tests.py "not slow and not extended"
+    python tools/run_tests.py quick         what `make test` runs
+    python tools/run_tests.py extended      what it leaves out and CI runs too
 
-The argument is an expression over markers, as pytest's `-m` takes it; what follows it goes to both. Progress is shown
-line by line as it comes, the rest of what a process prints when it ends. Fails where either does.
+Progress is shown line by line as it comes, the rest of what a process prints when it ends. Fails where either does.
 """
 
 from __future__ import annotations
@@ -20,13 +20,24 @@ SPARK_FOLDERS = ("tests/spark", "tests/hostile", "tests/interop")
 """Where quick tests on Spark may be: collecting all others takes longer than starting Spark does."""
 
 
-def main(markers: str, *options: str) -> int:
-    """Run both halves of the tests that the markers choose; return what the process ends with."""
-    pytest = [sys.executable, "-m", "pytest", "-q", *options]
-    local = ("-nauto", "--dist=worksteal", "--cases=4", "--ignore=tests/spark")
+QUICK_CASES = {"local": 2, "spark": 1}
+"""How many cases of a test `make test` runs."""
+CASES = {"local": 4, "spark": 2}
+"""How many CI runs; `make test-all` runs all."""
+TIERS = {
+    "quick": ("not slow and not extended", lambda half: (f"--cases={QUICK_CASES[half]}", "--most-seconds=10")),
+    "extended": ("not slow", lambda half: (f"--cases={CASES[half]}", f"--beyond={QUICK_CASES[half]}")),
+}
+
+
+def main(tier: str) -> int:
+    """Run both halves of a tier; return what the process ends with."""
+    markers, options = TIERS[tier]
+    pytest = (sys.executable, "-m", "pytest", "-q", "-m")
+    local = ("-nauto", "--dist=worksteal", "--ignore=tests/spark")
     halves = {
-        "spark": [*pytest, "-m", f"spark and ({markers})", "-n0", "--cases=2", *SPARK_FOLDERS],
-        "local": [*pytest, "-m", f"not spark and ({markers})", *local],
+        "spark": (*pytest, f"spark and {markers}", *options("spark"), "-n0", *SPARK_FOLDERS),
+        "local": (*pytest, f"not spark and {markers}", *options("local"), *local),
     }
     # Both import the same modules, and so do the processes that tests start: compile each once.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

@@ -152,6 +152,7 @@ def check(session: Session, *secrets: str) -> None:
             assert secret not in text, f"a planted secret came out: …{text[:3000]}"
 
 
+@pytest.mark.extended
 def test_a_strangers_lake_is_looked_at_by_statements_and_nothing_comes_of_it(
     spark: Any, session: Session, tmp_path: Path, outside: Outside
 ) -> None:

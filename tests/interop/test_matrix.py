@@ -20,7 +20,7 @@ pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by m
 
 from tests.interop import interop_peers as peers
 
-pytestmark = [pytest.mark.interop, pytest.mark.spark]
+pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.extended]
 
 _TIME = "Spark had no time type when Java's integration was made: theirs"
 KNOWN: dict[tuple[str, str, int], str] = {

@@ -18,8 +18,8 @@ from tests.spark.streams import Streams
 
 HERE = Path(__file__).parent
 UNRAISABLE = "pytest.PytestUnraisableExceptionWarning"
-# Most of what tests make the JVM run, it runs a few times: its second compiler and threads that collect garbage take more
-# processor time than they save. Sessions of processes that tests start inherit it.
+# Most of what tests make the JVM run, it runs a few times: its second compiler and threads that collect garbage take
+# more processor time than they save. Sessions of processes that tests start inherit it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 

@@ -53,6 +53,7 @@ def _location(spark: SparkSession, name: str) -> str:
     return str(found[0][1])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
 def test_a_snapshot_reads_what_the_table_reads_and_leaves_it_alone(
     spark: SparkSession, attached: frazil.Lake, kind: str
@@ -105,6 +106,7 @@ def test_a_migrated_table_has_its_files_where_they_were(
     assert table.refresh().check(bounds=True).ok
 
 
+@pytest.mark.extended
 def test_arguments_of_a_migration(spark: SparkSession, attached: frazil.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("one", "two", "less"):
         make(spark, f"adopt.{name}")

@@ -81,6 +81,7 @@ def test_changes_are_read_by_options_on_every_spark(spark: SparkSession, table: 
     assert rows(spark.sql(sql)) == of(4, 5)
 
 
+@pytest.mark.extended
 def test_updates_and_net_changes(spark: SparkSession, table: frazil.Table) -> None:
     spark.sql("alter table lake.db.t set identifier fields id")
     updates = rows(feed(spark, startingVersion=2, endingVersion=2, computeUpdates="true"))
@@ -113,11 +114,13 @@ def test_what_cannot_be_a_feed_is_refused(
         feed(spark, **options).collect()
 
 
+@pytest.mark.extended
 def test_a_feed_by_path_is_refused_and_not_read_as_the_table(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(Exception, match="Name the table"):
         spark.read.format("iceberg").option("readChangeFeed", "true").load("lake.db.t").collect()
 
 
+@pytest.mark.extended
 def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table) -> None:
     """Spark 4.2 and newer have these words; before, the parser says them as options."""
     sql = "select * from lake.db.t changes from version {} {} to version {} {}"
@@ -145,6 +148,7 @@ def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table) -
     assert {row["_change_type"] for row in updates.collect()} == {"update_preimage", "update_postimage"}
 
 
+@pytest.mark.extended
 def test_changes_of_what_has_none_are_refused(spark: SparkSession, table: frazil.Table) -> None:
     """Rows that are no changes must never come instead."""
     spark.range(3).createOrReplaceTempView("some_rows")
@@ -172,6 +176,7 @@ def test_spark_read_changes(spark: SparkSession, table: frazil.Table, has_words:
     assert rows(found.changes("lake.db.t")) == [(1, "a", "update_postimage", 5), (1, "b", "update_preimage", 5)]
 
 
+@pytest.mark.extended
 def test_read_stream_changes(spark: SparkSession, table: frazil.Table, has_words: None, tmp_path: Path) -> None:
     streams = Streams(tmp_path)
     reader: Any = spark.readStream.option("startingVersion", "2")

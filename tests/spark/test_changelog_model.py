@@ -18,6 +18,8 @@ from tests.scan_model import SCHEMA, same_rows
 from tests.spark.history_model import SPECS, History, Row, arrow_rows, shown_rows, spark_rows
 from tests.tables import TableBuilder
 
+pytestmark = pytest.mark.extended
+
 STEPS = 9
 
 

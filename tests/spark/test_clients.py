@@ -28,7 +28,10 @@ ROOT = Path(__file__).parents[2]
 MISSING = [
     name for name in ("grpc", "grpc_status", "google.rpc", "zstandard") if find_spec(name.partition(".")[0]) is None
 ]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"Spark Connect needs {', '.join(MISSING)}")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(bool(MISSING), reason=f"Spark Connect needs {', '.join(MISSING)}"),
+]
 SAMPLE = ("history", "partitioning")
 TOUR = {
     "appended": [[1, "a"], [2, "b"], [3, "c"], [4, "c"]],

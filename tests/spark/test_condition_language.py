@@ -248,6 +248,7 @@ def check_scans(spark: SparkSession, lake: frazil.Lake, seed: int, count: int) -
         assert found == wanted, f"{text}, on Spark"
 
 
+@pytest.mark.extended
 def test_a_scan_keeps_the_rows_that_spark_keeps(spark: SparkSession, lake: frazil.Lake) -> None:
     check_scans(spark, lake, 0, 60)
 
@@ -302,6 +303,7 @@ VERBS = [
 ]
 
 
+@pytest.mark.extended
 def test_every_verb_means_the_same_rows(spark: SparkSession, lake: frazil.Lake) -> None:
     rng = random.Random(7)
     rows = rows_of(rng, 32)

@@ -15,6 +15,8 @@ import frazil
 from frazil.cli.demo_spark import RIDER, run_spark_demo
 from frazil.errors import InvalidRequestError
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:

@@ -70,6 +70,7 @@ def test_what_is_wrong_with_a_source_is_said(spark: SparkSession, table: frazil.
         )
 
 
+@pytest.mark.extended
 def test_frames_evolve_a_schema_by_merge(spark: SparkSession, table: frazil.Table) -> None:
     source = spark.createDataFrame([(1, "x"), (3, "z")], "id int, extra string").alias("s")
     merge = source.mergeInto("lake.db.t", F.expr("t.id = s.id")).whenMatched().updateAll()

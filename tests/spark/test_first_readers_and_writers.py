@@ -54,6 +54,7 @@ def test_a_table_is_read_by_its_name_its_folder_and_a_metadata_file(filled: Spar
         filled.sql("use spark_catalog.default")
 
 
+@pytest.mark.extended
 def test_an_option_chooses_the_state_and_with_it_the_schema(filled: SparkSession, lake: frazil.Lake) -> None:
     first = lake.table("db.t").snapshots[0]
     states: dict[str, Any] = {

@@ -122,6 +122,7 @@ def test_a_default_is_inserted_to_the_letter(planted: SparkSession, lake: frazil
     assert comments == HOSTILE
 
 
+@pytest.mark.extended
 def test_a_default_of_columns_that_files_lack_is_read_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.added", "id int", format_version=3)
     table.append(pa.table({"id": pa.array([1], pa.int32())}))
@@ -176,6 +177,7 @@ def test_a_struct_is_inserted_by_place_whatever_its_parts_are_called(planted: Sp
     assert found == {"null": {name: str(at) for at, name in enumerate(NAMES)}}
 
 
+@pytest.mark.extended
 def test_a_partition_value_is_read_filtered_and_replaced_to_the_letter(
     planted: SparkSession, lake: frazil.Lake
 ) -> None:
@@ -237,6 +239,7 @@ def test_properties_comments_and_references_come_back_and_can_be_pasted(
         )
 
 
+@pytest.mark.extended
 def test_tables_namespaces_and_views_may_have_any_name(planted: SparkSession, lake: frazil.Lake) -> None:
     names = ["${env:HOME}", "${planted}", "it's", 'do"uble', "a\\b", "-- x", "null"]
     for text in names:
@@ -256,6 +259,7 @@ def test_tables_namespaces_and_views_may_have_any_name(planted: SparkSession, la
         planted.conf.unset("spark.sql.variable.substitute")
 
 
+@pytest.mark.extended
 def test_a_views_columns_and_comments_are_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
     schema = Schema(tuple(NestedField(at + 1, name, STRING, False, doc=name) for at, name in enumerate(NAMES)))
     query = "select " + ", ".join(f"{at} as c{at}" for at in range(len(NAMES)))
@@ -268,6 +272,7 @@ def test_a_views_columns_and_comments_are_to_the_letter(planted: SparkSession, l
     assert [row[2] for row in rows] == NAMES
 
 
+@pytest.mark.extended
 def test_parameters_and_columns_of_users_are_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.given", "id int, v string")
     for at, text in enumerate(HOSTILE[:12]):

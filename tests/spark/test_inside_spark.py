@@ -39,6 +39,7 @@ def test_a_comment_before_a_temporary_view_changes_nothing(filled: SparkSession,
     filled.sql("drop view y")
 
 
+@pytest.mark.extended
 def test_batches_of_a_stream_are_written_as_every_tutorial_does(filled: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     filled.range(10, 12).selectExpr("id", "'s' kind").coalesce(1).write.mode("append").json(f"{tmp_path}/in")
@@ -56,6 +57,7 @@ def test_batches_of_a_stream_are_written_as_every_tutorial_does(filled: SparkSes
     assert rows(filled.table("lake.db.t")) == [*ALL[:1], (10, "m"), (11, "m"), *ALL[1:]]
 
 
+@pytest.mark.extended
 def test_sessions_of_a_session_have_its_lakes(filled: SparkSession) -> None:
     other = filled.newSession()
     assert rows(other.table("lake.db.t")) == ALL
@@ -128,6 +130,7 @@ def test_tables_of_a_lake_without_a_namespace_are_none(filled: SparkSession) -> 
     assert ("db",) in rows(filled.sql("show namespaces in lake"))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("write", ["insert", "delete", "update", "merge", "writeTo", "truncate"])
 def test_what_is_cached_does_not_outlive_a_write(filled: SparkSession, write: str) -> None:
     filled.sql("cache table lake.db.t")
@@ -159,6 +162,7 @@ def test_what_is_cached_does_not_outlive_a_write(filled: SparkSession, write: st
     filled.catalog.dropTempView("over")
 
 
+@pytest.mark.extended
 def test_permanent_views_of_sparks_own_catalog_read_lakes(filled: SparkSession) -> None:
     filled.sql("create view default.over_lake as select kind, count(*) n from lake.db.t group by kind")
     try:
@@ -169,6 +173,7 @@ def test_permanent_views_of_sparks_own_catalog_read_lakes(filled: SparkSession) 
         filled.sql("drop view default.over_lake")
 
 
+@pytest.mark.extended
 def test_names_of_a_temporary_view_are_bound_where_it_is_made(filled: SparkSession) -> None:
     filled.sql("use lake")
     filled.sql("create temporary view bound as select * from db.t")
@@ -177,6 +182,7 @@ def test_names_of_a_temporary_view_are_bound_where_it_is_made(filled: SparkSessi
     filled.catalog.dropTempView("bound")
 
 
+@pytest.mark.extended
 def test_the_default_catalog_may_be_a_lake(filled: SparkSession) -> None:
     filled.conf.set("spark.sql.defaultCatalog", "lake")
     try:
@@ -204,6 +210,7 @@ def settings_of(spark: SparkSession) -> dict[str, str | None]:
     return {key: spark.conf.get(key, None) for key in LEFT_BY_A_JAR}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("default", [True, False])
 def test_a_session_that_began_with_the_settings_of_a_jar_works_on_lakes_and_gets_them_back(
     spark: SparkSession, lake: frazil.Lake, *, default: bool
@@ -233,6 +240,7 @@ def test_a_session_that_began_with_the_settings_of_a_jar_works_on_lakes_and_gets
     assert spark.sparkContext.getConf().get("spark.sql.catalog.lake") is None
 
 
+@pytest.mark.extended
 def test_a_session_of_frazils_builder_may_have_a_lake_as_its_default(spark: SparkSession, tmp_path: Path) -> None:
     session = frazil.session(tmp_path / "other").config(map=LEFT_BY_A_JAR).create()
     try:
@@ -320,6 +328,7 @@ def test_names_of_lakes_are_told_apart_by_their_case(filled: SparkSession, lake:
     assert lake.list_tables("db") == [("db", "t")]
 
 
+@pytest.mark.extended
 def test_threads_of_the_user_have_the_lakes(filled: SparkSession, lake: frazil.Lake) -> None:
     failed: list[BaseException] = []
     seen: list[int] = []
@@ -405,6 +414,7 @@ def test_a_file_has_its_own_name(filled: SparkSession, lake: frazil.Lake, file_f
     assert "/p%20%23q/" in name
 
 
+@pytest.mark.extended
 def test_one_query_inserts_into_several_tables(filled: SparkSession) -> None:
     filled.sql("create table lake.db.u (id bigint, kind string)")
     filled.sql(
@@ -414,6 +424,7 @@ def test_one_query_inserts_into_several_tables(filled: SparkSession) -> None:
     assert rows(filled.table("lake.db.u")) == [(1, "a"), (12, "b"), (3, "a")]
 
 
+@pytest.mark.extended
 def test_names_are_spelt_by_expressions(filled: SparkSession) -> None:
     assert rows(filled.sql("select * from identifier('lake.db.' || 't')")) == ALL
     assert rows(filled.sql("select * from identifier(:c || '.db.t')", {"c": "lake"})) == ALL
@@ -497,6 +508,7 @@ def test_names_of_sparks_own_are_no_lakes(spark: SparkSession, lake: frazil.Lake
         frazil.attach(spark, lake, name)
 
 
+@pytest.mark.extended
 def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id bigint")
     frazil.attach(spark, lake)
@@ -507,6 +519,7 @@ def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession,
     assert own not in {key[0] for key in table_answers._plans}
 
 
+@pytest.mark.extended
 def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> None:
     filled.sql("alter table lake.db.t set tblproperties ('write.spark.accept-any-schema' = 'true')")
     filled.sql(
@@ -526,6 +539,7 @@ def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> N
         filled.sql("merge into lake.db.t t using (select 1L id) s on t.id = s.id when matched then update set *")
 
 
+@pytest.mark.extended
 def test_names_in_views_are_spelt_by_expressions(filled: SparkSession) -> None:
     # What is in a lake's view is known when it is made, by whoever may read it.
     with pytest.raises(AnalysisException, match=r"(?s)uses IDENTIFIER\(\).*trusted-views"):
@@ -604,6 +618,7 @@ def test_statements_for_the_partitions_of_hive_are_refused_by_their_names(
     assert (tmp_path / "rows.csv").exists()
 
 
+@pytest.mark.extended
 def test_errors_in_a_script_are_sparks_own(filled: SparkSession) -> None:
     for text, condition in {
         "begin a: begin select 1; leave nope; end; end": "INVALID_LABEL_USAGE.DOES_NOT_EXIST",

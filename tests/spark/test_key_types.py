@@ -63,6 +63,7 @@ def changed(table: frazil.Table, source: pa.Table, engine: Any, operator: str) -
     return sorted((row["id"], row["met"]) for row in rows if row["met"] is not None)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("operator", ["=", "<=>"])
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
 def test_keys_of_two_types_meet_alike_on_both_engines(

@@ -60,6 +60,7 @@ def test_a_lake_under_two_names_is_one_lake(two: SparkSession, lake: frazil.Lake
     assert lake.table("db.t").scan().count() == 4
 
 
+@pytest.mark.extended
 def test_a_table_that_is_replaced_under_a_frame_is_read_as_it_was(two: SparkSession, lake: frazil.Lake) -> None:
     frame = two.table("lake.db.t")
     two.sql("create or replace table lake.db.t (other int)")
@@ -89,6 +90,7 @@ def test_views_over_tables_that_are_gone_say_which(two: SparkSession, lake: fraz
         two.catalog.dropTempView("passing")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "text",
     [

@@ -89,6 +89,7 @@ def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int
     assert failed < 0.7 * computed
 
 
+@pytest.mark.extended
 def test_functions_give_what_spark_gives_in_their_corners(spark: SparkSession) -> None:
     wrong: list[Any] = []
     for rows in (ROWS[:1], ROWS[1:2], ROWS[2:4], ROWS[4:]):

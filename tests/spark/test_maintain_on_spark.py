@@ -63,6 +63,7 @@ def test_files_are_packed_with_the_same_rows(spark: SparkSession, lake: frazil.L
     assert {one.data_file.sort_order_id for one in table.scan().plan().tasks} <= {0, None}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("form", ["parquet", "orc"])
 @pytest.mark.parametrize("version", [2, 3])
 def test_equality_deletes_become_positions_on_spark_as_in_this_process(
@@ -90,6 +91,7 @@ def test_equality_deletes_become_positions_on_spark_as_in_this_process(
     assert report.ok, str(report)
 
 
+@pytest.mark.extended
 def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     table.set_sort_order(["score desc nulls last", "id"])
@@ -107,6 +109,7 @@ def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lak
     assert table.check(bounds=True).ok
 
 
+@pytest.mark.extended
 def test_files_of_an_older_spec_are_spread_over_the_new_one(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     with table.update_spec() as update:
@@ -129,6 +132,7 @@ def test_a_filter_and_a_branch_are_kept(spark: SparkSession, lake: frazil.Lake) 
     assert (content(table), content(table, ref="audit")) == (main, audit)
 
 
+@pytest.mark.extended
 def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table(
         "db.u", "id bigint, u uuid, t time, n timestamp_ns, d decimal(38, 10), f fixed(3), b binary", format_version=3
@@ -152,6 +156,7 @@ def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: fr
     assert content(table) == before
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
 def test_rows_are_put_in_z_order(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = with_deletes(lake, version)
@@ -169,6 +174,7 @@ def test_rows_are_put_in_z_order(spark: SparkSession, lake: frazil.Lake, version
     assert table.check(bounds=True).ok
 
 
+@pytest.mark.extended
 def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
     spark: SparkSession, lake: frazil.Lake
 ) -> None:
@@ -196,6 +202,7 @@ def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
         assert 0 < left <= every / 3, (where, left, every)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("files", "columns", "bits"), [(1, 2, 3), (64, 2, 5), (64, 1, 8), (1000, 2, 7), (1000, 4, 4), (10**6, 2, 8)]
 )
@@ -204,6 +211,7 @@ def test_columns_are_cut_finer_than_files_are(files: int, columns: int, bits: in
     assert bits == 8 or 2 ** (bits * columns) >= 8 * files
 
 
+@pytest.mark.extended
 def test_files_to_look_at_come_from_a_view(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     table = with_deletes(lake, 2)
     folder = Path(table.location.removeprefix("file://")) / "data"

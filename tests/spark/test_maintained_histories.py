@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 import frazil
 from tests.maintenance_history import History
 
+pytestmark = pytest.mark.extended
+
 COLUMNS = ["id", "kind", "v"]
 LINEAGE = ["_row_id", "_last_updated_sequence_number"]
 

@@ -258,6 +258,7 @@ def _rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "kind, way",
     [*(("v3_all", way) for way in WAYS), *(("v2_all", way) for way in ("select", "insert", "time travel", "load"))],
@@ -281,6 +282,7 @@ def test_every_column_of_every_kind_of_table_in_every_way(
             assert _rows(WAYS[way](spark, table, asked)) == asked.expected(table.rows), asked.columns
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrow_has_the_same_columns(tables: Callable[[str], Kept], kind: str) -> None:
     table = tables(kind)
@@ -328,6 +330,7 @@ def test_only_the_table_that_is_asked_shows_its_deleted_rows(
     ]
 
 
+@pytest.mark.extended
 def test_text_comments_and_other_columns_of_the_name_show_no_deleted_rows(
     spark: SparkSession, tables: Callable[[str], Kept]
 ) -> None:
@@ -340,6 +343,7 @@ def test_text_comments_and_other_columns_of_the_name_show_no_deleted_rows(
     assert spark.sql(f"SELECT x.*, y.* FROM {t} x JOIN {t} y ON x._pos = y._pos").columns == ["k", "p", "s"] * 2
 
 
+@pytest.mark.extended
 def test_what_a_query_counts_is_what_it_shows(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     t = table.sql_name
@@ -373,6 +377,7 @@ def test_frames_offer_metadata_columns_as_sql_does(spark: SparkSession, tables: 
     cached.unpersist()
 
 
+@pytest.mark.extended
 def test_a_table_keeps_columns_of_its_own_with_such_names(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     tables("v2_all")
     spark.sql("CREATE TABLE lake.db.own (k INT, _pos STRING)")
@@ -383,6 +388,7 @@ def test_a_table_keeps_columns_of_its_own_with_such_names(spark: SparkSession, t
     assert _rows(found) == [(1, "mine", "mine", 0)]
 
 
+@pytest.mark.extended
 def test_functions_of_a_lake_and_metadata_columns_go_together(
     spark: SparkSession, tables: Callable[[str], Kept]
 ) -> None:
@@ -394,6 +400,7 @@ def test_functions_of_a_lake_and_metadata_columns_go_together(
     assert tuple(row) == (10, 1)
 
 
+@pytest.mark.extended
 def test_a_frame_outlives_the_lake_it_is_of(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     frame = spark.table(table.sql_name)
@@ -418,6 +425,7 @@ def test_there_are_no_metadata_columns_of_views_and_metadata_tables(
 # Changes of rows
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_conditions_of_changes_may_be_about_files_and_places(
     spark: SparkSession, tables: Callable[[str], Kept], mode: str
@@ -471,6 +479,7 @@ def test_a_table_without_partitions_has_none(spark: SparkSession, tables: Callab
     assert lake.table("db.flat").scan(columns=["_partition"]).to_arrow().to_pylist() == [{"_partition": None}]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
 def test_a_struct_without_parts_is_shown_without_parts(
     spark: SparkSession, tables: Callable[[str], Kept], file_format: str

@@ -62,6 +62,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> LoadedTable:
     return builder.load()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", METADATA_TABLES)
 def test_every_metadata_table_is_a_frame_with_its_rows_and_columns(
     spark: SparkSession, table: LoadedTable, name: str

@@ -395,6 +395,7 @@ def check_insert(
         lake.drop_table("db.t")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("verb", INSERTING)
 def test_new_structs_go_by_name_or_by_place_and_are_whole(
     spark: SparkSession, attached: frazil.Lake, verb: str
@@ -416,6 +417,7 @@ def test_new_structs_in_every_kind_of_table(
         check_insert(spark, attached, verb, of, values, made)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("by_name", [True, False])
 def test_the_model_says_what_spark_says_of_its_own_tables(spark: SparkSession, by_name: bool) -> None:
     how = "by name" if by_name else ""
@@ -448,6 +450,7 @@ PARTIAL: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.extended
 def test_an_evolving_write_fills_parts_that_the_data_lacks(spark: SparkSession, lake: frazil.Lake) -> None:
     table = new_table(lake, "structs", (2, "copy-on-write"))
     given = dict(enumerate((value for value, _ in PARTIAL[1:]), start=20))
@@ -466,6 +469,7 @@ def test_an_evolving_write_fills_parts_that_the_data_lacks(spark: SparkSession, 
     assert stored(lake) == want
 
 
+@pytest.mark.extended
 def test_a_table_that_takes_any_schema_fills_parts_that_the_data_lacks(spark: SparkSession, lake: frazil.Lake) -> None:
     table = new_table(lake, "structs", (2, "copy-on-write"))
     table.set_properties({"write.spark.accept-any-schema": "true"})
@@ -473,6 +477,7 @@ def test_a_table_that_takes_any_schema_fills_parts_that_the_data_lacks(spark: Sp
     assert stored(lake)[9] == {"s": {"a": 8, "b": None, "c": None}}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("made", TABLES[1:3])
 def test_an_evolving_merge_of_all_columns_keeps_parts_that_the_source_lacks(
     spark: SparkSession, lake: frazil.Lake, made: tuple[int, str]
@@ -495,6 +500,7 @@ def test_an_evolving_merge_of_all_columns_keeps_parts_that_the_source_lacks(
             lake.drop_table("db.t")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_a_merge_writes_structs_of_the_table_and_of_the_source_into_one_file(
     spark: SparkSession, lake: frazil.Lake, mode: str

@@ -72,6 +72,7 @@ def test_a_format_is_of_one_write(frame: DataFrame, lake: frazil.Lake, attached:
     assert attached.table("lake.db.t").count() == 3000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "codec", "file_format", "little", "much"),
     [
@@ -97,6 +98,7 @@ def test_levels_and_strategies_make_files_smaller(
         assert size() == size(**{name: much}) < size(**{name: little})
 
 
+@pytest.mark.extended
 def test_files_have_the_size_that_a_write_asks_for(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     rows = attached.range(200_000).coalesce(1).selectExpr("id", "sha2(cast(id as string), 256) kind")
@@ -106,6 +108,7 @@ def test_files_have_the_size_that_a_write_asks_for(attached: SparkSession, lake:
     assert len(_files(table)) > 3
 
 
+@pytest.mark.extended
 def test_rows_are_distributed_as_a_write_asks(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"], sort_by=["id desc"])
     rows = attached.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 2 as string) kind")
@@ -127,6 +130,7 @@ def test_rows_are_distributed_as_a_write_asks(attached: SparkSession, lake: fraz
         assert count(lambda one: one.option("distribution-mode", "hash")) > 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("fans_out", ["true", "false"])
 def test_a_task_keeps_a_file_open_for_each_partition_where_a_write_asks(
     attached: SparkSession, lake: frazil.Lake, fans_out: str
@@ -139,6 +143,7 @@ def test_a_task_keeps_a_file_open_for_each_partition_where_a_write_asks(
     assert attached.table("lake.db.t").selectExpr("sum(id)").first()[0] == 1999000  # type: ignore[index]
 
 
+@pytest.mark.extended
 def test_files_are_of_the_spec_and_order_that_a_write_asks_for(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
     with table.update_spec() as update:
@@ -153,6 +158,7 @@ def test_files_are_of_the_spec_and_order_that_a_write_asks_for(frame: DataFrame,
         frame.writeTo("lake.db.t").option("output-spec-id", "7").append()
 
 
+@pytest.mark.extended
 def test_delete_files_are_as_a_change_asks(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table(
         "db.t",
@@ -210,6 +216,7 @@ def test_properties_of_every_snapshot_may_be_a_setting(
         assert _summary(lake.table("db.made"))["team"] == "billing"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["mergeSchema", "merge-schema"])
 def test_columns_are_added_where_a_write_or_the_session_asks(
     frame: DataFrame, attached: SparkSession, lake: frazil.Lake, name: str

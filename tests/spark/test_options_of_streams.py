@@ -62,6 +62,7 @@ def test_what_does_nothing_to_a_stream_is_named_in_one_warning(
         assert sorted(one for batch in streams.ids(stream) for one in batch) == [1, 2, 3]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("way", ["name", "format"])
 def test_a_change_feed_is_streamed_by_the_options_that_read_one(
     spark: SparkSession, table: frazil.Table, streams: Streams, way: str
@@ -86,6 +87,7 @@ def test_a_change_feed_is_streamed_by_the_options_that_read_one(
             )
 
 
+@pytest.mark.extended
 def test_a_change_feed_without_a_start_begins_with_the_whole_table(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_change_feed_without_a_start_begins_with_the_whole_table(
     assert found == [[(1, "b", "insert"), (2, "a", "insert"), (3, "a", "insert")]]
 
 
+@pytest.mark.extended
 def test_settings_of_the_session_are_those_of_streams_too(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ def changed(spark: SparkSession, table: frazil.Table) -> frazil.Table:
     return table
 
 
+@pytest.mark.extended
 def test_each_option_of_a_stream_chooses_its_rows(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
     def ids(**options: str) -> list[int]:
         reader = spark.readStream.option("stream-from-snapshot", "earliest").options(**options)
@@ -161,6 +165,7 @@ def test_each_option_of_a_stream_chooses_its_rows(spark: SparkSession, changed: 
             ids(**options)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("limit", ["files", "rows", "bytes"])
 def test_each_limit_cuts_batches(spark: SparkSession, changed: frazil.Table, streams: Streams, limit: str) -> None:
     """streaming-max-files-per-micro-batch, streaming-max-rows-per-micro-batch, streaming-max-bytes-per-micro-batch"""
@@ -169,6 +174,7 @@ def test_each_limit_cuts_batches(spark: SparkSession, changed: frazil.Table, str
     assert streams.ids(stream) == [[1, 2], [3]]
 
 
+@pytest.mark.extended
 def test_a_stream_of_changes_is_told_what_an_update_is_and_whether_copies_count(
     spark: SparkSession, changed: frazil.Table, streams: Streams
 ) -> None:
@@ -186,6 +192,7 @@ def test_a_stream_of_changes_is_told_what_an_update_is_and_whether_copies_count(
     assert kinds(deduplicationMode="none") == [*plain, (2, "a", "delete"), (2, "a", "insert")]
 
 
+@pytest.mark.extended
 def test_a_guard_is_kept_under_its_name(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
     reader = spark.readStream.option("streaming-changes", "skip").option("stream-guard", "nightly")
     assert streams.ids(reader.table("lake.db.t")) == [[1, 2]]
@@ -194,6 +201,7 @@ def test_a_guard_is_kept_under_its_name(spark: SparkSession, changed: frazil.Tab
     assert changed.refresh().properties["frazil.stream.nightly"] == str(head.snapshot_id)
 
 
+@pytest.mark.extended
 def test_a_sink_does_what_its_options_say(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
     spark.sql("create table lake.db.counts (v string, n bigint) using iceberg")
 
@@ -247,6 +255,7 @@ def test_what_a_sink_does_not_take_is_refused_and_nothing_is_written(
     assert spark.table("lake.db.sink").count() == 0
 
 
+@pytest.mark.extended
 def test_options_of_streams_and_sources_do_not_pass_elsewhere(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(PySparkException, match="use MERGE"):
         spark.table("lake.db.t").writeTo("lake.db.t").option("upsert-keys", "id").append()

@@ -141,6 +141,7 @@ def rows_to_compare() -> list[dict[str, Any]]:
     return [{"id": at, **{name: values[at] for name, values in columns.items()}} for at in range(6)]
 
 
+@pytest.mark.extended
 def test_a_value_compares_the_same_on_both_engines_and_in_a_scan(spark: SparkSession, lake: frazil.Lake) -> None:
     tests = [(f"{name} {sign} :x", value) for name, all_of in COMPARED.items() for value in all_of for sign in SIGNS]
     results = ", ".join(f"r{at} boolean" for at in range(len(tests)))
@@ -167,6 +168,7 @@ def test_a_value_compares_the_same_on_both_engines_and_in_a_scan(spark: SparkSes
         assert sorted(scanned) == [row["id"] for row in there if row[f"r{at}"]], (text, value)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("where", "value", "left"),

@@ -106,6 +106,7 @@ def test_functions_are_listed_and_described(filled: SparkSession) -> None:
     assert rows(filled.sql("select lake.system.bucket(4, 1) is not null")) == [(True,)]
 
 
+@pytest.mark.extended
 def test_analyze_counts_distinct_values(filled: SparkSession, lake: frazil.Lake) -> None:
     filled.sql("analyze table lake.db.t compute statistics noscan")
     assert lake.table("db.t").metadata.statistics == ()
@@ -127,6 +128,7 @@ def test_analyze_counts_distinct_values(filled: SparkSession, lake: frazil.Lake)
     assert lake.table("db.t").metadata_location == before
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "text",
     [

@@ -38,6 +38,7 @@ def test_sizes_and_open_files_are_as_properties_say(attached: SparkSession, lake
     assert table.scan().count() == 2000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("verb", ["delete", "update", "merge"])
 def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake: frazil.Lake, verb: str) -> None:
     """write.delete.distribution-mode, write.update.distribution-mode, write.merge.distribution-mode"""
@@ -72,6 +73,7 @@ def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake:
     assert count("none") >= 8
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("option", "value"), [("compact-every-batches", "2"), ("compact-every-bytes", "1")])
 def test_a_stream_compacts_as_often_as_it_is_told(
     attached: SparkSession, lake: frazil.Lake, tmp_path: Path, option: str, value: str

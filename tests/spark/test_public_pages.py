@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import frazil
@@ -15,6 +16,7 @@ from tests.spark import pages_script
 from tests.spark.pages_found import FOUND
 
 
+@pytest.mark.extended
 def test_the_code_of_the_public_pages_runs(spark: SparkSession, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)

@@ -144,6 +144,7 @@ def test_where_all_files_have_deletes_there_is_no_union_and_no_struct_for_each_r
     assert "struct(" not in plan
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_fused", ["true", "false"])
 def test_a_filter_that_leaves_deletes_out_of_the_plan_loses_no_rows(
     spark: SparkSession, tmp_path: Path, is_fused: str
@@ -175,6 +176,7 @@ def test_equality_deletes_by_parts_of_structs_and_nulls(spark: SparkSession, tmp
     assert all(row["s"] is not None and row["s"]["y"] is not None for row in rows)
 
 
+@pytest.mark.extended
 def test_deletes_by_columns_that_were_dropped_or_renamed_since(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(8)
     table = local_table(tmp_path, SCHEMA)
@@ -201,6 +203,7 @@ def test_deletes_by_columns_that_were_dropped_or_renamed_since(spark: SparkSessi
     assert all(row["date"] != 1 or row["id"] == 100 for row in rows)
 
 
+@pytest.mark.extended
 def test_deletes_written_under_older_specs(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(9)
     table = local_table(tmp_path, SCHEMA, partition_by=["part"])
@@ -216,6 +219,7 @@ def test_deletes_written_under_older_specs(spark: SparkSession, tmp_path: Path) 
     assert {3, 23}.isdisjoint({row["id"] for row in rows})
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_equality_deletes_in_other_formats_and_types(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "u", UUID), NestedField(3, "d", DATE)))

@@ -98,6 +98,7 @@ def test_the_rows_of_a_filtered_table_are_those_of_the_files_left(
     assert rows_of(frame.filter("kind in ('a', 'b')")) <= 20
 
 
+@pytest.mark.extended
 def test_the_optimiser_knows_distinct_values_where_statistics_are_of_the_snapshot(
     spark: SparkSession, lake: frazil.Lake, costs: None
 ) -> None:
@@ -115,6 +116,7 @@ def test_plans_name_the_table(spark: SparkSession, table: frazil.Table) -> None:
     assert f"parquet {table.name}" in explained(table.scan().to_spark(spark))
 
 
+@pytest.mark.extended
 def test_filters_known_early_and_late_give_the_same_rows(spark: SparkSession, table: frazil.Table, early: None) -> None:
     frame = table.scan().to_spark(spark)
     other = frame.filter("kind = 'b' and id < 3").select("id")

@@ -128,11 +128,13 @@ def check_history(spark: SparkSession, history: History, *, filters: int = 6) ->
     check_deleted_rows(spark, history, loaded)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_every_snapshot_and_filter_reads_as_the_model_says(spark: SparkSession, tmp_path: Path, version: int) -> None:
     check_history(spark, make_history(tmp_path, 1, version, steps=6))
 
 
+@pytest.mark.extended
 def test_files_of_all_formats_in_one_table_read_as_the_model_says(spark: SparkSession, tmp_path: Path) -> None:
     check_history(spark, make_history(tmp_path, 2, 2, steps=5, formats=("parquet", "orc", "avro")), filters=2)
 

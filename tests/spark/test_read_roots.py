@@ -105,6 +105,7 @@ def test_no_request_is_sent_to_a_server_that_metadata_names(
     assert asked == []
 
 
+@pytest.mark.extended
 def test_spark_writes_nothing_outside_the_roots(spark: SparkSession, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         lake.create_namespace("db")

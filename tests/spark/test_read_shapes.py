@@ -104,6 +104,7 @@ def test_renamed_columns_are_found_under_all_their_names(spark: SparkSession, tm
     assert len(read_files(frame.filter("id = 5"))) == 1
 
 
+@pytest.mark.extended
 def test_floats_of_files_without_ids_are_not_compared_with_bounds_of_row_groups(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -201,6 +202,7 @@ def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark
     assert sorted((row["id"], row["region"]) for row in rows) == [(1, "eu"), (2, "us")]
 
 
+@pytest.mark.extended
 def test_files_with_ids_take_numbers_and_parts_of_structs_they_lack_from_the_partition(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_files_with_ids_take_numbers_and_parts_of_structs_they_lack_from_the_par
     check_table(spark, table, "s.part = 9", columns=["id", "s.part"])
 
 
+@pytest.mark.extended
 def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "n", INT)))
     table = local_table(tmp_path, schema)
@@ -249,6 +252,7 @@ def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: Spar
     assert frame.filter("area = 'eu'").count() == 3
 
 
+@pytest.mark.extended
 def test_an_identity_column_is_promoted_with_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "n", INT)))
     table = local_table(tmp_path, schema, partition_by=["n"])
@@ -258,6 +262,7 @@ def test_an_identity_column_is_promoted_with_its_partitions(spark: SparkSession,
     check_table(spark, table, "n = 1", f"n = {2**40}", "n is null")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
 def test_other_formats_with_deletes_and_evolution(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     table = local_table(tmp_path, SCHEMA, format_version=3)
@@ -342,6 +347,7 @@ def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp
     assert count_read_files(joined) == 2
 
 
+@pytest.mark.extended
 def test_storage_that_spark_cannot_reach_and_keys_that_do_not_travel_are_read_here(spark: SparkSession) -> None:
     with running() as server:
         storage = choose_storage(server.properties)
@@ -357,6 +363,7 @@ def test_storage_that_spark_cannot_reach_and_keys_that_do_not_travel_are_read_he
         assert sorted(row["id"] for row in rows) == [2, 9]
 
 
+@pytest.mark.extended
 def test_storage_that_spark_cannot_reach_is_read_on_executors_with_their_own_keys(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -382,6 +389,7 @@ def orc_scans(frame: DataFrame) -> int:
     return sum("orc" in node.toString().lower().split("batched")[0] for node in file_scans(frame))
 
 
+@pytest.mark.extended
 def test_orc_is_read_by_spark_itself_where_names_never_changed(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         (

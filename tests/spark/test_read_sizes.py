@@ -88,6 +88,7 @@ def test_rows_are_right_whatever_the_manifest_says_of_sizes(
         assert scan_table(loaded, columns=["id", "_pos"]).to_spark(spark).filter("id = _pos").count() == len(ROWS)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["position", "equality"])
 def test_deletes_apply_whatever_the_manifest_says_of_sizes(
     spark: SparkSession, tmp_path: Path, place: str, kind: str
@@ -165,6 +166,7 @@ def test_planning_looks_at_no_data_file(
     assert counted.asked() > 0
 
 
+@pytest.mark.extended
 def test_rows_are_right_in_a_session_that_has_only_a_view_of_a_frame(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
@@ -189,6 +191,7 @@ def test_files_without_ids_are_read_by_name_whatever_the_manifest_says_of_sizes(
     assert rows_of(scan_table(loaded), spark) == ROWS
 
 
+@pytest.mark.extended
 def test_a_size_beyond_all_reason_costs_no_more_than_some_parts(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_name_that_meant_another_column_filters_the_column_it_means_now(spark:
     assert len(rows) == 101
 
 
+@pytest.mark.extended
 def test_names_that_come_back_inside_structs_lists_and_maps_mean_what_they_mean_now(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -118,6 +119,7 @@ def test_names_that_come_back_inside_structs_lists_and_maps_mean_what_they_mean_
     assert [row[0] for row in frame.select("l.x", "id").filter("id = 4").collect()] == [["n"]]
 
 
+@pytest.mark.extended
 def test_a_table_whose_older_schemas_are_gone_reads_every_column_by_id(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(50))
@@ -164,6 +166,7 @@ def test_filters_on_metadata_columns_and_partitions_are_exact(spark: SparkSessio
     assert frame.filter("a = 3 and id > 10").count() == sum(row["a"] == 3 and row["id"] > 10 for row in rows)
 
 
+@pytest.mark.extended
 def test_long_constants_of_any_size_and_null_ones_are_read(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG, required=True), NestedField(2, "part", LONG)))
     table = local_table(tmp_path, schema, partition_by=["part"], format_version=3)
@@ -180,6 +183,7 @@ def test_long_constants_of_any_size_and_null_ones_are_read(spark: SparkSession, 
 # Lists of values
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("count", [3, 11, 10_001])
 def test_lists_of_values_prune_and_filter_whatever_their_length(
     spark: SparkSession, tmp_path: Path, count: int
@@ -233,6 +237,7 @@ def test_position_deletes_beyond_the_end_of_a_file_delete_nothing(spark: SparkSe
     assert len(check_table(spark, table, columns=["id", "_pos"])) == 8
 
 
+@pytest.mark.extended
 def test_positions_count_rows_of_skipped_row_groups(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN, format_version=3)
     file = table.write_data(plain_rows(1000), row_group_size=100)
@@ -263,6 +268,7 @@ def test_paths_are_taken_literally(spark: SparkSession, tmp_path: Path, name: st
     assert len(rows) == 8
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("spelling", ["file:{}", "file://{}", "{}"])
 def test_all_spellings_of_a_local_path_are_read(spark: SparkSession, tmp_path: Path, spelling: str) -> None:
     table = TableBuilder(PLAIN, storage=LocalStorage(), location=spelling.format(tmp_path / "t"))
@@ -336,6 +342,7 @@ def hard_table(tmp_path_factory: pytest.TempPathFactory) -> TableBuilder:
     return table
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_session_setting_changes_the_rows(spark: SparkSession, hard_table: TableBuilder, name: str) -> None:
     loaded = hard_table.load()
@@ -439,6 +446,7 @@ def test_a_table_joins_itself_and_is_read_once_for_two_uses(spark: SparkSession,
         assert "ReusedExchange" not in mixed._jdf.queryExecution().executedPlan().toString()
 
 
+@pytest.mark.extended
 def test_a_cached_frame_stays_and_another_snapshot_is_not_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(10))
@@ -452,6 +460,7 @@ def test_a_cached_frame_stays_and_another_snapshot_is_not_taken_for_it(spark: Sp
         frame.unpersist()
 
 
+@pytest.mark.extended
 def test_many_threads_read_one_frame_with_their_own_filters(spark: SparkSession, hard_table: TableBuilder) -> None:
     frame = scan_table(hard_table.load()).to_spark(spark)
     found: dict[int, int] = {}
@@ -486,6 +495,7 @@ def test_a_view_keeps_pruning(spark: SparkSession, tmp_path: Path) -> None:
         spark.catalog.dropTempView("trap_view")
 
 
+@pytest.mark.extended
 def test_dropped_frames_free_what_they_held(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(10))
@@ -562,6 +572,7 @@ def test_columns_that_differ_in_case_only_are_both_read(spark: SparkSession, tmp
     assert scan_table(loaded, "A = 30", columns=["id", "A"]).to_spark(spark).collect()[0][0] == 2
 
 
+@pytest.mark.extended
 def test_arrow_schema_in_the_file_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(5), store_schema=True)

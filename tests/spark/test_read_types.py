@@ -142,6 +142,7 @@ def test_promoted_columns_are_read_in_their_new_type(
     check_table(spark, table, "x is null", "id < 2")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("after", [TIMESTAMP, TIMESTAMP_NS])
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
 def test_dates_become_timestamps(spark: SparkSession, tmp_path: Path, after: Type, file_format: str) -> None:
@@ -188,6 +189,7 @@ def test_a_column_added_with_a_default_has_it_in_older_files(spark: SparkSession
     assert frame.select("s.x").filter("x is null").count() == 2
 
 
+@pytest.mark.extended
 def test_defaults_inside_lists_maps_and_new_structs_are_filled(spark: SparkSession, tmp_path: Path) -> None:
     inner = StructType((NestedField(4, "a", INT),))
     schema = Schema(
@@ -228,6 +230,7 @@ def test_a_struct_of_which_a_file_has_no_part_keeps_its_nulls(spark: SparkSessio
     assert sorted((row["id"], row["s"] is None) for row in rows) == [(1, False), (2, True)]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
 def test_unknown_columns_are_null_at_the_top_and_inside(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     inner = StructType((NestedField(4, "a", INT), NestedField(5, "u", UNKNOWN)))
@@ -302,6 +305,7 @@ def test_geometries_are_shown_in_sparks_own_types(
         scan_table(other.load()).to_spark(spark)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_required", [False, True])
 def test_filters_on_shown_forms_keep_the_right_rows_and_prune(
     spark: SparkSession, tmp_path: Path, is_required: bool

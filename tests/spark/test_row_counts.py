@@ -57,6 +57,7 @@ def test_every_statement_answers_the_rows_it_was_about(attached: SparkSession, m
     assert sorted(map(tuple, run("select * from lake.db.t").collect())) == [(1, "z"), (2, "y"), (3, "x")]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_verbs_in_python_count_alike(attached: SparkSession, lake: frazil.Lake, mode: str) -> None:
     modes = {f"write.{one}.mode": mode for one in ("delete", "update", "merge")}

@@ -142,6 +142,7 @@ def test_what_neither_builder_nor_session_has_is_an_error_and_starts_nothing() -
         frazil.session("a").nothing_of_sparks("db.t")
 
 
+@pytest.mark.extended
 def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(

@@ -180,6 +180,7 @@ def test_a_filter_that_says_nothing_sure_keeps_all_files(warehouse: Path) -> Non
         assert pruning_filter(one, schema) == TRUE, one
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
 def test_a_random_history_reads_as_the_model_says(spark: SparkSession, tmp_path: Path, version: int) -> None:
     history = make_history(tmp_path, 3, version, formats=("parquet", "orc", "avro"))

@@ -17,6 +17,8 @@ from tests.catalog_cases import SERVICE_VARIABLE, empty_catalog, service_differe
 from tests.served_lake import served
 from tests.sql_case_files import case_files, read_cases, run_cases
 
+QUICK = ("conditions", "shown")
+"""Files of few cases: the others take longer than a quick test may."""
 _SOME_COLUMNS = "Spark 4.0 fills in no defaults of columns that an INSERT leaves out"
 _AFTER_THAT = "rows of a case before are missing"
 _OF_SPARK: dict[str, dict[str, str]] = {
@@ -47,7 +49,9 @@ def test_there_are_cases_enough() -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("name", case_files())
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.extended) for name in case_files()]
+)
 def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)

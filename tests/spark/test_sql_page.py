@@ -49,6 +49,7 @@ def drop_views(spark: SparkSession) -> None:
             spark.catalog.dropTempView(one.name)
 
 
+@pytest.mark.extended
 @pytest.mark.timeout(900)
 def test_every_statement_of_the_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "data" / "old").mkdir(parents=True)

@@ -93,6 +93,7 @@ def test_a_merge_does_what_its_clauses_say(sql: Any, lake: frazil.Lake) -> None:
     assert (current.summary or {})["spark.merge-into.num-target-rows-inserted"] == "1"  # type: ignore[index]
 
 
+@pytest.mark.extended
 def test_a_merge_takes_tables_stars_and_common_tables(sql: Any, spark: SparkSession) -> None:
     sql("alter table lake.db.t drop column s")
     sql(
@@ -115,6 +116,7 @@ def test_a_merge_takes_tables_stars_and_common_tables(sql: Any, spark: SparkSess
         )
 
 
+@pytest.mark.extended
 def test_a_merge_may_add_columns(sql: Any, lake: frazil.Lake) -> None:
     before = len(lake.table("db.u").metadata.metadata_log)
     sql(
@@ -149,6 +151,7 @@ def test_branches_are_changed_alone(sql: Any) -> None:
         sql("delete from lake.db.t.branch_nope where id = 1")
 
 
+@pytest.mark.extended
 def test_writes_go_where_the_session_says(sql: Any, spark: SparkSession) -> None:
     sql("alter table lake.db.u set tblproperties ('write.wap.enabled' = 'true')")
     sql("alter table lake.db.u create branch audit")
@@ -169,6 +172,7 @@ def test_writes_go_where_the_session_says(sql: Any, spark: SparkSession) -> None
     assert sql("select count(*) from lake.db.u") == [(4,)]
 
 
+@pytest.mark.extended
 def test_a_frame_is_merged(sql: Any, spark: SparkSession) -> None:
     source = spark.createDataFrame([(2, "x"), (7, "y")], "id bigint, kind string").alias("s")
     (
@@ -190,6 +194,7 @@ def test_nothing_temporary_is_left(sql: Any, spark: SparkSession) -> None:
     assert {one.name for one in spark.catalog.listTables() if one.isTemporary} == before
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark before 4.2 hides them behind names for all columns")
 def test_metadata_columns_are_found_behind_an_alias_that_names_columns(sql: Any) -> None:
     assert sql("select *, _spec_id from lake.db.u as h(x, y) where x = 2") == [(2, "B", 0)]

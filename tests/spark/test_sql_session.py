@@ -127,6 +127,7 @@ def test_two_lakes_are_joined(attached: SparkSession, sql: Any, tmp_path: Any) -
         assert {one.name for one in attached.catalog.listCatalogs()} == {"spark_catalog", "lake", "other"}
 
 
+@pytest.mark.extended
 def test_temporary_views_show_what_the_table_holds_now(filled: SparkSession, sql: Any) -> None:
     sql("create or replace temporary view v as select id from lake.db.t where kind = 'a'")
     assert sql("select * from v") == [(1,), (3,)]
@@ -208,6 +209,7 @@ def test_metadata_tables_are_tables(filled: SparkSession, sql: Any) -> None:
         assert filled.table(f"lake.db.t.{name}").columns, name
 
 
+@pytest.mark.extended
 def test_what_was_appended_is_read_alone(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     first = lake.table("db.t").current_snapshot
     assert first is not None
@@ -287,12 +289,14 @@ def test_defaults_stand_for_values(attached: SparkSession, sql: Any) -> None:
     assert sql("select distinct e from lake.db.d") == [(7,)]
 
 
+@pytest.mark.extended
 def test_structs_are_inserted_by_place(attached: SparkSession, sql: Any) -> None:
     sql("create table lake.db.n (s struct<a: int, b: string>, l array<struct<x: int>>, m map<string, int>)")
     sql("insert into lake.db.n values (named_struct('p', 1, 'q', 'x'), array(named_struct('y', 2)), map('k', 3))")
     assert sql("select s.a, s.b, l[0].x, m['k'] from lake.db.n") == [(1, "x", 2, 3)]
 
 
+@pytest.mark.extended
 def test_a_table_is_made_of_a_query_in_one_commit(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     sql("create table lake.db.c using iceberg partitioned by (bucket(2, id)) as select id, kind from lake.db.t")
     made = lake.table("db.c")
@@ -317,6 +321,7 @@ def test_a_table_is_made_of_a_query_in_one_commit(filled: SparkSession, sql: Any
 # Views
 
 
+@pytest.mark.extended
 def test_views_are_read_where_they_were_made(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     sql("use lake.db")
     sql("create view v (n comment 'number', k) comment 'about' as select id, kind from t where kind = 'a'")
@@ -356,6 +361,7 @@ def test_views_are_read_where_they_were_made(filled: SparkSession, sql: Any, lak
 # Procedures
 
 
+@pytest.mark.extended
 def test_arguments_of_a_call_are_evaluated(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     first = lake.table("db.t").current_snapshot
     assert first is not None
@@ -374,6 +380,7 @@ def test_arguments_of_a_call_are_evaluated(filled: SparkSession, sql: Any, lake:
 # PySpark's other entry points
 
 
+@pytest.mark.extended
 def test_writers_write(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     frame = filled.createDataFrame([(4, "c"), (5, "d")], "id bigint, kind string")
     frame.writeTo("lake.db.t").append()
@@ -398,6 +405,7 @@ def test_writers_write(filled: SparkSession, sql: Any, lake: frazil.Lake) -> Non
         frame.writeTo("lake.db.nope").append()
 
 
+@pytest.mark.extended
 def test_the_first_writers_write_too(filled: SparkSession, sql: Any) -> None:
     frame = filled.createDataFrame([(4, "c")], "id bigint, kind string")
     frame.write.format("iceberg").mode("append").save("lake.db.t")

@@ -49,6 +49,7 @@ def ids(table: frazil.Table) -> list[int]:
 # Iceberg's jar
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_iceberg_3941_the_changes_of_a_table_keep_a_copy_of_it(
     spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
@@ -79,6 +80,7 @@ def test_iceberg_3941_the_changes_of_a_table_keep_a_copy_of_it(
     assert copy == {row.id: row.v for row in spark.table("lake.db.t").collect()}
 
 
+@pytest.mark.extended
 def test_iceberg_13188_after_the_whole_table_comes_what_is_new(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -93,6 +95,7 @@ def test_iceberg_13188_after_the_whole_table_comes_what_is_new(
     assert streams.ids(limited) == [[4], [5]]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("skipped", "kept"), [("delete", "overwrite"), ("overwrite", "delete")])
 def test_what_the_jar_skips_is_skipped_by_its_kind(
     spark: SparkSession, table: frazil.Table, streams: Streams, skipped: str, kept: str
@@ -116,6 +119,7 @@ def test_what_the_jar_skips_is_skipped_by_its_kind(
         streams.run(stream)
 
 
+@pytest.mark.extended
 def test_a_new_checkpoint_is_a_new_query_and_none_of_its_batches_is_taken_for_an_old_one(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any]
 ) -> None:
@@ -148,6 +152,7 @@ def test_delta_4391_a_stream_begins_after_a_snapshot(
     assert (streams.ids(after), streams.ids(newest, "newest")) == ([[4]], [[4]])
 
 
+@pytest.mark.extended
 def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -162,6 +167,7 @@ def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
     assert streams.run(spark.readStream.table("lake.db.t")) == [[(2, "in w", "in v")]]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_delta_6472_commits_that_change_rows_are_left_out_and_repeat_none(
     spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
@@ -199,6 +205,7 @@ def running(frame: DataFrame, checkpoint: Path, seen: list[tuple[Any, ...]]) -> 
         query.stop()
 
 
+@pytest.mark.extended
 def test_a_column_that_is_added_under_a_running_query_appears_when_it_is_started_again(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
@@ -214,6 +221,7 @@ def test_a_column_that_is_added_under_a_running_query_appears_when_it_is_started
         assert seen[2:] == [(3, "c", 8)]
 
 
+@pytest.mark.extended
 def test_a_source_whose_catalog_is_lost_says_so_and_goes_on_when_it_is_back(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
@@ -237,6 +245,7 @@ def test_a_source_whose_catalog_is_lost_says_so_and_goes_on_when_it_is_back(
         assert seen == [(1, "a"), (2, "a"), (3, "a")]
 
 
+@pytest.mark.extended
 def test_filters_and_columns_of_a_query_reach_every_batch_of_what_is_appended(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
@@ -257,6 +266,7 @@ def test_filters_and_columns_of_a_query_reach_every_batch_of_what_is_appended(
     assert sum(batches) == 2, "files that hold no such row are not read"
 
 
+@pytest.mark.extended
 def test_a_slow_compaction_holds_up_no_batch(
     spark: SparkSession,
     attached_lake: frazil.Lake,
@@ -301,6 +311,7 @@ def shuffled_stages(spark: SparkSession, query: Any) -> int:
     return sum(len(one.stageIds) - 1 for one in jobs if one is not None)
 
 
+@pytest.mark.extended
 def test_fanout_writes_a_partitioned_table_without_a_shuffle_and_each_file_in_order(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -332,6 +343,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.extended
 def test_a_disk_that_is_full_of_data_files_fails_the_batch_and_no_row_is_lost_or_twice(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], small_disk: Path
 ) -> None:

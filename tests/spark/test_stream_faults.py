@@ -41,6 +41,7 @@ def fails(streams: Streams, frame: DataFrame, checkpoint: str = "checkpoint") ->
 # Snapshots that are gone
 
 
+@pytest.mark.extended
 def test_iceberg_18000_a_first_snapshot_that_expired_does_not_stop_a_checkpoint_far_ahead(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -54,6 +55,7 @@ def test_iceberg_18000_a_first_snapshot_that_expired_does_not_stop_a_checkpoint_
     assert streams.ids(limited) == [[4]]
 
 
+@pytest.mark.extended
 def test_iceberg_9504_a_batch_that_is_done_may_expire_and_the_stream_goes_on(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -67,6 +69,7 @@ def test_iceberg_9504_a_batch_that_is_done_may_expire_and_the_stream_goes_on(
     assert streams.ids(stream(spark)) == [[3]]
 
 
+@pytest.mark.extended
 def test_iceberg_9504_a_batch_that_is_done_may_expire_after_its_files_were_compacted(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -80,6 +83,7 @@ def test_iceberg_9504_a_batch_that_is_done_may_expire_after_its_files_were_compa
     assert streams.ids(stream(spark)) == [[3]]
 
 
+@pytest.mark.extended
 def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_how_to_go_on(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -95,6 +99,7 @@ def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_ho
     assert streams.ids(stream(spark), "new") == [[1, 2, 3, 4]]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("query", ["rows", "filter", "null", "join", "count", "distinct"])
 def test_iceberg_6388_a_batch_that_expired_before_it_was_done_is_an_error_whatever_the_query_does_with_it(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path, query: str
@@ -147,6 +152,7 @@ def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
     assert len(table.refresh().snapshots) == 1
 
 
+@pytest.mark.extended
 def test_a_guard_keeps_all_snapshots_of_a_table_that_was_empty_when_the_stream_began(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -160,6 +166,7 @@ def test_a_guard_keeps_all_snapshots_of_a_table_that_was_empty_when_the_stream_b
     assert len(table.refresh().snapshots) == 1
 
 
+@pytest.mark.extended
 def test_a_snapshot_that_expires_before_it_is_guarded_is_not_where_a_stream_begins(
     spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +184,7 @@ def test_a_snapshot_that_expires_before_it_is_guarded_is_not_where_a_stream_begi
     assert races == []
 
 
+@pytest.mark.extended
 def test_a_guard_that_cannot_be_moved_does_not_stop_the_stream(
     spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +206,7 @@ def test_a_guard_that_cannot_be_moved_does_not_stop_the_stream(
 # Snapshots that are passed over
 
 
+@pytest.mark.extended
 def test_iceberg_8902_skipped_snapshots_cost_no_trigger(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -233,6 +242,7 @@ def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
     assert streams.ids(stream(spark, streaming_changes="added-files"), "added") == [[2]]
 
 
+@pytest.mark.extended
 def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -247,6 +257,7 @@ def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
 # Tables that changed behind the stream
 
 
+@pytest.mark.extended
 def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     old = stream(spark)
@@ -258,6 +269,7 @@ def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil
     assert streams.run(stream(spark)) == [[(3, "c", 8)]]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -289,6 +301,7 @@ def test_a_table_that_was_set_back_is_said(spark: SparkSession, table: frazil.Ta
     assert "was set back or replaced" in fails(streams, stream(spark))
 
 
+@pytest.mark.extended
 def test_a_table_that_was_replaced_is_said(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     streams.ids(stream(spark))
@@ -306,6 +319,7 @@ def test_a_checkpoint_of_another_table_is_refused(spark: SparkSession, table: fr
     assert "the checkpoint is of lake.db.t, another table" in message
 
 
+@pytest.mark.extended
 def test_a_name_that_another_table_has_taken_is_refused(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -333,6 +347,7 @@ def test_a_damaged_offset_is_said(
     assert "Cannot continue a stream from the offset" in fails(streams, stream(spark))
 
 
+@pytest.mark.extended
 def test_a_batch_that_was_not_committed_is_read_again_as_it_was(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
@@ -347,6 +362,7 @@ def test_a_batch_that_was_not_committed_is_read_again_as_it_was(
     assert streams.ids(stream(spark), "again") == [first[last], [3]]
 
 
+@pytest.mark.extended
 def test_where_a_stream_began_is_kept_before_its_first_batch(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
@@ -359,6 +375,7 @@ def test_where_a_stream_began_is_kept_before_its_first_batch(
     assert kept["scan_all_files"] is False
 
 
+@pytest.mark.extended
 def test_a_time_to_come_at_which_a_stream_began_is_kept_whatever_the_options_say_later(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:

@@ -94,6 +94,7 @@ def test_each_batch_is_one_snapshot_with_the_names_of_the_jar(
     assert len(rows(table)) == 4
 
 
+@pytest.mark.extended
 def test_format_iceberg_and_start_write_to_the_table_of_the_name(
     table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_format_iceberg_and_start_write_to_the_table_of_the_name(
     assert rows(table) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.extended
 def test_a_table_that_is_not_there_is_created(
     spark: SparkSession, attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
@@ -141,6 +143,7 @@ def test_a_batch_that_spark_runs_again_is_written_once(
     assert rows(table) == sorted([*expected, (3, "x")])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("how", ["name", "option"])
 def test_a_batch_that_runs_again_on_a_branch_is_looked_for_on_that_branch(
     table: frazil.Table, feed: Feed, checkpoint: Path, how: str
@@ -216,6 +219,7 @@ def test_update_mode_without_keys_says_how_to_give_them(table: frazil.Table, fee
     assert table.refresh().current_snapshot is None
 
 
+@pytest.mark.extended
 def test_options_of_the_jar_are_honoured(
     spark: SparkSession, attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
@@ -289,6 +293,7 @@ def test_a_table_that_is_made_anew_under_a_running_query_is_an_error(
     assert rows(attached_lake.table("db.t")) == [(2, "b")]
 
 
+@pytest.mark.extended
 def test_a_stream_compacts_as_it_goes_and_rows_stay(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     for number in range(8):
         feed.add((number, "x"))
@@ -334,6 +339,7 @@ def test_two_queries_with_one_checkpoint_write_no_row_twice(
     assert rows(table) == [(number, "x") for number in range(6)]
 
 
+@pytest.mark.extended
 def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses_rows(
     spark: SparkSession, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -361,6 +367,7 @@ def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses
     assert rows(table)[-1] == (9, "y")
 
 
+@pytest.mark.extended
 def test_an_old_state_of_a_checkpoint_whose_batches_were_cut_otherwise_is_refused(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -404,6 +411,7 @@ def test_a_damaged_offset_is_an_error_and_no_row_is_doubled(table: frazil.Table,
     assert rows(table) == [(1, "a"), (2, "b")]
 
 
+@pytest.mark.extended
 def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_is_back(
     attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -427,6 +435,7 @@ def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_i
     assert rows(table) == [(1, "a"), (2, "b"), (3, "c")]
 
 
+@pytest.mark.extended
 def test_a_full_disk_fails_the_batch_and_the_query_goes_on_when_there_is_room(
     table: frazil.Table, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,6 +482,7 @@ def test_iceberg_8809_foreach_batch_with_once_writes_each_batch_once(
     assert rows(table) == sorted([(number, "x") for number in range(3)] * 2)
 
 
+@pytest.mark.extended
 def test_statements_and_writers_happen_once_by_options_and_settings(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_table_is_streamed_by_format_and_name(spark: SparkSession, table: fraz
     assert streams.ids(spark.readStream.table("lake.db.t")) == [[2]]
 
 
+@pytest.mark.extended
 def test_a_branch_is_streamed_by_name_and_by_option(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     table.create_branch("audit")
@@ -65,6 +66,7 @@ def test_limits_of_files_rows_and_bytes_cut_batches(spark: SparkSession, table: 
     assert [len(one) for one in streams.ids(once, "once", once=True)] == [12], "Trigger.Once takes all"
 
 
+@pytest.mark.extended
 def test_a_stream_begins_where_it_is_told(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     for one in (1, 2, 3):
         add(spark, one)
@@ -126,6 +128,7 @@ def test_progress_tells_how_far_behind_a_stream_is(spark: SparkSession, table: f
     }
 
 
+@pytest.mark.extended
 def test_progress_counts_the_rest_of_the_whole_table_and_no_compaction(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
@@ -143,6 +146,7 @@ def test_progress_counts_the_rest_of_the_whole_table_and_no_compaction(
     assert behind[:2] == ["1", "0"]
 
 
+@pytest.mark.extended
 def test_available_now_ends_where_the_table_was_when_it_began(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
@@ -166,6 +170,7 @@ def test_available_now_ends_where_the_table_was_when_it_began(
     assert sorted(seen) == [1, 2]
 
 
+@pytest.mark.extended
 def test_filters_and_columns_of_the_query_prune_files_in_every_batch(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
@@ -187,6 +192,7 @@ def test_filters_and_columns_of_the_query_prune_files_in_every_batch(
     assert progress["numInputRows"] == 1, "files that hold no such row are not read"
 
 
+@pytest.mark.extended
 def test_state_is_kept_over_batches_and_restarts(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
     found: dict[int, list[tuple[Any, ...]]] = {}
 
@@ -258,6 +264,7 @@ def test_iceberg_2788_updates_and_merges_are_streamed_as_changes(
     assert all(int(when.timestamp() * 1000 + 0.5) == times[one] for one, when in versions.items())
 
 
+@pytest.mark.extended
 def test_updates_have_both_images_where_rows_have_an_identity(
     spark: SparkSession, changing: frazil.Table, streams: Streams
 ) -> None:
@@ -273,6 +280,7 @@ def test_updates_have_both_images_where_rows_have_an_identity(
     assert without_times(streams.run(apart.table("lake.db.t"))) == [(1, "b", "delete"), (1, "c", "insert")]
 
 
+@pytest.mark.extended
 def test_a_change_feed_and_the_table_it_is_of_agree(
     spark: SparkSession, changing: frazil.Table, streams: Streams
 ) -> None:
@@ -300,6 +308,7 @@ def test_a_change_feed_and_the_table_it_is_of_agree(
     assert left == sorted(map(tuple, spark.table("lake.db.t").collect()))
 
 
+@pytest.mark.extended
 def test_filters_on_changes_keep_state_apart_from_the_feed(
     spark: SparkSession, changing: frazil.Table, tmp_path: Path
 ) -> None:
@@ -325,6 +334,7 @@ def test_filters_on_changes_keep_state_apart_from_the_feed(
     assert found[max(found)] == [("a", 3), ("b", 1)]
 
 
+@pytest.mark.extended
 def test_a_query_that_runs_reads_what_is_appended_meanwhile(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:

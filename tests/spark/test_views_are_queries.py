@@ -295,6 +295,7 @@ def test_a_lake_whose_views_are_trusted_reads_files_by_path(stage: Stage, tmp_pa
             lake.create_view("db.w", COMMANDS["InsertOverwriteDir"])
 
 
+@pytest.mark.extended
 def test_views_of_every_kind_of_query_are_read(stage: Stage) -> None:
     queries = [
         "SELECT id FROM lake.db.t;",

@@ -160,6 +160,7 @@ def test_the_strict_policy_takes_only_types_that_widen(
     assert table.refresh().current_snapshot is None
 
 
+@pytest.mark.extended
 def test_a_failing_function_in_the_source_is_an_engine_error_with_its_cause(
     spark: SparkSession, lake: frazil.Lake
 ) -> None:
@@ -274,6 +275,7 @@ def test_every_type_is_read_back_as_it_was_written(
     assert table.check(bounds=True).ok
 
 
+@pytest.mark.extended
 def test_metrics_of_native_files_are_those_of_our_own_writer(spark: SparkSession, lake: frazil.Lake) -> None:
     theirs = lake.create_table("db.theirs", ALL_TYPES)
     theirs.append(spark.sql(ALL_QUERY).coalesce(1))
@@ -292,6 +294,7 @@ def test_metrics_of_native_files_are_those_of_our_own_writer(spark: SparkSession
     assert theirs.check(bounds=True).ok
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "terms",
     [
@@ -340,6 +343,7 @@ def check_partitions(table: frazil.Table) -> None:
         assert [values_key(one) for one in groups.partitions] == [values_key(file.partition)]
 
 
+@pytest.mark.extended
 def test_a_sorted_table_gets_sorted_files_in_ranges(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", sort_by=["k desc nulls last", "id"])
     frame = spark.range(0, 1000, numPartitions=4).select(
@@ -358,6 +362,7 @@ def test_a_sorted_table_gets_sorted_files_in_ranges(spark: SparkSession, lake: f
     assert table.scan().count() == 1000
 
 
+@pytest.mark.extended
 def test_partitioned_and_sorted_files_are_sorted_within_partitions(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"], sort_by=["id desc"])
     table.append(spark.range(0, 300, numPartitions=3).select("id", (F.col("id") % 3).cast("string").alias("k")))
@@ -391,6 +396,7 @@ def test_branches_properties_and_staged_writes(spark: SparkSession, lake: frazil
     assert table.scan().count() == 200
 
 
+@pytest.mark.extended
 def test_merging_schemas_adds_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id int, s struct<a: int>")
     table.append(spark.sql("select 1 as id, struct(1 as a) as s"))
@@ -407,6 +413,7 @@ def test_merging_schemas_adds_columns_in_the_same_commit(spark: SparkSession, la
     ]
 
 
+@pytest.mark.extended
 def test_overwrites_add_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
     table.append(spark.sql("select 1L as id, 'a' as k union all select 2, 'b' union all select 3, 'b'"))
@@ -427,6 +434,7 @@ def test_overwrites_add_columns_in_the_same_commit(spark: SparkSession, lake: fr
     assert table.check().ok
 
 
+@pytest.mark.extended
 def test_appends_and_overwrites_are_part_of_transactions(
     spark: SparkSession, lake: frazil.Lake, numbers: DataFrame
 ) -> None:

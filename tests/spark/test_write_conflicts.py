@@ -102,6 +102,7 @@ def test_a_delete_never_loses_to_an_update_of_the_same_row(spark: SparkSession, 
     assert values(table)[2] == 102
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
 def test_two_deletes_of_the_same_file_both_count(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = make(spark, lake, "merge-on-read", version, "serializable")
@@ -110,6 +111,7 @@ def test_two_deletes_of_the_same_file_both_count(spark: SparkSession, lake: fraz
     assert table.check().ok
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", [update, delete, upsert])
 def test_rows_added_under_a_condition_stop_a_serializable_change_only(
@@ -143,6 +145,7 @@ def test_two_merges_that_insert_the_same_key_do_not_both_commit(spark: SparkSess
     assert sorted(values(table)) == [*range(10), 20, 21]
 
 
+@pytest.mark.extended
 def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +173,7 @@ def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
     assert sorted(values(table)) == [*range(10), 20]
 
 
+@pytest.mark.extended
 def test_files_of_a_change_that_was_refused_are_gone(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(spark, lake, "copy-on-write", 2, "snapshot")
     storage = table._loaded.storage

@@ -70,6 +70,7 @@ def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lak
     assert {row["id"]: row["name"] for row in rows} == expected
 
 
+@pytest.mark.extended
 def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": "merge-on-read"})
     table.append(spark.range(0, 50_000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
@@ -130,6 +131,7 @@ def places_of(spark: SparkSession, rows: list[tuple[int | None, int | None, int]
     return keep_rows(spark.createDataFrame(rows, schema).repartition(2))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("few", [1 << 16, 1])
 def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
     at = [0, 1, 63, 64, 65, 127, 128, 4095, 1 << 20, (1 << 32) + 5]
@@ -146,6 +148,7 @@ def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) 
     assert (dict(nothing.positions), dict(nothing.counts)) == ({}, {3: 40})
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("few", [1 << 16, 1])
 def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
     part = NestedField(1, "id", LongType())
@@ -166,6 +169,7 @@ def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: in
     assert look("select cast(null as bigint) as id from range(40)", ("id",)).twice == [(None,)]
 
 
+@pytest.mark.extended
 def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession) -> None:
     kept = keep_rows(spark.range(0, 400, numPartitions=2))
     assert collect_few(kept, [F.col("id")], 399) is None
@@ -174,6 +178,7 @@ def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession)
     assert sorted(whole.column(0).to_pylist()) == list(range(400))
 
 
+@pytest.mark.extended
 def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: SparkSession) -> None:
     peaks = {}
     for by in (200, 2):
@@ -191,6 +196,7 @@ def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: Spark
     assert peaks[2] < 16_000_000
 
 
+@pytest.mark.extended
 def test_a_change_starts_over_when_kept_rows_are_lost_and_not_for_other_reasons() -> None:
     said = ["Cannot merge: Spark failed: Checkpoint block rdd_4_0 not found!"] * 2
 

@@ -56,6 +56,7 @@ def all_specs() -> list[Any]:
     ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
 def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]
@@ -73,6 +74,7 @@ def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
         assert tables[0].scan().to_arrow().num_rows == len(histories[0].rows), steps
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
 def test_a_table_of_any_spec_that_both_engines_change_in_turns_is_what_the_model_says(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]

@@ -91,6 +91,7 @@ def test_null_is_not_false_and_a_delete_keeps_rows_that_are_neither(spark: Spark
     assert values(table) == {}
 
 
+@pytest.mark.extended
 def test_conditions_may_have_subqueries_columns_and_predicates(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 10))
@@ -104,6 +105,7 @@ def test_conditions_may_have_subqueries_columns_and_predicates(spark: SparkSessi
     assert sorted(one for one in values(table) if one is not None) == [8, 9]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("granularity", ["file", "partition"])
 def test_deletes_pile_up_and_are_all_applied(
@@ -147,6 +149,7 @@ def test_an_update_keeps_what_it_does_not_name_to_the_nanosecond(
     assert after[1] == before[1] | {"s": {"a": 1, "b": "X"}, "tags": ["q"]}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 def test_rows_keep_their_ids_and_only_changed_ones_get_a_new_number(
     spark: SparkSession, lake: frazil.Lake, mode: str
@@ -168,6 +171,7 @@ def test_rows_keep_their_ids_and_only_changed_ones_get_a_new_number(
     assert len({row_id for row_id, _ in after.values()}) == 5
 
 
+@pytest.mark.extended
 def test_values_that_differ_from_run_to_run_are_computed_once_for_each_row(
     spark: SparkSession, lake: frazil.Lake
 ) -> None:
@@ -253,6 +257,7 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
     assert table.check().ok
 
 
+@pytest.mark.extended
 def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
     spark: SparkSession, lake: frazil.Lake
 ) -> None:
@@ -288,6 +293,7 @@ def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
     assert table.scan().to_arrow().num_rows == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 def test_both_engines_count_the_rows_of_a_merge_alike(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     source = pa.table({"id": [1, 1, 2, 9], "k": ["x", "y", "c", "n"], "v": pa.array([5, 6, 2, 9], pa.int32())})
@@ -341,6 +347,7 @@ def test_a_row_that_matches_twice_is_an_error_unless_all_it_can_do_is_go(
     assert 1 not in values(table)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
     spark: SparkSession, lake: frazil.Lake, mode: str
@@ -367,6 +374,7 @@ def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
     assert len(table.snapshots) == 2
 
 
+@pytest.mark.extended
 def test_a_merge_adds_the_columns_that_its_clauses_assign(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 3))
@@ -388,6 +396,7 @@ def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: Sp
     assert table.merge(source, on="target.id = source.id").when_not_matched().insert_all().execute() is None
 
 
+@pytest.mark.extended
 def test_the_source_prunes_the_table(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, ts timestamp, v int", partition_by=["day(ts)"])
     table.append(
@@ -408,6 +417,7 @@ def test_the_source_prunes_the_table(spark: SparkSession, lake: frazil.Lake) -> 
     assert table.scan("v = 2").count() == 2
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 def test_a_merge_reads_only_what_its_source_can_meet(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode, partition_by=["id"])
@@ -424,6 +434,7 @@ def test_a_merge_reads_only_what_its_source_can_meet(spark: SparkSession, lake: 
     assert {row["id"]: row["v"] for row in rows} == {4: 4, 5: 50, 6: 60, 7: 7, 100: 1}
 
 
+@pytest.mark.extended
 def test_a_source_runs_once_also_when_it_is_not_deterministic(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     table.append(numbers(spark, 0, 20))
@@ -441,6 +452,7 @@ def test_a_source_runs_once_also_when_it_is_not_deterministic(spark: SparkSessio
     assert all(len(values(table)[one][0]) == 36 for one in range(10, 30))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 def test_an_upsert_takes_null_for_a_key_like_any_other(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
@@ -513,6 +525,7 @@ def test_rows_change_on_the_branch_that_is_named(spark: SparkSession, lake: fraz
     assert values(table, ref="audit") == {0: ("a", 0), 2: ("a", -1), 3: ("b", 3)}
 
 
+@pytest.mark.extended
 def test_rows_of_tables_whose_spec_and_schema_changed(spark: SparkSession, lake: frazil.Lake) -> None:
     for mode in MODES:
         table = make(lake, mode, partition_by=["k"], format_version=3)

@@ -65,6 +65,7 @@ def test_a_path_of_another_table_than_the_name_is_refused(frame: DataFrame, lake
     assert table.refresh().current_snapshot is None
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "write",
     [
@@ -83,6 +84,7 @@ def test_properties_of_a_snapshot_are_kept_by_every_writer(frame: DataFrame, lak
     assert table.current_snapshot.summary["who"] == "me"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("option", ["partitionOverwriteMode", "overwrite-mode"])
 def test_partitions_that_no_row_is_in_stay_where_a_writer_asks_for_dynamic_overwrites(
     frame: DataFrame, attached: SparkSession, option: str
@@ -124,6 +126,7 @@ def test_what_a_table_cannot_be_laid_out_by_is_refused(
     assert lake.table("db.t").current_snapshot is None
 
 
+@pytest.mark.extended
 def test_observations_of_rows_that_are_written_can_be_asked_for(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
 

@@ -46,11 +46,11 @@ dist: setup ## Build the wheel and the source archive, into dist/
 	rm -rf $(DIST)
 	$(BIN)/hatchling build -d $(DIST)
 
-test: setup ## Run the quick tests, of many cases a few, none over ten seconds: without a JVM, and beside them on Spark in one session
+test: setup ## Run the quick tests, one or two cases of each, none over ten seconds: without a JVM, and beside them on Spark in one session
 	@tools/check_java.sh
 	$(BIN)/python tools/run_tests.py quick
 
-test-extended: setup ## Run what `make test` leaves out and CI does not: servers, clusters, crashes, long histories
+test-extended: setup ## Run what `make test` leaves out and CI runs too: more cases, servers, crashes, long histories
 	@tools/check_java.sh
 	$(BIN)/python tools/run_tests.py extended
 

@@ -19,55 +19,61 @@ ROOT = Path(__file__).resolve().parent.parent
 SPARK_FOLDERS = ("tests/spark", "tests/hostile", "tests/interop")
 """Where quick tests on Spark may be: collecting all others takes longer than starting Spark does."""
 
-
 QUICK_CASES = {"local": 2, "spark": 1}
-"""How many cases of a test `make test` runs."""
-CASES = {"local": 4, "spark": 2}
-"""How many CI runs; `make test-all` runs all."""
-TIERS = {
-    "quick": ("not slow and not extended", lambda half: (f"--cases={QUICK_CASES[half]}", "--most-seconds=10")),
-    "extended": ("not slow", lambda half: (f"--cases={CASES[half]}", f"--beyond={QUICK_CASES[half]}")),
-}
+"""How many cases of a test `make test` runs, at most."""
+CI_CASES = {"local": 4, "spark": 2}
+"""How many CI runs."""
+
+
+def command(tier: str, half: str) -> list[str]:
+    """Return the command that runs a half of a tier."""
+    markers = "spark" if half == "spark" else "not spark"
+    if tier == "quick":
+        options = [
+            "-m",
+            f"{markers} and not slow and not extended",
+            f"--cases={QUICK_CASES[half]}",
+            "--most-seconds=10",
+        ]
+    else:
+        options = ["-m", f"{markers} and not slow", f"--cases={CI_CASES[half]}", f"--beyond={QUICK_CASES[half]}"]
+    where = ["-n0", *SPARK_FOLDERS] if half == "spark" else ["-nauto", "--dist=worksteal", "--ignore=tests/spark"]
+    return [sys.executable, "-m", "pytest", "-q", *options, *where]
 
 
 def main(tier: str) -> int:
     """Run both halves of a tier; return what the process ends with."""
-    markers, options = TIERS[tier]
-    pytest = (sys.executable, "-m", "pytest", "-q", "-m")
-    local = ("-nauto", "--dist=worksteal", "--ignore=tests/spark")
-    halves = {
-        "spark": (*pytest, f"spark and {markers}", *options("spark"), "-n0", *SPARK_FOLDERS),
-        "local": (*pytest, f"not spark and {markers}", *options("local"), *local),
-    }
     # Both import the same modules, and so do the processes that tests start: compile each once.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     printing = threading.Lock()
     codes: dict[str, int] = {}
 
-    def run(name: str) -> None:
+    def run(half: str) -> None:
         begun = time.monotonic()
         process = subprocess.Popen(
-            halves[name], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command(tier, half), cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert process.stdout is not None
         report: list[str] = []
         for line in process.stdout:
             if line.endswith("%]\n"):
                 with printing:
-                    print(f"{name}  {line}", end="", flush=True)
+                    print(f"{half}  {line}", end="", flush=True)
             else:
                 report.append(line)
-        codes[name] = process.wait()
+        codes[half] = process.wait()
         with printing:
-            print(f"\n{name}: ended with {codes[name]} after {time.monotonic() - begun:.0f} s\n{''.join(report)}")
+            print(f"\n{half}: ended with {codes[half]} after {time.monotonic() - begun:.0f} s\n{''.join(report)}")
 
-    threads = [threading.Thread(target=run, args=[name]) for name in halves]
+    threads = [threading.Thread(target=run, args=[half]) for half in ("spark", "local")]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return max(codes.values())
+    return int(any(codes.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 2 or sys.argv[1] not in ("quick", "extended"):
+        sys.exit(__doc__)
+    sys.exit(main(sys.argv[1]))

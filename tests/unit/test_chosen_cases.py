@@ -1,4 +1,4 @@
-"""What `pytest --cases N` runs: of each test a few cases, which differ as much as can be."""
+"""What `--cases`, `--beyond` and `--most-seconds` choose: a few cases of each test, what those leave, no long ones."""
 
 from __future__ import annotations
 
@@ -41,20 +41,54 @@ SUITE = """
     def test_promises(verb):
         pass
 
+    @pytest.mark.extended
+    @pytest.mark.parametrize("number", range(5))
+    def test_long(number):
+        pass
+
     class TestInClass:
         @pytest.mark.parametrize("number", range(5))
         def test_many(self, number):
             pass
 """
 
+LONG = """
+    import time
+    import pytest
+
+    def work(seconds):
+        end = time.process_time() + seconds
+        while time.process_time() < end:
+            pass
+
+    @pytest.fixture(scope="session")
+    def shared():
+        work(1)
+
+    def test_shared(shared):
+        pass
+
+    def test_short():
+        work(0.01)
+
+    def test_waiting():
+        time.sleep(0.8)
+
+    def test_busy():
+        work(1)
+"""
+
+
+def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    suite = folder / "test_suite.py"
+    suite.write_text(dedent(text))
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  every_case\n  extended\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(folder / "pytest.ini"), "-q"]
+    return subprocess.run([*command, *arguments, str(suite)], cwd=ROOT, capture_output=True, text=True, check=False)
+
 
 def collected(folder: Path, *arguments: str) -> list[str]:
-    suite = folder / "test_suite.py"
-    suite.write_text(dedent(SUITE))
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = every_case\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(folder / "pytest.ini")]
-    found = subprocess.run([*command, "--collect-only", "-q", *arguments, str(suite)],
-                           cwd=ROOT, capture_output=True, text=True, check=False)  # fmt: skip
+    found = run(folder, SUITE, "--collect-only", *arguments)
     assert found.returncode == 0, found.stdout + found.stderr
     return [line.partition("::")[2] for line in found.stdout.splitlines() if "::" in line]
 
@@ -66,7 +100,7 @@ def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> N
     }
     promises = counts.pop("test_promises")
     stores = {counts.pop(f"test_{name}") for name in ("first", "second", "third")}
-    assert counts == {"test_product": 3, "test_many": 3, "test_one": 1, "TestInClass::test_many": 3}
+    assert counts == {"test_product": 3, "test_many": 3, "test_one": 1, "test_long": 3, "TestInClass::test_many": 3}
     assert (stores, promises) == ({3}, 9)
 
 
@@ -83,4 +117,17 @@ def test_cases_that_are_chosen_differ_in_all_arguments(tmp_path: Path) -> None:
 
 
 def test_without_a_number_all_cases_run(tmp_path: Path) -> None:
-    assert len(collected(tmp_path)) == 6 + 100 + 1 + 3 * 4 + 9 + 5
+    assert len(collected(tmp_path)) == 6 + 100 + 1 + 3 * 4 + 9 + 5 + 5
+
+
+def test_quick_and_extended_cases_are_those_of_ci_and_none_runs_twice(tmp_path: Path) -> None:
+    quick = collected(tmp_path, "-m", "not extended", "--cases", "2")
+    extended = collected(tmp_path, "--cases", "4", "--beyond", "2")
+    assert sorted([*quick, *extended]) == sorted(collected(tmp_path, "--cases", "4"))
+
+
+def test_a_test_that_takes_too_much_processor_time_fails_and_one_that_waits_or_shares_does_not(tmp_path: Path) -> None:
+    ran = run(tmp_path, LONG, "--most-seconds", "0.5")
+    assert ran.returncode == 1
+    assert "4 passed, 1 error" in ran.stdout
+    assert "test_busy" in ran.stdout and "more than 0.5: make it cheaper, or mark it `extended`" in ran.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -12,7 +13,7 @@ from pyspark.sql.types import ArrayType, CharType, IntegerType, StringType, Stru
 import frazil
 
 POLICY = "spark.sql.storeAssignmentPolicy"
-CHAR_AS_STRING = "spark.sql.legacy.charVarcharAsString"
+LENGTHS = "the format has no lengths"
 
 
 @pytest.fixture
@@ -21,8 +22,7 @@ def filled(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
     spark.sql("create table lake.db.t (i int, s string)")
     spark.sql("insert into lake.db.t values (1, 'a')")
     yield spark
-    for name in (POLICY, CHAR_AS_STRING):
-        spark.conf.unset(name)
+    spark.conf.unset(POLICY)
     frazil.detach(spark)
 
 
@@ -91,33 +91,47 @@ MADE_WITH_LENGTHS: dict[str, Callable[[SparkSession], object]] = {
 
 
 @pytest.mark.parametrize("way", MADE_WITH_LENGTHS)
-def test_text_of_a_length_is_refused_or_text_as_the_session_says(
-    filled: SparkSession, lake: frazil.Lake, way: str
-) -> None:
-    """The format has no place for lengths, so that nothing would hold text to them."""
-    with pytest.raises(PySparkException, match=CHAR_AS_STRING):
+def test_text_of_a_length_is_text_of_any_length_and_a_warning_says_so(filled: SparkSession, way: str) -> None:
+    """As with the jar: the format has no place for lengths, so that nothing holds text to them or pads it."""
+    with pytest.warns(UserWarning, match=LENGTHS):
         MADE_WITH_LENGTHS[way](filled)
-    assert not lake.table_exists("db.made")
-    filled.conf.set(CHAR_AS_STRING, "true")
-    MADE_WITH_LENGTHS[way](filled)
     assert [one.dataType for one in filled.table("lake.db.made").schema.fields] == [
         ArrayType(StringType()),
         StringType(),
     ]
-    filled.sql("insert into lake.db.made values (array('longer'), 'longer')")
-    assert filled.table("lake.db.made").first() == (["longer"], "longer")
+    filled.sql("insert into lake.db.made values (array('longer', 'a'), 'longer'), (array(), '')")
+    filled.table("lake.db.made").writeTo("lake.db.made").overwritePartitions()
+    assert sorted(map(tuple, filled.table("lake.db.made").collect())) == [([], ""), (["longer", "a"], "longer")]
+    assert filled.sql("select length(a[1]) from lake.db.made where a[1] = 'a' and b = 'longer'").collect() == [(1,)]
 
 
-def test_columns_of_a_length_are_not_added(filled: SparkSession, lake: frazil.Lake) -> None:
-    for text in ("add column c varchar(3)", "add columns (c char(3))"):
-        with pytest.raises(PySparkException, match=CHAR_AS_STRING):
+def test_columns_of_a_length_are_added_as_text(filled: SparkSession, lake: frazil.Lake) -> None:
+    for text in ("add column c varchar(3)", "add columns (d char(3))", "alter column s type varchar(9)"):
+        with pytest.warns(UserWarning, match=LENGTHS):
             filled.sql(f"alter table lake.db.t {text}")
-    with pytest.raises(frazil.SchemaMismatchError, match=r"char\(3\)"):
-        lake.create_table("db.made", StructType([StructField("a", CharType(3))]))
-    assert filled.table("lake.db.t").columns == ["i", "s"]
-    filled.conf.set(CHAR_AS_STRING, "true")
-    filled.sql("alter table lake.db.t add column c varchar(3)")
-    assert filled.table("lake.db.t").schema["c"].dataType == StringType()
+    with pytest.warns(UserWarning, match=LENGTHS):
+        filled.sql("begin alter table lake.db.t add column e array<varchar(1)>; end")
+    with pytest.warns(UserWarning, match=LENGTHS):
+        made = lake.create_table("db.made", StructType([StructField("a", CharType(3))]))
+    assert str(made.schema.field("a").field_type) == "string"
+    assert filled.table("lake.db.t").dtypes[1:] == [
+        ("s", "string"),
+        ("c", "string"),
+        ("d", "string"),
+        ("e", "array<string>"),
+    ]
+    # Text for `lake.create_table` is written for frazil, and is told at once.
+    with pytest.raises(frazil.InvalidRequestError, match="Use string"):
+        lake.create_table("db.other", "a varchar(3)")
+
+
+def test_the_length_of_text_is_told_once(filled: SparkSession) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for way in ("create", "catalog"):
+            filled.sql("drop table if exists lake.db.made")
+            MADE_WITH_LENGTHS[way](filled)
+    assert [LENGTHS in str(one.message) for one in caught] == [True]
 
 
 def test_a_query_over_text_of_a_length_gives_text(filled: SparkSession) -> None:

@@ -22,7 +22,6 @@ from frazil.sessions.stream_sources import STREAM_VERBS
 from frazil.sessions.table_answers import TABLE_VERBS
 from frazil.sessions.write_answers import WRITE_VERBS
 from frazil.spark.change.resolved import schema_of_ddl
-from frazil.spark.types import takes_char
 from frazil.sql import statements as s
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.parse import parse_statement
@@ -77,7 +76,7 @@ def _parse(question: Question) -> str | None:
 
 def _own_statement(question: Question, text: str, session: SqlSession) -> s.Statement | None:
     """Return a statement that a lake answers itself; None where Spark does, with the lake's tables."""
-    statement = parse_statement(text, session.is_ours, lambda: takes_char(question.spark))
+    statement = parse_statement(text, session.is_ours)
     return None if isinstance(statement, s.CreateTable) and statement.query is not None else statement
 
 

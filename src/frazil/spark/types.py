@@ -35,6 +35,7 @@ from frazil.errors import SchemaMismatchError, UnsupportedError
 from frazil.spark.own_columns import F
 from frazil.spark.session import setting
 from frazil.spec.schema import Schema
+from frazil.spec.text_lengths import warn_of_lengths
 from frazil.spec.types import (
     BINARY,
     BOOLEAN,
@@ -63,7 +64,6 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
-from frazil.sql.parse_types import CHAR_AS_STRING
 
 FIELD_ID = "parquet.field.id"
 """The key under which Spark's Parquet reader and writer find a field's id in its metadata."""
@@ -109,11 +109,6 @@ def has_time_type(spark: SparkSession | None) -> bool:
     if spark is None or not hasattr(st, "TimeType"):
         return False
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
-
-
-def takes_char(spark: SparkSession) -> bool:
-    """Return whether char(n) and varchar(n) are string in a session."""
-    return setting(spark, CHAR_AS_STRING) == "true"
 
 
 def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
@@ -372,14 +367,14 @@ def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> T
         return TIME
     if type(spark_type).__name__ in ("GeometryType", "GeographyType"):
         return _from_spatial(spark_type)
+    if isinstance(spark_type, st.CharType | st.VarcharType):
+        warn_of_lengths()
+        return STRING
     found = _FROM_SPARK.get(type(spark_type))
     if found is None:
-        is_char = isinstance(spark_type, st.CharType | st.VarcharType)
         raise SchemaMismatchError(
             f"Cannot use column {name}: the table format has no type for Spark's {spark_type.simpleString()}",
-            hint="Use string: the format has no length limit on text."
-            if is_char
-            else "Cast the column to another type first.",
+            hint="Cast the column to another type first.",
         )
     return found
 

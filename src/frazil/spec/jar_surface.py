@@ -186,8 +186,8 @@ COLUMNS: Final = (
     Pattern(
         r"(?i)(?<!\bas )(?<!\bselect )\b(?:varchar|(?<=[\w`<] )char)\s?\(\s?\d{1,9}\s?\)",
         "char(n), varchar(n)",
-        "change",
-        "string: nothing holds text to a length; spark.sql.legacy.charVarcharAsString=true takes them for string",
+        "same",
+        "string, as with the jar: nothing holds text to a length, and a warning says so",
     ),
 )
 

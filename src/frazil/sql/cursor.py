@@ -27,15 +27,10 @@ class NotOurs(Exception):
 class Cursor(TokenCursor):
     """A cursor over the tokens of one statement."""
 
-    def __init__(self, text: str, is_ours: IsOurs, takes_char: Callable[[], bool] | None = None) -> None:
+    def __init__(self, text: str, is_ours: IsOurs) -> None:
         super().__init__(text, "the statement", cut_tokens(text))
         self._is_ours = is_ours
         self._is_accepted = False
-        self._takes_char = takes_char
-
-    def takes_char(self) -> bool:
-        """Return whether char(n) and varchar(n) may stand for string, without their lengths."""
-        return self._takes_char is not None and self._takes_char()
 
     # Whose statement
 

@@ -36,12 +36,9 @@ _RULES: dict[str, Callable[[Cursor], Statement]] = {
 }
 
 
-def parse_statement(text: str, is_ours: IsOurs, takes_char: Callable[[], bool] | None = None) -> Statement | None:
-    """Return the statement that a text asks a lake for; None where it is a query or not for a lake.
-
-    `takes_char` is asked, where there is such a type, whether char(n) and varchar(n) stand for string.
-    """
-    cursor = Cursor(text, is_ours, takes_char)
+def parse_statement(text: str, is_ours: IsOurs) -> Statement | None:
+    """Return the statement that a text asks a lake for; None where it is a query or not for a lake."""
+    cursor = Cursor(text, is_ours)
     try:
         word = cursor.take().upper
         if word not in _RULES:

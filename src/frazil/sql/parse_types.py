@@ -1,7 +1,7 @@
 """Types, transforms, sort terms and properties as SQL on Spark writes them, told in the specification's words.
 
-In SQL `timestamp` is an instant, the specification's `timestamptz`, and `timestamp_ntz` its `timestamp`. Lengths
-of `char` and `varchar` are not in the format: they are refused, unless the session says that they are strings.
+In SQL `timestamp` is an instant, the specification's `timestamptz`, and `timestamp_ntz` its `timestamp`. The
+format has no lengths: `char(n)` and `varchar(n)` are strings, as Iceberg Java has it, and a warning says so.
 Types that only the format has (`uuid`, `fixed(16)`, `time`, `timestamptz`, nanosecond timestamps) are taken by their
 own names, which mean nothing else in Spark SQL.
 """
@@ -14,6 +14,7 @@ from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import parse_partition_term
 from frazil.spec.sorting import parse_sort_term
+from frazil.spec.text_lengths import warn_of_lengths
 from frazil.spec.token_cursor import NUMBER, STRING, WORD
 from frazil.sql.cursor import Cursor
 from frazil.sql.quote_names import quote_if_needed, quote_path
@@ -53,9 +54,6 @@ _ADVICE = {
     "INTERVAL": "The format has no intervals.",
 }
 _MAX_DEPTH = 100
-CHAR_AS_STRING = "spark.sql.legacy.charVarcharAsString"
-"""Spark's own setting by which char and varchar are strings of any length."""
-CHAR_HINT = f"Use string, or set {CHAR_AS_STRING}=true, by which Spark takes them for string."
 
 
 def parse_type(cursor: Cursor, depth: int = 0) -> str:
@@ -72,11 +70,8 @@ def parse_type(cursor: Cursor, depth: int = 0) -> str:
         precision, scale = [*_numbers(cursor, 2), 0][:2] if cursor.at_mark("(") else (10, 0)
         return f"decimal({precision}, {scale})"
     if word in ("CHAR", "CHARACTER", "VARCHAR"):
-        length = _numbers(cursor, 1)[0]
-        if not cursor.takes_char():
-            cursor.fail(
-                f"the format has no {word.lower()}({length}): nothing would hold text to its length", token, CHAR_HINT
-            )
+        _numbers(cursor, 1)
+        warn_of_lengths()
         return "string"
     if word == "FIXED":
         return f"fixed({_numbers(cursor, 1)[0]})"

@@ -173,7 +173,7 @@ def test_columns_of_a_length_are_found_where_tables_are_made(tmp_path: Path) -> 
         "create table lake.db.t (a int,\n  b VARCHAR(20), c char(3),\n  d string);\n"
         "select cast(a as varchar(3)), char(65) from lake.db.t;\n"
     )
-    assert [(one.line, one.level, one.what) for one in check_file(str(script))] == [(2, "change", "VARCHAR(20)")]
+    assert [(one.line, one.level, one.what) for one in check_file(str(script))] == [(2, "fine", "VARCHAR(20)")]
 
 
 def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:

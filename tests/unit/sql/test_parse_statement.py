@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -319,11 +320,23 @@ def test_a_table_may_have_no_columns_yet() -> None:
 
 
 @pytest.mark.parametrize("kind", ["char(3)", "varchar(10)", "array<character(2)>", "struct<a: varchar(1)>"])
-def test_lengths_of_text_are_refused_unless_the_session_takes_them_for_strings(kind: str) -> None:
-    for text in (f"create table lake.db.t (a {kind})", f"alter table lake.db.t add column a {kind}"):
-        with pytest.raises(SqlSyntaxError, match=r"(?s)the format has no \w*char.*charVarcharAsString"):
-            parse(text)
-        assert "string" in repr(parse_statement(text, is_lake, lambda: True))
+def test_text_of_a_length_is_a_string_and_a_warning_says_so(kind: str) -> None:
+    of_any_length = re.sub(r"\w*char\w*\(\d+\)", "string", kind)
+    for text in (
+        "create table lake.db.t (a {})",
+        "alter table lake.db.t add column a {}",
+        "alter table lake.db.t alter column a type {}",
+        "alter table lake.db.t replace columns (a {})",
+    ):
+        with pytest.warns(UserWarning, match="the format has no lengths"):
+            found = parse(text.format(kind))
+        assert found == parse(text.format(of_any_length))
+
+
+@pytest.mark.parametrize("kind", ["char", "varchar", "varchar()", "varchar(1, 2)", "char('a')", "array<char>"])
+def test_text_of_a_length_needs_one(kind: str) -> None:
+    with pytest.raises(SqlSyntaxError):
+        parse(f"create table lake.db.t (a {kind})")
 
 
 @pytest.mark.parametrize(

@@ -390,7 +390,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return columns(Spark.columns((Seq) ((LogicalPlan) plan).productElement(1), plan));
   }
 
-  /** Columns that the format has: char and varchar are refused, unless the session says that they are strings. */
+  /** Columns that the format has: none is computed. */
   static StructType columns(Column[] given) {
     for (int i = 0; i < given.length; i++)
       if (given[i].generationExpression() != null || given[i].identityColumnSpec() != null)
@@ -398,8 +398,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
             "Cannot create a table with the column " + given[i].name() + ": GENERATED has no place in the format\n"
                 + "Hint: Compute the value where rows are written, or in a view.",
             "unsupported", "UNSUPPORTED_FEATURE", "0A000");
-    StructType all = org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(given);
-    return (StructType) org.apache.spark.sql.catalyst.util.CharVarcharUtils.failIfHasCharVarchar(all);
+    return org.apache.spark.sql.connector.catalog.CatalogV2Util.v2ColumnsToStructType(given);
   }
 
   private static Object option(scala.Option value) {

@@ -36,7 +36,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier, Namespace, format_name, namespace_not_found, split_identifier
@@ -80,6 +80,9 @@ def random_id() -> str:
 
 class Catalog(ABC):
     """Names that lead to the current metadata of tables and views."""
+
+    has_namespace_properties: ClassVar[bool] = True
+    """Whether properties of namespaces are kept."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import ClassVar, Final
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange
@@ -86,6 +86,8 @@ _TRIES: Final = 20
 
 class FilesystemCatalog(Catalog):
     """Tables as folders of a warehouse."""
+
+    has_namespace_properties: ClassVar[bool] = False
 
     def close(self) -> None:
         """Do nothing: nothing is held open."""

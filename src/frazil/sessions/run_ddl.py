@@ -29,7 +29,7 @@ from frazil.lake.table import OneCommit, Table, hold
 from frazil.lake.verbs import NO_PROPERTIES, read_set_of
 from frazil.lake.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides, with_overrides
 from frazil.sessions.answer import NOTHING, Answer
-from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.sql_context import SqlContext, with_owner
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.partitioning import UNPARTITIONED, build_partition_spec
@@ -45,7 +45,7 @@ from frazil.sql.type_names import PARTITION_FIELD_NAMES, named_partition_terms
 
 DISTRIBUTION_MODE = "write.distribution-mode"
 _READ_ONLY = frozenset({"sort-order", "identifier-fields", PARTITION_FIELD_NAMES})
-_DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location", "owner"}
+_DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location"}
 
 
 # Namespaces and the session
@@ -54,8 +54,10 @@ _DERIVED = _READ_ONLY | {"provider", "format", "current-snapshot-id", "location"
 def create_namespace(context: SqlContext, statement: s.CreateNamespace) -> Answer:
     """Create a namespace."""
     full_name = context.session.namespace_place(statement.name)
+    catalog = full_name.lake.catalog
+    engine = context.engine if catalog.has_namespace_properties else None
     try:
-        full_name.lake.catalog.create_namespace(full_name.name, statement.properties)
+        catalog.create_namespace(full_name.name, with_owner(statement.properties, engine))
     except NamespaceAlreadyExistsError:
         if not statement.if_not_exists:
             raise
@@ -111,8 +113,9 @@ def create_table(context: SqlContext, statement: s.CreateTable) -> Answer:
         raise TableNotFoundError(
             f"Cannot replace {full_name}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
+    owned = replace(statement, properties=with_owner(statement.properties, context.engine))
     try:
-        create_with_schema(full_name, existing, statement, schema_of_columns(context, statement.columns))
+        create_with_schema(full_name, existing, owned, schema_of_columns(context, statement.columns))
     except AlreadyExistsError:
         if not statement.if_not_exists or catalog.view_exists(full_name.name):
             raise
@@ -271,7 +274,7 @@ def create_table_like(context: SqlContext, statement: s.CreateTableLike) -> Answ
         terms,
         None,
         statement.location,
-        FrozenMap(properties),
+        with_owner(FrozenMap(properties), context.engine),
         if_not_exists=statement.if_not_exists,
     )
     create_with_schema(full_name, None, made, schema)

@@ -221,6 +221,11 @@ class SparkEngine:
         schema: Schema = from_spark_schema(frame.schema)
         return schema
 
+    @property
+    def user(self) -> str:
+        """Who the session belongs to: the owner of what is made in it."""
+        return str(self.spark.sparkContext.sparkUser())
+
     def setting(self, name: str) -> str | None:
         """Return a setting of the session."""
         value: str | None = self.spark.conf.get(name, None)

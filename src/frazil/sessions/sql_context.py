@@ -11,11 +11,21 @@ from typing import Any
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.lake.sql_session import SqlSession
 from frazil.sessions.spark_engine import SparkEngine
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import DateType, TimestampNsType, TimestampType, TimestamptzNsType, TimestamptzType, Type
 from frazil.spec.values import to_internal
 from frazil.sql.literals import NOT_A_LITERAL, read_literal
-from frazil.sql.statements import Span
+from frazil.sql.statements import Properties, Span
 from frazil.sql.type_names import spark_type_name
+
+OWNER = "owner"
+
+
+def with_owner(properties: Properties, engine: SparkEngine | None) -> Properties:
+    """Return the properties of a new table or namespace with its owner, which Spark's own statements add."""
+    if engine is None or OWNER in properties:
+        return properties
+    return FrozenMap({**properties, OWNER: engine.user})
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation, no_lake, source_name
 from frazil.sessions.spark_engine import find_view, hidden_columns, read_by_views
-from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.sql_context import OWNER, SqlContext
 from frazil.sessions.stream_sources import checked_stream, named_stream
 from frazil.sessions.write_options import default_text
 from frazil.spark.change.resolved import schema_of_json
@@ -290,7 +290,11 @@ def _namespace(question: Question) -> str | None:
 
 
 def _create_namespace(question: Question) -> None:
-    question.lake.catalog.create_namespace(question.namespace, question.payload["properties"])
+    catalog, properties = question.lake.catalog, dict(question.payload["properties"])
+    if not catalog.has_namespace_properties:
+        # Spark adds it to every namespace.
+        properties.pop(OWNER, None)
+    catalog.create_namespace(question.namespace, properties)
 
 
 def _alter_namespace(question: Question) -> None:

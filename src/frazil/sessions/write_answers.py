@@ -19,7 +19,7 @@ from frazil.sessions import row_counts
 from frazil.sessions.alter_table import alter_table
 from frazil.sessions.question import Question
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
-from frazil.sessions.sql_context import SqlContext
+from frazil.sessions.sql_context import SqlContext, with_owner
 from frazil.sessions.write_options import by_place, create_options, read_write_options
 from frazil.spark.change.resolved import Resolved, schema_of_json
 from frazil.spark.types import from_spark_schema
@@ -165,7 +165,7 @@ def _create(question: Question) -> None:
         tuple(_term(term) for term in payload["partitions"]),
         provider,
         location,
-        FrozenMap(properties),
+        with_owner(FrozenMap(properties), question.engine()),
         creates=payload.get("creates", True),
         replaces=payload.get("replaces", False),
     )

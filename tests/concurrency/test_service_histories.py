@@ -182,6 +182,8 @@ class Client:
                 if metadata.last_sequence_number < self.sequence_numbers.get(uuid, 0):
                     self.history.problems.append(f"{name} is in an older state than before")
                 self.sequence_numbers[uuid] = metadata.last_sequence_number
+            case _:
+                assert operation == "stale"
 
     def meaning(self, table: frazil.Table) -> frazil.Table:
         self.meant = (str(table.metadata.table_uuid),)

@@ -263,7 +263,7 @@ def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path
     with running() as store:
         warehouse = f"s3://{BUCKET}/planned"
         access = StoreAccess(store.properties, vend="keys", roots=(warehouse,))
-        catalog, asked = f"sqlite:///{tmp_path}/catalog.db", list[Any]()
+        catalog, seen = f"sqlite:///{tmp_path}/catalog.db", list[Any]()
         with (
             served(warehouse, catalog=catalog, access=access, properties=store.properties) as server,
             guarded(server, {}) as guard,
@@ -274,10 +274,10 @@ def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path
             table.delete("id = 3")
             plain = guard.answer
 
-            def answer(request: Any) -> Any:
-                asked.append(request)
-                code, body, *more = plain(request)
-                if request.method == "GET" and request.path == AT and code == 200:
+            def answer(asked: Any) -> Any:
+                seen.append(asked)
+                code, body, *more = plain(asked)
+                if asked.method == "GET" and asked.path == AT and code == 200:
                     # Without keys for the table, only those of a plan are left.
                     body = {**json.loads(body), "storage-credentials": []}
                     return code, body, *more
@@ -293,7 +293,7 @@ def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path
                         continue
                     assert sorted(scan.to_arrow()["id"].to_pylist()) == [2, 4, 5, 6, 7, 8, 9]
                     assert scan.count() == 7
-    plans = [one for one in asked if one.path == f"{AT}/plan"]
+    plans = [one for one in seen if one.path == f"{AT}/plan"]
     assert plans
     assert {one.headers["x-iceberg-access-delegation"].partition(",")[0] for one in plans} == {"vended-credentials"}
 

@@ -22,6 +22,7 @@ from frazil.catalog.names import format_name
 from frazil.columns.arrow_filter import Meaning
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
 from frazil.inspect.tables import read_metadata_table
+from frazil.lake.decimal_literals import choose_decimals
 from frazil.lake.lake import Lake
 from frazil.lake.local_views import ViewQuery, itself, read_view
 from frazil.lake.open_catalog import TRUST_NONE
@@ -61,7 +62,14 @@ def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResul
             f"Cannot run the query: the parameter :{missing[0]} has no value",
             hint=f'Give it: lake.sql("…", {missing[0]}=…).',
         )
-    return QueryResult(text, lambda: tables.run(rewritten.text, values), tables.failures)
+
+    def run() -> Any:
+        def plan(decimals: frozenset[int]) -> Any:
+            return tables.run(rewrite_query(text, tables.name_of, decimals).text, values)
+
+        return choose_decimals(plan, rewritten.points)[0]
+
+    return QueryResult(text, run, tables.failures)
 
 
 def _parameter(name: str, value: object) -> pa.Scalar:

@@ -17,8 +17,9 @@ from frazil.catalog.names import format_name
 from frazil.codec.arrow_arrays import is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
+from frazil.lake.decimal_literals import choose_decimals
 from frazil.lake.view import DEFAULT_DIALECT, View
-from frazil.sql.local_query import TableReference, quoted_name, rewrite_view
+from frazil.sql.local_query import RewrittenQuery, TableReference, quoted_name, rewrite_view
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 
 _ON_SPARK = "Run the query on Spark, or write the view's query out."
@@ -49,7 +50,8 @@ class ViewQuery:
     """A view's query in the engine's words, and the view whose columns it has."""
 
     view: View
-    text: str
+    rewrite: Callable[[frozenset[int] | None], RewrittenQuery]
+    """The query's text, given which numbers with a point are decimals; None is all."""
 
     def frame(self, run: Callable[[str], Any]) -> Any:
         """Return the engine's frame of the view's rows, under its own columns; `run` plans a text.
@@ -59,7 +61,13 @@ class ViewQuery:
         """
         fields = self.view.schema.fields
         mode = self.view.properties.get(VIEW_SCHEMA_MODE, "COMPENSATION").upper()
-        plain = self._planned(lambda: run(self.text))
+        points = self.rewrite(None).points
+
+        def plan(decimals: frozenset[int]) -> Any:
+            return run(self.rewrite(decimals).text)
+
+        plain, decimals = self._planned(lambda: choose_decimals(plan, points, prefers_decimals=True))
+        query = self.rewrite(decimals).text
         if not fields or mode == "EVOLUTION":
             return plain
         count = len(plain.schema())
@@ -69,7 +77,7 @@ class ViewQuery:
                 hint="Replace the view.",
             )
         names = ", ".join(quoted_name(field.name) for field in fields)
-        text = f"SELECT * FROM ({self.text}) AS {quoted_name(self.view.identifier[-1])}({names})"
+        text = f"SELECT * FROM ({query}) AS {quoted_name(self.view.identifier[-1])}({names})"
         renamed = self._planned(lambda: run(text))
         if mode == "TYPE EVOLUTION":
             return renamed
@@ -121,8 +129,12 @@ def read_view(view: View, lake_name: str, name_of: Callable[[TableReference], st
     def qualified(reference: TableReference) -> str:
         return name_of(reference.named(_meant(reference.name, version.default_namespace, own)))
 
+    def rewrite(decimals: frozenset[int] | None) -> RewrittenQuery:
+        return rewrite_view(view.sql_for(DEFAULT_DIALECT), qualified, decimals)
+
     try:
-        return ViewQuery(view, rewrite_view(view.sql_for(DEFAULT_DIALECT), qualified))
+        rewrite(None)
+        return ViewQuery(view, rewrite)
     except UnsupportedError as error:
         if error.hint == _ON_SPARK:  # of a view inside this one
             raise

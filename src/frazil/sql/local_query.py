@@ -84,30 +84,52 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenQuery:
-    """A query's text for DataFusion, and the names of its parameters."""
+    """A query's text for DataFusion, and the names of its parameters.
+
+    `points` are the numbers with a point that may be doubles or decimals, as places in the text.
+    """
 
     text: str
     parameters: frozenset[str]
+    points: frozenset[int] = frozenset()
 
 
-def rewrite_query(text: str, name_of: Callable[[TableReference], str]) -> RewrittenQuery:
-    """Return a query for DataFusion, with the names of tables replaced; refuse what is no query."""
-    query = _Query(text, name_of)
-    return RewrittenQuery(query.rewrite(), frozenset(query.parameters))
+def rewrite_query(
+    text: str, name_of: Callable[[TableReference], str], decimals: frozenset[int] = frozenset()
+) -> RewrittenQuery:
+    """Return a query for DataFusion, with the names of tables replaced; refuse what is no query.
+
+    Numbers with a point are doubles, but for those at some places, which are decimals.
+    """
+    query = _Query(text, name_of, decimals=decimals)
+    return RewrittenQuery(query.rewrite(), frozenset(query.parameters), frozenset(query.points))
 
 
-def rewrite_view(text: str, name_of: Callable[[TableReference], str]) -> str:
-    """Return a view's query, written for Spark, for DataFusion; refuse what DataFusion means otherwise."""
-    query = _Query(text, name_of, is_sparks=True)
+def rewrite_view(
+    text: str, name_of: Callable[[TableReference], str], decimals: frozenset[int] | None = None
+) -> RewrittenQuery:
+    """Return a view's query, written for Spark, for DataFusion; refuse what DataFusion means otherwise.
+
+    Numbers with a point are decimals, or only those at some places.
+    """
+    query = _Query(text, name_of, is_sparks=True, decimals=decimals)
     made = query.rewrite()
     if query.parameters:
         raise UnsupportedError(f"Cannot read the query: it has a parameter, :{min(query.parameters)}")
-    return made
+    return RewrittenQuery(made, frozenset(), frozenset(query.points))
 
 
 class _Query:
-    def __init__(self, text: str, name_of: Callable[[TableReference], str], *, is_sparks: bool = False) -> None:
+    def __init__(
+        self,
+        text: str,
+        name_of: Callable[[TableReference], str],
+        *,
+        is_sparks: bool = False,
+        decimals: frozenset[int] | None = frozenset(),
+    ) -> None:
         self._text = text
+        self._decimals = decimals
         self._name_of = name_of
         self._is_sparks = is_sparks
         self._tokens = list(cut_tokens(text))
@@ -118,6 +140,7 @@ class _Query:
             self._tokens.pop()
         self._made = _common_names(self._tokens)
         self.parameters: set[str] = set()
+        self.points: set[int] = set()
 
     def rewrite(self) -> str:
         tokens = self._tokens
@@ -205,8 +228,11 @@ class _Query:
             return index + 1, "'" + token.text.replace("'", "''") + "'"
         if token.kind == NUMBER:
             # What has a point is a decimal to Spark.
-            is_decimal = self._is_sparks and "." in token.text and _NUMBER.fullmatch(token.text + "BD") is not None
-            return index + 1, _number(token.text + "BD" if is_decimal and "e" not in token.text.lower() else token.text)
+            if "." in token.text and "e" not in token.text.lower() and _NUMBER.fullmatch(f"{token.text}BD") is not None:
+                self.points.add(token.start)
+                if self._decimals is None or token.start in self._decimals:
+                    return index + 1, _number(f"{token.text}BD")
+            return index + 1, _number(token.text)
         if token.is_mark(":") and self._peek(index + 1).kind == WORD and self._peek(index + 1).start == token.end:
             self.parameters.add(self._tokens[index + 1].text)
             return index + 2, "$" + self._tokens[index + 1].text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,28 @@ def test_a_file_that_is_missing_is_named_by_its_own_error(tmp_path: Path) -> Non
         Path(path.removeprefix("file://")).unlink()
         with pytest.raises(MissingFileError, match=re.escape(Path(path).name)):
             lake.sql("select id from db.t").to_arrow()
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "n = 34.56",
+        "n >= 34.56 and n <= 34.56",
+        "n in (34.56, 1.0)",
+        "coalesce(n, 0.0) = 34.56",
+        "n = 34.56 and d = 34.56",
+        "n between 34.56 and 34.56 and d not in (34.57, 0.1)",
+        "d = 34.56 and not n < 34.56 and i > 0.5",
+        "not n > 34.56 and n <> 0.1",
+    ],
+)
+def test_numbers_with_a_point_are_what_they_are_compared_with(condition: str) -> None:
+    with frazil.connect("memory:", catalog="memory") as lake:
+        table = lake.create_table("db.t", "n decimal(9,2), d double, i int")
+        table.append([{"n": Decimal("34.56"), "d": 34.56, "i": 1}, {"n": Decimal("9999999.99"), "d": 0.1, "i": 2}])
+        lake.create_view("db.v", f"select i from db.t where {condition}")
+        assert values(lake, f"select i from db.t where {condition}") == [1]
+        assert values(lake, "select i from db.v") == [1]
 
 
 PAGE = Path(__file__).parents[3] / "docs" / "local-sql.md"

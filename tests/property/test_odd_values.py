@@ -12,6 +12,7 @@ import datetime as dt
 import math
 import operator
 import random
+import re
 import uuid
 from collections.abc import Callable, Iterable
 from decimal import Decimal
@@ -263,7 +264,9 @@ class Odd:
         self.check(self.table.scan(text, **given).to_arrow(), meant)
         columns = ["id", self.chance.choice(list(self.columns))]
         self.check(self.table.scan(text, columns=columns, **given).to_arrow(), meant)
-        self.check(self.lake.sql(f"select * from db.t where {text}", **given).to_arrow(), meant)
+        # Lists tell the two zeros apart there (docs/local-sql.md).
+        if re.search(r"\b(new_)?[df] in ", text) is None:
+            self.check(self.lake.sql(f"select * from db.t where {text}", **given).to_arrow(), meant)
 
     def delete(self) -> None:
         text, given, _, self.rows = self.split()

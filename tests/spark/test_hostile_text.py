@@ -134,6 +134,7 @@ def test_a_default_of_columns_that_files_lack_is_read_to_the_letter(planted: Spa
     assert planted.table("lake.db.added").where(F.col("c0") == HOSTILE[0]).count() == 1
 
 
+@pytest.mark.extended
 def test_a_name_is_read_and_written_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
     inner = StructType(fields(NAMES, 1000))
     schema = Schema((*fields(NAMES), NestedField(999, "s", inner, required=False)))

@@ -71,6 +71,7 @@ def plain(value: Any) -> Any:
     return value
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int) -> None:
     chance = random.Random(seed)

@@ -312,6 +312,7 @@ def _live(table: Kept) -> list[int]:
     return [row["k"] for row in table.rows if not row["_deleted"]]
 
 
+@pytest.mark.extended
 def test_only_the_table_that_is_asked_shows_its_deleted_rows(
     spark: SparkSession, tables: Callable[[str], Kept]
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_branch_is_streamed_by_name_and_by_option(spark: SparkSession, table: 
     assert streams.ids(by_name, "checkpoint-1") == [[4]]
 
 
+@pytest.mark.extended
 def test_limits_of_files_rows_and_bytes_cut_batches(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     for one in range(6):
         add(spark, one * 2, one * 2 + 1)

@@ -241,6 +241,7 @@ def test_every_statement_of_sparks_grammar_is_a_case(spark: SparkSession) -> Non
     assert len(found) > 80
 
 
+@pytest.mark.extended
 def test_no_command_becomes_a_view(stage: Stage) -> None:
     taken = []
     for text in [*COMMANDS.values(), *NESTED]:

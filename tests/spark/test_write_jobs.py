@@ -90,6 +90,7 @@ def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake
     assert sum(row["name"] == "b" for row in found) == 380
 
 
+@pytest.mark.extended
 def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def spark_hand(spark: SparkSession) -> Hand:
     return Hand("spark", frame)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
@@ -35,6 +36,7 @@ def test_every_snapshot_of_a_random_history_is_what_the_model_says(
     assert rows_of(on_spark) == rows_of(table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
 def test_a_history_that_both_engines_make_in_turns_is_what_the_model_says(

@@ -36,8 +36,11 @@ _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Put the tests' folders into memory where there is room: each of thousands of commits waits for the disk."""
+    most_seconds: float = config.getoption("--most-seconds")
+    if most_seconds:
+        config.pluginmanager.register(TimeLimit(most_seconds))
     if "PYTEST_DEBUG_TEMPROOT" in os.environ or not os.access(_MEMORY, os.W_OK):
         return
     room = os.statvfs(_MEMORY)
@@ -150,38 +153,40 @@ def used_seconds() -> float:
     return used
 
 
-_BEGUN = pytest.StashKey[float]()
-"""What was used when a test began; later where fixtures of the whole session were made for it."""
+class TimeLimit:
+    """Fails tests that take longer than `--most-seconds`.
 
+    A plugin of its own: hooks of this file are not called for fixtures of the whole session.
+    """
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    item.stash[_BEGUN] = used_seconds()
-    yield
+    def __init__(self, most_seconds: float) -> None:
+        self.most_seconds = most_seconds
+        self.begun = 0.0
+        """What was used when the test began; later where fixtures of the whole session were made for it."""
 
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Begin to count."""
+        self.begun = used_seconds()
+        yield
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(
-    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
-) -> Generator[None, object, object]:
-    """Count what all tests share to none of them: above all the start of Spark."""
-    if fixturedef.scope != "session":
-        return (yield)
-    before = used_seconds()
-    made = yield
-    item = request._pyfuncitem
-    item.stash[_BEGUN] = item.stash.get(_BEGUN, before) + used_seconds() - before
-    return made
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Generator[None, object, object]:
+        """Count what all tests share to none of them: above all the start of Spark."""
+        before = used_seconds()
+        made = yield
+        if fixturedef.scope == "session":
+            self.begun += used_seconds() - before
+        return made
 
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Fail a test that took longer than `--most-seconds`."""
-    yield
-    most: float = item.config.getoption("--most-seconds")
-    used = used_seconds() - item.stash[_BEGUN]
-    if 0 < most < used:
-        pytest.fail(f"took {used:.1f} s of processor time, more than {most:g}: make it cheaper, or mark it `extended`")
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self) -> Iterator[None]:
+        """Say what took too long."""
+        yield
+        used = used_seconds() - self.begun
+        if used > self.most_seconds:
+            reason = f"took {used:.1f} s of processor time, more than {self.most_seconds:g}"
+            pytest.fail(f"{reason}: make it cheaper, or mark it `extended`", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.errors import UnsupportedOperationException as Unsupported
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -29,6 +29,19 @@ def test_a_table_is_made_with_the_buckets_and_at_the_path_it_is_given(
     assert made.location.endswith("/elsewhere")
     assert made.current_snapshot is not None and made.current_snapshot.summary is not None
     assert made.current_snapshot.summary["who"] == "me"
+
+
+def test_a_writer_may_say_again_how_a_table_is_partitioned(frame: DataFrame, lake: frazil.Lake) -> None:
+    """As scripts have it that run every day: the first day makes the table, the others append to it."""
+    for _ in range(3):
+        frame.write.partitionBy("kind").mode("append").saveAsTable("lake.db.made")
+    assert frame.sparkSession.table("lake.db.made").count() == 6
+    for _ in range(2):
+        frame.write.partitionBy("kind").bucketBy(4, "id").mode("append").saveAsTable("lake.db.buckets")
+    assert frame.sparkSession.table("lake.db.buckets").count() == 4
+    with pytest.raises(IllegalArgumentException, match="do not match the existing table's"):
+        frame.write.partitionBy("id").mode("append").saveAsTable("lake.db.made")
+    assert [one.name for one in lake.table("db.made").spec.fields] == ["kind"]
 
 
 def test_a_path_is_a_name_or_where_a_new_table_is(frame: DataFrame, lake: frazil.Lake, tmp_path: Path) -> None:

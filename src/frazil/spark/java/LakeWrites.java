@@ -25,6 +25,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.LogicalExpressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -426,17 +427,25 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return told;
   }
 
-  /** A transform as Python describes it: its name, a number, columns. */
+  /** A transform as Python describes it: its name, a number, a column. Those that Spark's writers make equal it. */
   static Transform transform(Map told) {
-    ArrayList arguments = new ArrayList();
-    for (Object one : (List) told.get("arguments")) {
-      if (one instanceof List) arguments.add(Spark.reference((List) one));
-      else arguments.add(Expressions.literal(one));
-    }
-    return Expressions.apply(
-        (String) told.get("name"),
-        (org.apache.spark.sql.connector.expressions.Expression[])
-            arguments.toArray(new org.apache.spark.sql.connector.expressions.Expression[0]));
+    String name = (String) told.get("name");
+    List arguments = (List) told.get("arguments");
+    NamedReference column = Spark.reference((List) arguments.get(arguments.size() - 1));
+    if (name.equals("identity")) return LogicalExpressions.identity(column);
+    if (name.equals("years")) return LogicalExpressions.years(column);
+    if (name.equals("months")) return LogicalExpressions.months(column);
+    if (name.equals("days")) return LogicalExpressions.days(column);
+    if (name.equals("hours")) return LogicalExpressions.hours(column);
+    if (name.equals("bucket"))
+      return LogicalExpressions.bucket(((Number) arguments.get(0)).intValue(), new NamedReference[] {column});
+    org.apache.spark.sql.connector.expressions.Expression[] given =
+        arguments.size() == 1
+            ? new org.apache.spark.sql.connector.expressions.Expression[] {column}
+            : new org.apache.spark.sql.connector.expressions.Expression[] {
+              Expressions.literal(arguments.get(0)), column
+            };
+    return Expressions.apply(name, given);
   }
 
   static List changes(TableChange[] changes) {

@@ -96,9 +96,9 @@ class _Tables:
         """The views whose queries are read at the moment."""
         self.failures: list[FrazilError] = []
 
-    def name_of(self, reference: TableReference) -> str:
-        """Return what stands for a table in the engine's text."""
-        key = (reference.name, reference.version, reference.as_of, self._readers)
+    def name_of(self, reference: TableReference, readers: tuple[tuple[str, ...], ...] = ()) -> str:
+        """Return what stands for a table in the engine's text; `readers` are the views whose text names it."""
+        key = (reference.name, reference.version, reference.as_of, readers)
         if key not in self._known:
             name, source = self._open(reference)
             self._known[key] = name
@@ -172,8 +172,9 @@ class _Tables:
         if view.identifier in self._reading:
             raise itself(view.identifier, len(self._reading))
         self._reading.append(view.identifier)
+        readers = self._readers
         try:
-            return read_view(view, self._name, self.name_of)
+            return read_view(view, self._name, lambda inner: self.name_of(inner, readers))
         finally:
             self._reading.pop()
 

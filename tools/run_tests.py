@@ -41,7 +41,7 @@ def command(tier: str, half: str) -> list[str]:
     if half == "spark":
         return [*pytest, "-n0", *SPARK_FOLDERS]
     # Those on Spark run one after the other and end last: they go before.
-    return ["nice", "-n3", *pytest, "-nauto", "--dist=worksteal", "--ignore=tests/spark"]
+    return ["nice", "-n10", *pytest, "-nauto", "--dist=worksteal", "--ignore=tests/spark"]
 
 
 def main(tier: str) -> int:

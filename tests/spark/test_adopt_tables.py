@@ -81,6 +81,7 @@ def test_a_snapshot_reads_what_the_table_reads_and_leaves_it_alone(
     assert contents(folder) == files
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("is_managed", [True, False])
 def test_a_migrated_table_has_its_files_where_they_were(
     spark: SparkSession, attached: frazil.Lake, tmp_path: Path, is_managed: bool

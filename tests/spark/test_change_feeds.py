@@ -64,6 +64,7 @@ def of(*versions: int) -> list[tuple[Any, ...]]:
     return [row for row in ALL if row[-1] in versions]
 
 
+@pytest.mark.extended
 def test_changes_are_read_by_options_on_every_spark(spark: SparkSession, table: frazil.Table) -> None:
     assert feed(spark).columns == ["id", "v", *NAMES]
     assert rows(feed(spark)) == ALL

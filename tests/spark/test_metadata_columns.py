@@ -355,6 +355,7 @@ def test_what_a_query_counts_is_what_it_shows(spark: SparkSession, tables: Calla
     assert spark.table(t).count() == spark.sql(f"SELECT k, _pos FROM {t}").count() == len(_live(table))
 
 
+@pytest.mark.extended
 def test_frames_offer_metadata_columns_as_sql_does(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     live = _live(table)

@@ -235,6 +235,7 @@ def _wrong(spark: SparkSession, tmp_path: Path, name: str, value: str) -> Any:
     return writer.trigger(availableNow=True)
 
 
+@pytest.mark.extended
 def test_what_a_sink_does_not_take_is_refused_and_nothing_is_written(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ def ids(frame: pyspark.sql.DataFrame) -> list[int]:
     return sorted(one.id for one in frame.select("id").collect())
 
 
+@pytest.mark.extended
 def test_a_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         table = lake.table("db.t")
@@ -130,6 +131,7 @@ def test_an_address_shows_no_secrets() -> None:
     assert "hidden" not in repr(SourceTables({"lake": address}, {"s3.secret-access-key": "hidden"}))
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not HAS_PUSHDOWN, reason="this Spark offers no filters to Python data sources")
 def test_filters_reach_the_planner(spark: SparkSession, warehouse: Path) -> None:
     """A file that a filter rules out is never opened: it may even be gone."""

@@ -222,6 +222,7 @@ def test_iceberg_8902_skipped_snapshots_cost_no_trigger(
     assert streams.ids(limited) == [[4]]
 
 
+@pytest.mark.extended
 def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:

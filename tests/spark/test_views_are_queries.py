@@ -255,6 +255,7 @@ def test_no_command_becomes_a_view(stage: Stage) -> None:
     assert stage.state() == stage.before
 
 
+@pytest.mark.extended
 def test_no_command_in_a_views_metadata_runs(stage: Stage) -> None:
     answered = []
     for text in [*COMMANDS.values(), *NESTED]:

@@ -44,6 +44,7 @@ def few_rows(start: int, end: int, letter: str) -> pa.Table:
     return pa.table({"id": pa.array(range(start, end)), "name": [f"{letter}{at}" for at in range(start, end)]})
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}

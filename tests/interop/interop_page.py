@@ -12,7 +12,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
 
-from tests.interop.jar_blocks import AS_IS, BLOCKS, Block
+from tests.interop.jar_blocks import BLOCKS, RUN, Block
 from tests.interop.jar_blocks import KINDS as BLOCK_KINDS
 from tests.interop.java_runtime import PACKAGE
 from tests.interop.rust_client import SOURCE
@@ -33,9 +33,9 @@ def record_sql(cases: int, differences: list[dict[str, str]], refused: list[dict
     _keep({"cases": cases, "differences": differences, "refused": refused})
 
 
-def record_pages(refused: dict[str, str] | None) -> None:
-    """Keep that the blocks of Iceberg's pages ran, and of those that the jar refuses the error; None before it ran."""
-    _keep({"pages": refused})
+def record_pages(*, with_the_jar: bool) -> None:
+    """Keep that the blocks of Iceberg's pages ran here, or through the jar too."""
+    _keep({"pages": with_the_jar})
 
 
 def _keep(line: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def sql_page(cases: int, differences: list[dict[str, str]], refused: list[dict[s
     return "\n".join(text) + "\n"
 
 
-def pages_page(refused: dict[str, str] | None) -> str:
+def pages_page(*, with_the_jar: bool) -> str:
     """Return the page on the blocks of Iceberg's pages."""
     pages = list(dict.fromkeys(key.partition("/")[0] for key in BLOCKS))
     text = [
@@ -134,10 +134,7 @@ def pages_page(refused: dict[str, str] | None) -> str:
         "of Iceberg's main branch in August 2026; they are not kept here: `ICEBERG_DOCS` names a folder with them.",
         "What pages leave open (`SELECT …`, ids of snapshots, times, paths) is filled in; blocks of Scala run as the",
         "Python that says the same, call for call.",
-        "They were not run through the jar yet."
-        if refused is None
-        else "The same blocks ran through the jar; columns and numbers of rows of answers, and the tables that are "
-        "left, are the same but for what is told below.",
+        *_beside_the_jar(with_the_jar=with_the_jar),
         "",
         f"| page | blocks | {' | '.join(BLOCK_KINDS)} |",
         "|---" * (len(BLOCK_KINDS) + 2) + "|",
@@ -147,16 +144,36 @@ def pages_page(refused: dict[str, str] | None) -> str:
         counts = " | ".join(str(own.count(kind)) for kind in BLOCK_KINDS)
         text.append(f"| {page} | {len(own)} | {counts} |")
     text += ["", *(f"- {kind}: {meaning}." for kind, meaning in BLOCK_KINDS.items())]
-    for title, rows in (
-        ("Not as is", [(key, f"{one.kind}: {_told(one)}") for key, one in BLOCKS.items() if one.kind != AS_IS]),
-        ("Another answer than the jar's", [(key, one.differs) for key, one in BLOCKS.items() if one.differs]),
-        ("Refused by the jar", [(key, _cell(why)) for key, why in (refused or {}).items()]),
-    ):
-        if not rows:
-            continue
-        text += ["", f"## {title}", "", "| page / heading / number | |", "|---|---|"]
-        text += [f"| {key.rpartition('/')[0]} | {told} |" for key, told in rows]
+    for page in pages:
+        text += ["", f"## {page}", "", "| block | here | with the jar |", "|---|---|---|"]
+        for key, one in BLOCKS.items():
+            of_page, *heading, number, _ = key.split("/")
+            if of_page == page:
+                here = ": ".join(part for part in (one.kind, _told(one)) if part)
+                text.append(f"| {'/'.join(heading)} {number} | {here} | {_of_the_jar(one) if with_the_jar else ''} |")
     return "\n".join(text) + "\n"
+
+
+def _beside_the_jar(*, with_the_jar: bool) -> list[str]:
+    if not with_the_jar:
+        return ["They were not run through the jar yet."]
+    both = [one for one in BLOCKS.values() if one.kind in RUN]
+    refused = sum(one.jar_refuses != "" for one in both)
+    differ = sum(one.differs != "" for one in both)
+    same = len(both) - refused - differ
+    return [
+        f"Of {len(both)} that run here, {same} do the same through {' '.join(PACKAGE.split(':')[1:])}: columns and",
+        f"numbers of rows of answers, and the tables that are left. {differ} have another answer, and the jar refuses",
+        f"{refused}.",
+    ]
+
+
+def _of_the_jar(block: Block) -> str:
+    if block.kind not in RUN:
+        return ""
+    if block.jar_refuses:
+        return f"refused: {block.jar_refuses}"
+    return f"another answer: {block.differs}" if block.differs else "the same"
 
 
 def _told(block: Block) -> str:
@@ -182,7 +199,7 @@ def main() -> None:
         if "cases" in line:
             (ROOT / "docs" / "sql-differences.md").write_text(sql_page(**line))
         if "pages" in line:
-            (ROOT / "docs" / "jar-pages.md").write_text(pages_page(line["pages"]))
+            (ROOT / "docs" / "jar-pages.md").write_text(pages_page(with_the_jar=line["pages"]))
 
 
 if __name__ == "__main__":

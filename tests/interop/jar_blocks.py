@@ -25,6 +25,10 @@ KINDS: Final = {
     NOTHING: "an output, or a form without names",
 }
 
+HADOOP: Final = "hadoop"
+RUN: Final = (AS_IS, CHANGED)
+"""The kinds of blocks that run in a session."""
+
 STATES: Final[dict[str, tuple[str, ...]]] = {
     "empty": (),
     "first": (
@@ -220,6 +224,10 @@ class Block(NamedTuple):
     why: str = ""
     differs: str = ""
     """Why its answers are others than the jar's."""
+    by_path: bool = False
+    """It names a table by its path, which the jar takes of tables of its Hadoop catalog alone."""
+    jar_refuses: str = ""
+    """Why the jar does not run it."""
 
 
 SPARK_CATALOG = {"spark_catalog": "lake"}
@@ -246,6 +254,12 @@ STATIC = ("RESET spark.sql.sources.partitionOverwriteMode",)
 A_LEVEL = "SELECT 9L AS id, 'INFO' AS level, TIMESTAMP '2024-05-01 00:00:00' AS ts"
 UNNAMED = "a column that is given no name has one of Spark's, after the class of the function"
 CHECKPOINT = {"checkpointPath": "<<folder>>/checkpoint"}
+GIVEN_UP = "the jar for Spark 4.1 gave the option up for Spark's own; the page still has it"
+BY_NAME = (
+    "here the jar stands over Spark's catalog with its Hadoop catalog, whose tables have their place by their name; "
+    "over a Hive metastore, which is not here, they may be elsewhere"
+)
+ITS_CATALOG = "the JDBC catalog takes the catalog's name for a namespace"
 
 
 def ddl(state: str = "wide", **more: Any) -> Block:
@@ -319,7 +333,9 @@ BLOCKS: Final[dict[str, Block]] = {
         lines='frazil.attach(spark, frazil.connect(folder), name="my_catalog")',
         why="the setting that it shows does nothing here, and a warning says so",
     ),
-    "configuration/Read options/1/91e68ce8": Block(AS_IS, "queried", "catalog", "db.table", fill=SNAPSHOT, reads=True),
+    "configuration/Read options/1/91e68ce8": Block(
+        AS_IS, "queried", "catalog", "db.table", fill=SNAPSHOT, reads=True, jar_refuses=GIVEN_UP
+    ),
     "configuration/Write options/1/38f6d7b5": Block(
         AS_IS,
         "queried",
@@ -340,7 +356,7 @@ BLOCKS: Final[dict[str, Block]] = {
     "ddl/REPLACE TABLE ... AS SELECT/3/3ae10a54": ddl("replaced", fill=SELECTED),
     "ddl/DROP TABLE/1/b2b76151": ddl(),
     "ddl/DROP TABLE PURGE/1/507fb467": ddl(),
-    "ddl/ALTER TABLE ... RENAME TO/1/bdb45257": ddl(),
+    "ddl/ALTER TABLE ... RENAME TO/1/bdb45257": ddl(jar_refuses=ITS_CATALOG),
     "ddl/ALTER TABLE ... SET TBLPROPERTIES/1/13a5d13d": ddl(),
     "ddl/ALTER TABLE ... SET TBLPROPERTIES/2/5b725a80": ddl(
         before=("ALTER TABLE prod.db.sample SET TBLPROPERTIES ('read.split.target-size'='268435456')",)
@@ -354,7 +370,9 @@ BLOCKS: Final[dict[str, Block]] = {
     "ddl/ALTER TABLE ... ADD COLUMN/6/21f7b2c3": ddl(),
     "ddl/ALTER TABLE ... RENAME COLUMN/1/e9c1f2a1": ddl(),
     "ddl/ALTER TABLE ... ALTER COLUMN/1/92d24a99": ddl(),
-    "ddl/ALTER TABLE ... ALTER COLUMN/2/03a2b4b7": ddl(),
+    "ddl/ALTER TABLE ... ALTER COLUMN/2/03a2b4b7": ddl(
+        jar_refuses="Spark takes one change at a time; the page shows two"
+    ),
     "ddl/ALTER TABLE ... ALTER COLUMN/3/858ec592": ddl(),
     "ddl/ALTER TABLE ... ALTER COLUMN/4/d43ec7e9": ddl(),
     "ddl/ALTER TABLE ... ALTER COLUMN/5/62e74e0b": ddl(),
@@ -365,6 +383,7 @@ BLOCKS: Final[dict[str, Block]] = {
     "ddl/ALTER TABLE ... ADD PARTITION FIELD/2/4d1d6882": ddl(
         change={"bucket(16, id) AS shard": "bucket(8, id) AS shard"},
         why="the page adds one field twice, the second time under a name: there it is another one",
+        jar_refuses="the same field twice, as frazil does without the change",
     )._replace(kind=CHANGED),
     "ddl/ALTER TABLE ... DROP PARTITION FIELD/1/b08b00c2": ddl(
         before=(
@@ -442,7 +461,12 @@ BLOCKS: Final[dict[str, Block]] = {
         "viewed", about="db.v", fill=VIEW, before=(*A_VIEW, "USE prod.db"), reads=True
     ),
     "ddl/Iceberg views in Spark/13/6c9c4ad5": ddl(
-        "viewed", about="db.v", fill=VIEW, before=(*A_VIEW, "USE prod.db"), reads=True
+        "viewed",
+        about="db.v",
+        fill=VIEW,
+        before=(*A_VIEW, "USE prod.db"),
+        reads=True,
+        jar_refuses="the JDBC catalog has no views outside of namespaces, and says so by an error",
     ),
     "ddl/Iceberg views in Spark/14/398cd010": ddl(
         "viewed", about="db.v", fill=VIEW, before=(*A_VIEW, "USE prod.db"), reads=True
@@ -481,11 +505,11 @@ BLOCKS: Final[dict[str, Block]] = {
         before=("ALTER TABLE prod.db.orders CREATE TAG first_load AS OF VERSION <<s1>>",),
     ),
     "queries/Querying with DataFrames/1/5b25674e": query(),
-    "queries/Time travel Queries with DataFrame/1/cadb0006": query(fill=LOADED),
-    "queries/Time travel Queries with DataFrame/2/aee1d454": query(fill=LOADED),
-    "queries/Time travel Queries with DataFrame/3/867ed559": query(fill=LOADED),
-    "queries/Time travel Queries with DataFrame/4/4c390beb": query(fill=LOADED),
-    "queries/Incremental read/1/42efff3a": query(fill=LOADED),
+    "queries/Time travel Queries with DataFrame/1/cadb0006": query(fill=LOADED, jar_refuses=GIVEN_UP),
+    "queries/Time travel Queries with DataFrame/2/aee1d454": query(fill=LOADED, jar_refuses=GIVEN_UP),
+    "queries/Time travel Queries with DataFrame/3/867ed559": query(fill=LOADED, jar_refuses=GIVEN_UP),
+    "queries/Time travel Queries with DataFrame/4/4c390beb": query(fill=LOADED, by_path=True),
+    "queries/Incremental read/1/42efff3a": query(fill=LOADED, by_path=True),
     "queries/History/1/aa9a81ba": query(),
     "queries/Metadata Log Entries/1/7584dae6": query(),
     "queries/Snapshots/1/ec4eddb5": query(),
@@ -500,9 +524,11 @@ BLOCKS: Final[dict[str, Block]] = {
     "queries/All Metadata Tables/3/067d993b": query(),
     "queries/All Metadata Tables/4/f5a3b2b6": query(),
     "queries/References/1/e530e142": query(),
-    "queries/Inspecting with DataFrames/1/7fa5a8bd": query(fill={"hdfs://nn:8020/path/to/table": "<<location>>"}),
+    "queries/Inspecting with DataFrames/1/7fa5a8bd": query(
+        fill={"hdfs://nn:8020/path/to/table": "<<location>>"}, by_path=True
+    ),
     "queries/Time Travel with Metadata Tables/1/6ee146b6": query(fill={**SNAPSHOT, "2021-09-20 08:00:00": "<<t1>>"}),
-    "queries/Time Travel with Metadata Tables/2/8a443472": query(),
+    "queries/Time Travel with Metadata Tables/2/8a443472": query(jar_refuses=GIVEN_UP),
     "writes/INSERT INTO/1/d42fa2c8": Block(AS_IS, "two columns", about="db.table"),
     "writes/INSERT INTO/2/017aac73": Block(
         AS_IS, "two columns", about="db.table", fill={"SELECT ...": "SELECT 5L, 'five'"}
@@ -537,6 +563,7 @@ BLOCKS: Final[dict[str, Block]] = {
         about="my_app.logs",
         change={"first(level), ": ""},
         why="Spark itself refuses a column that both PARTITION and SELECT give: it is taken out of SELECT",
+        jar_refuses="by Spark itself, as frazil's is without the change",
     ),
     "writes/DELETE FROM/1/d218dec1": Block(AS_IS, "events", about="db.table"),
     "writes/UPDATE/1/c1add506": Block(AS_IS, "events", about="db.table"),
@@ -602,7 +629,7 @@ BLOCKS: Final[dict[str, Block]] = {
     ),
     "procedures/remove_orphan_files/4/935c2c94": call(
         before=(
-            """CREATE TEMPORARY VIEW files_view AS SELECT '<<uri>>/data/lost.parquet' AS file_path,
+            """CREATE TEMPORARY VIEW files_view AS SELECT 'file://<<location>>/data/lost.parquet' AS file_path,
                TIMESTAMP '2020-01-01 00:00:00' AS last_modified""",
         )
     ),
@@ -627,10 +654,16 @@ BLOCKS: Final[dict[str, Block]] = {
     "procedures/rewrite_position_delete_files/1/962d4ff7": call("deleted"),
     "procedures/rewrite_position_delete_files/2/ac34b421": call("deleted"),
     "procedures/rewrite_position_delete_files/3/281474f6": call("deleted"),
-    "procedures/snapshot/1/c5ddb4f5": call("of Spark's", "snap"),
-    "procedures/snapshot/2/0ebdfc28": call("of Spark's", "snap", fill={"/tmp/temptable/": "<<folder>>/temptable/"}),
-    "procedures/migrate/1/2923b98e": call("of Spark's"),
-    "procedures/migrate/2/5f8677b6": call("of Spark's"),
+    "procedures/snapshot/1/c5ddb4f5": call(
+        "of Spark's",
+        "snap",
+        differs="the jar makes the table in the session's current catalog; frazil in the one whose procedure is called",
+    ),
+    "procedures/snapshot/2/0ebdfc28": call(
+        "of Spark's", "snap", fill={"/tmp/temptable/": "<<folder>>/temptable/"}, jar_refuses=BY_NAME
+    ),
+    "procedures/migrate/1/2923b98e": call("of Spark's", jar_refuses=BY_NAME),
+    "procedures/migrate/2/5f8677b6": call("of Spark's", jar_refuses=BY_NAME),
     "procedures/add_files/1/17ffa7a4": own("sources"),
     "procedures/add_files/2/7bb14b46": own("a folder", fill={"path/to/table": "<<folder>>/src"}),
     "procedures/register_table/1/d0e0df8d": own(
@@ -696,7 +729,8 @@ BLOCKS: Final[dict[str, Block]] = {
         fill={"hdfs://nn:8020/path/to/table": "<<location>>"},
         change={"hdfs://nn:8020/path/to/table": "prod.database.table_name"},
         why="a stream writes to a table by its name, since catalogs commit: the name stands for the path",
-        frames={"data": "prod.database.source"},
+        by_path=True,
+        frames={"data": "{c}.database.source"},
         values=CHECKPOINT,
         streams=True,
     ),
@@ -716,9 +750,11 @@ def as_jobs(blocks: Sequence[PageBlock], *, on_the_jar: bool) -> list[dict[str, 
     jobs = []
     for page_block in blocks:
         known = BLOCKS[page_block.key]
-        if known.kind not in {AS_IS, CHANGED}:
+        if known.kind not in RUN:
             continue
         catalog = known.catalog if on_the_jar else known.change.get(known.catalog, known.catalog)
+        if known.by_path and on_the_jar:
+            catalog = HADOOP
         tables = [text.replace("{c}", catalog) for text in STATES[known.state]]
         if catalog == "spark_catalog":
             tables = ["CREATE NAMESPACE IF NOT EXISTS spark_catalog.db", *tables]
@@ -731,6 +767,7 @@ def as_jobs(blocks: Sequence[PageBlock], *, on_the_jar: bool) -> list[dict[str, 
             "looks": [known.about],
             "tables": tables,
             "before": [text.replace("{c}", catalog) for text in known.before],
+            "frames": {name: text.replace("{c}", catalog) for name, text in known.frames.items()},
             "fill": {**known.fill, **({} if on_the_jar else known.change)},
         }
         jobs.append(found)

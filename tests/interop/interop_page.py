@@ -82,7 +82,8 @@ def _section(lines: list[dict[str, Any]]) -> list[str]:
         cells = [line["labels"].get(name, "") for name in labels]
         for name in peers:
             said = line["seen"].get(name, "not run")
-            mark, _, reason = said.partition(": ") if said.startswith("not ") else (said[:1], "", said[2:])
+            # "✓", "✗ and why", "not run: why", or a number.
+            mark, _, reason = said.partition(": ") if said.startswith("not ") else said.partition(" ")
             if reason:
                 mark += f" [{reasons.setdefault(reason, len(reasons) + 1)}]"
             cells.append(mark)

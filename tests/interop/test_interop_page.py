@@ -14,12 +14,14 @@ def test_reasons_are_numbered_and_absent_peers_are_not_run() -> None:
         {"section": "Tables", "labels": {"table": "a"}, "seen": {"one": "✓", "two": "✗ why: theirs"}},
         {"section": "Tables", "labels": {"table": "b"}, "seen": {"one": "not made: cannot", "two": "✗ why: theirs"}},
         {"section": "Tables", "labels": {"table": "c"}, "seen": {"one": "✓"}},
+        {"section": "Tables", "labels": {"table": "d"}, "seen": {"one": "145", "two": "0"}},
     ]
     text = interop_page(lines)
     assert "| table | one | two |" in text
     assert "| a | ✓ | ✗ [1] |" in text
     assert "| b | not made [2] | ✗ [1] |" in text
     assert "| c | ✓ | not run |" in text
+    assert "| d | 145 | 0 |" in text
     assert "[1] why: theirs  \n[2] cannot  \n" in text
 
 

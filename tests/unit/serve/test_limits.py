@@ -90,6 +90,7 @@ def test_those_who_come_when_too_many_wait_are_sent_away(tmp_path: Path) -> None
         assert codes == [200, 200]
 
 
+@pytest.mark.slow
 def test_commits_that_wait_for_a_table_leave_threads_to_others_and_come_in_their_order(tmp_path: Path) -> None:
     clients = 12
     with served(tmp_path / "w", limits=Limits(threads=4)) as server:

@@ -139,6 +139,7 @@ def test_temporary_views_show_what_the_table_holds_now(filled: SparkSession, sql
     sql("cache table cached as select * from lake.db.t")
     assert sql("select count(*) from cached") == [(4,)]
     sql("uncache table cached")
+    sql("drop view cached")
     sql("drop view v")
 
 

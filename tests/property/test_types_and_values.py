@@ -26,6 +26,7 @@ from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.schema import Schema
 from frazil.spec.types import BINARY, STRING, Type
 from frazil.spec.values import compare_values, format_value, sort_key, to_internal, to_python
+from frazil.sql.type_names import plain_type_name
 from tests.property.type_strategies import ALL_LEAF_TYPES, VALUE_TYPES, nested_types, schemas, values_of
 
 TYPES_AND_VALUES = VALUE_TYPES.flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind)))
@@ -153,6 +154,11 @@ def test_types_round_trip_through_json(kind: Type) -> None:
 @given(nested_types(ALL_LEAF_TYPES))
 def test_the_text_of_a_type_reads_back_with_the_same_text(kind: Type) -> None:
     assert str(parse_type(str(kind))) == str(kind)
+
+
+@given(nested_types(ALL_LEAF_TYPES))
+def test_the_text_of_a_type_without_ids_reads_back_as_the_same_text(kind: Type) -> None:
+    assert plain_type_name(parse_type(plain_type_name(kind))) == plain_type_name(kind)
 
 
 @given(ALL_LEAF_TYPES)

@@ -9,6 +9,7 @@ import typer
 from frazil.cli.ref_commands import open_table
 from frazil.cli.session import Settings, opened_catalog
 from frazil.cli.table_name import TableName
+from frazil.sql.type_names import plain_type_name
 
 Column = Annotated[str, typer.Argument(metavar="COLUMN", help="A column's name: kind, or payload.kind")]
 NewName = Annotated[str, typer.Argument(metavar="NEW", help="The new name")]
@@ -131,7 +132,12 @@ def set_location(
 
 def _show_columns(settings: Settings, table: Any) -> None:
     rows = [
-        {"id": field.field_id, "name": field.name, "type": str(field.field_type), "required": field.required}
+        {
+            "id": field.field_id,
+            "name": field.name,
+            "type": plain_type_name(field.field_type),
+            "required": field.required,
+        }
         for field in table.schema.fields
     ]
     settings.show(rows, ["id", "name", "type", "required"])

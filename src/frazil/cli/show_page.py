@@ -15,7 +15,7 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.snapshot import Snapshot
-from frazil.sql.type_names import order_terms, partition_terms, sql_type_name
+from frazil.sql.type_names import order_terms, partition_terms, plain_type_name, sql_type_name
 from frazil.visible_text import visible
 
 MAX_COLUMNS = 40
@@ -47,7 +47,12 @@ def table_facts(table: LoadedTable) -> dict[str, Any]:
         "location": metadata.location,
         "metadata": table.metadata_location,
         "columns": [
-            {"id": field.field_id, "name": field.name, "type": str(field.field_type), "required": field.required}
+            {
+                "id": field.field_id,
+                "name": field.name,
+                "type": plain_type_name(field.field_type),
+                "required": field.required,
+            }
             for field in schema.fields
         ],
         "partitioned_by": list(partition_terms(schema, metadata.default_spec)),

@@ -17,6 +17,7 @@ from frazil.cli.render import OutputFormat
 from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
 from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName, Yes
 from frazil.lake.parse_name import parse_name
+from frazil.sql.type_names import plain_type_name
 from frazil.visible_text import visible
 
 table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
@@ -67,7 +68,7 @@ def show_schema(context: typer.Context, name: TableName) -> None:
             {
                 "id": field_id,
                 "name": schema.name_of(field_id),
-                "type": str(field.field_type),
+                "type": plain_type_name(field.field_type),
                 "required": field.required,
                 "doc": field.doc,
             }

@@ -12,6 +12,7 @@ from frazil.serve.exchange import Answer
 from frazil.spec.schema import Schema
 from frazil.spec.schema_difference import schema_changes
 from frazil.spec.types import NestedField, PrimitiveType
+from frazil.sql.type_names import plain_type_name
 
 PAGE_COLUMNS: Final = 100
 MAX_VERSIONS: Final = 50
@@ -52,7 +53,7 @@ def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Ht
                 "name": schema.name_of(field.field_id),
                 "is_simple": isinstance(field.field_type, PrimitiveType),
                 "is_key": field.field_id in schema.identifier_field_ids,
-                "type": cell_text(str(field.field_type)),
+                "type": cell_text(plain_type_name(field.field_type)),
                 "figures": known,
                 "lower": None if known is None else cell_text(known.lower),
                 "upper": None if known is None else cell_text(known.upper),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from frazil.loaded import LoadedTable
 from frazil.spec.snapshot import Snapshot
-from frazil.sql.type_names import order_terms, partition_terms
+from frazil.sql.type_names import order_terms, partition_terms, plain_type_name
 from frazil.visible_text import visible
 
 MAX_COLUMNS = 12
@@ -17,7 +17,10 @@ def describe_table(table: LoadedTable) -> str:
     """Return a table's name, columns, partitioning and current snapshot."""
     metadata = table.metadata
     schema = metadata.current_schema
-    columns = [f"{field.name} {field.field_type}{' not null' if field.required else ''}" for field in schema.fields]
+    columns = [
+        f"{field.name} {plain_type_name(field.field_type)}{' not null' if field.required else ''}"
+        for field in schema.fields
+    ]
     return describe(
         f"Table {table.name!r}, format version {metadata.format_version}",
         columns=listed(columns),

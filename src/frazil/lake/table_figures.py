@@ -13,7 +13,7 @@ from frazil.pictures.words import show_bytes, show_count, show_time
 from frazil.spec.snapshot import Snapshot, Summary, summary_number
 from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
-from frazil.sql.type_names import partition_terms
+from frazil.sql.type_names import partition_terms, plain_type_name
 
 MAX_COLUMNS = 50
 
@@ -123,7 +123,9 @@ def draw_table(loaded: LoadedTable) -> Html:
                 "tr",
                 element("td", field.field_id, class_="fz-number"),
                 element("td", element("code", field.name)),
-                element("td", element("code", f"{field.field_type}{' required' if field.required else ''}")),
+                element(
+                    "td", element("code", f"{plain_type_name(field.field_type)}{' required' if field.required else ''}")
+                ),
                 element("td", field.doc or ""),
             )
             for field in fields[:MAX_COLUMNS]

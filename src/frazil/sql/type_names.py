@@ -62,6 +62,22 @@ def _part(field: NestedField) -> str:
     return text if field.doc is None else f"{text} COMMENT '{escape(field.doc)}'"
 
 
+def plain_type_name(data_type: Type) -> str:
+    """Return a type as `create_table` takes it, in the specification's names and without field ids."""
+    if isinstance(data_type, StructType):
+        fields = (f"{quote_if_needed(field.name)}: {_plain_part(field)}" for field in data_type.fields)
+        return f"struct<{', '.join(fields)}>"
+    if isinstance(data_type, ListType):
+        return f"list<{_plain_part(data_type.element_field)}>"
+    if isinstance(data_type, MapType):
+        return f"map<{plain_type_name(data_type.key_type)}, {_plain_part(data_type.value_field)}>"
+    return str(data_type)
+
+
+def _plain_part(field: NestedField) -> str:
+    return f"{plain_type_name(field.field_type)}{' not null' if field.required else ''}"
+
+
 def escape(text: str) -> str:
     """Return text as it stands between single quotes in a statement; Spark takes `${` for the start of a variable."""
     return text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{")

@@ -101,6 +101,7 @@ def served(
     warehouse: Path | str,
     *,
     catalog: str | None = None,
+    name: str = "lake",
     auth: Auth | None = None,
     limits: Limits | None = None,
     access: StoreAccess = NO_ACCESS,
@@ -110,7 +111,7 @@ def served(
     beside: Callable[[Service], AbstractContextManager[Sequence[Any]]] | None = None,
 ) -> Iterator[Served]:
     """Serve a lake on a free port until the block ends."""
-    opened = open_catalog(warehouse, catalog=catalog, properties=properties)
+    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=properties)
     kept = KeptState(state)
     service = Service(opened, kept, Auth() if auth is None else auth, access)
     ready = threading.Event()

@@ -39,6 +39,7 @@ from types import TracebackType
 from typing import Any, ClassVar, NoReturn, Self
 
 from frazil.catalog.change import TableChange
+from frazil.catalog.marks import SqlMarks
 from frazil.catalog.names import Identifier, Namespace, format_name, namespace_not_found, split_identifier
 from frazil.catalog.outcomes import Committed, LoadedT, Outcome, Rejected, Unknown
 from frazil.catalog.purge import Purge, PurgeReport
@@ -105,6 +106,8 @@ class Catalog(ABC):
         self.new_id = new_id
         self.has_readers_by_views = False
         """Whether it may matter by which views a table is read: a service may give it to readers of a view alone."""
+        self.marks: SqlMarks | None = None
+        """Where requests are marked in the step that carries them out; None where that cannot be."""
         self.lineage: Any = None
         """Who is told of reads and writes (`lake/lineage.py`); None where nobody is."""
 

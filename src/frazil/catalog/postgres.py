@@ -43,7 +43,7 @@ _TRY_AGAIN = ("40001", "40P01", "55P03")
 """Serialization failure, deadlock, lock timeout: the server has rolled back."""
 _TOO_LONG_OR_ODD = ("22",)
 _MIN_PIECE = 3
-_TABLES = re.compile(r"\biceberg_(?:tables|namespace_properties)\b")
+_TABLES = re.compile(r"\b(?:iceberg_(?:tables|namespace_properties)|frazil_requests)\b")
 _FUNCTIONS = re.compile(r"\bsubstr\(")
 _FIRST_TABLE = "iceberg_tables"
 _TLS_HINT = (

@@ -36,6 +36,7 @@ from typing import Any, Final
 
 from frazil.catalog.base import random_id, system_ms
 from frazil.catalog.database import Database, DuplicateKey, Run
+from frazil.catalog.marks import SqlMarks
 from frazil.catalog.names import (
     Identifier,
     Namespace,
@@ -86,7 +87,8 @@ class SqlPointers(Pointers):
     def __init__(self, database: Database, catalog_name: str) -> None:
         self._database = database
         self._catalog = catalog_name
-        self._namespaces = SqlNamespaces(database, catalog_name)
+        self.marks = SqlMarks(database, catalog_name)
+        self._namespaces = SqlNamespaces(database, catalog_name, self.marks)
         self._create_tables()
         self._has_types = self._find_types()
 
@@ -156,6 +158,7 @@ class SqlPointers(Pointers):
                 if not self._move(run, change):
                     stale = change
                     raise _Rollback
+            self.marks.leave(run, changes[0].location)
         return None if stale is None else Stale(stale, self.find(stale.identifier))
 
     def _move(self, run: Run, change: PointerChange) -> bool:
@@ -204,6 +207,7 @@ class SqlPointers(Pointers):
             ):
                 return None
             run(f"DELETE FROM iceberg_tables WHERE {_KEY}", *self._key(identifier))
+            self.marks.leave(run, rows[0][0])
         # The location may be missing, and the row can be dropped all the same.
         return Pointer(entity_type, rows[0][0] or "", rows[0][1])
 
@@ -227,6 +231,7 @@ class SqlPointers(Pointers):
                     target[-1],
                     *self._key(source),
                 )
+                self.marks.leave(run)
         except DuplicateKey:
             raise table_exists(target) from None
 
@@ -360,6 +365,7 @@ class SqlCatalog(PointerCatalog):
         pointers = SqlPointers(database, name)
         super().__init__(name, warehouse, storage, pointers, now_ms=now_ms, new_id=new_id, delete_roots=delete_roots)
         self._sql = pointers
+        self.marks: SqlMarks | None = pointers.marks
         self._label = database.label
 
     def __repr__(self) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from frazil.catalog.database import Database, DuplicateKey, Run
+from frazil.catalog.marks import SqlMarks
 from frazil.catalog.names import Namespace, namespace_exists, namespace_not_empty, namespace_not_found
 from frazil.errors import InvalidRequestError
 
@@ -21,9 +23,10 @@ _HOLDERS: Final = (("iceberg_namespace_properties", "namespace"), ("iceberg_tabl
 class SqlNamespaces:
     """Namespaces under a catalog's name; every method is one transaction, or one read."""
 
-    def __init__(self, database: Database, catalog_name: str) -> None:
+    def __init__(self, database: Database, catalog_name: str, marks: SqlMarks) -> None:
         self._database = database
         self._catalog = catalog_name
+        self._marks = marks
 
     def create(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
         """Make a namespace that does not exist."""
@@ -42,6 +45,7 @@ class SqlNamespaces:
                         key,
                         value,
                     )
+                self._marks.leave(run)
         except DuplicateKey:
             raise namespace_exists(namespace) from None
 
@@ -72,6 +76,7 @@ class SqlNamespaces:
                 self._catalog,
                 text,
             )
+            self._marks.leave(run)
 
     def exists(self, namespace: Namespace, run: Run | None = None) -> bool:
         """Return whether a namespace was made, or something below it exists; as a transaction sees it, where given."""
@@ -126,14 +131,10 @@ class SqlNamespaces:
         with self._database.transaction() as run:
             if not self.exists(namespace, run):
                 raise namespace_not_found(namespace)
-            for key in gone:
-                run(
-                    "DELETE FROM iceberg_namespace_properties "
-                    "WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
-                    self._catalog,
-                    text,
-                    key,
-                )
+            delete = (
+                "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ? AND property_key = ?"
+            )
+            removed = [key for key in gone if run(delete, self._catalog, text, key).count > 0]
             # Other clients leave this one out where there are others; without any row the namespace would be gone.
             for key, value in sorted({**updates, EXISTS: "true"}.items()):
                 run(
@@ -146,6 +147,7 @@ class SqlNamespaces:
                     key,
                     value,
                 )
+            self._marks.leave(run, json.dumps(removed))
 
     def _prefix(self, text: str) -> tuple[object, ...]:
         return self._catalog, text, len(text) + 1, f"{text}."

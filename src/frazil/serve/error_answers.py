@@ -36,12 +36,14 @@ UNAVAILABLE: Final = "ServiceUnavailableException"
 SLOW_DOWN: Final = "SlowDownException"
 UNPROCESSABLE: Final = "UnprocessableEntityException"
 INTERNAL: Final = "InternalServerError"
+STATE_UNKNOWN: Final = "CommitStateUnknownException"
+"""The request may have been carried out."""
 
 RETRY_SECONDS: Final = "1"
 
 _CODES: Final[tuple[tuple[type[FrazilError], int, str], ...]] = (
-    (CommitStateUnknownError, 500, "CommitStateUnknownException"),
-    (WriteOutcomeUnknownError, 500, "CommitStateUnknownException"),
+    (CommitStateUnknownError, 500, STATE_UNKNOWN),
+    (WriteOutcomeUnknownError, 500, STATE_UNKNOWN),
     (CommitError, 409, "CommitFailedException"),
     (NamespaceNotFoundError, 404, "NoSuchNamespaceException"),
     (TableNotFoundError, 404, "NoSuchTableException"),

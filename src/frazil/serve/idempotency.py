@@ -1,9 +1,13 @@
 """Requests with an `Idempotency-Key`: sent again they get the same answer, and nothing is done twice.
 
 The key and the answer are kept when the request has ended (`kept_state.py`); errors of the server are not, so that the
-request can be sent again. Two at once with one key: the second waits. A server that is killed between a commit and
-keeping its answer tells by what is in the table that the commit was this one (`is_repeated`): its snapshots or the
-new table's UUID are there.
+request can be sent again. Two at once with one key: the second waits.
+
+A server may be killed between a change and keeping its answer. In a SQL catalog the change has left a mark
+(`catalog/marks.py`): the request changes nothing when it comes again, and its answer is made of the mark. In other
+catalogs it is kept before the change that the request was begun. It is carried out again where that cannot do it twice
+(`can_repeat`), since its snapshots or the new table's UUID would be there (`is_repeated`). Of others nobody knows, and
+that is the answer.
 """
 
 from __future__ import annotations
@@ -11,15 +15,25 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
+from frazil.catalog.marks import Mark, marking
 from frazil.changes.updates import AddSnapshot, AssignUuid
 from frazil.codec.json_text import encode_json
-from frazil.errors import InvalidRequestError, StorageError
+from frazil.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    FrazilError,
+    InvalidRequestError,
+    MissingFileError,
+    StorageError,
+)
 from frazil.serve.auth import Right
 from frazil.serve.commit_changes import Asked
-from frazil.serve.error_answers import error_answer
+from frazil.serve.error_answers import STATE_UNKNOWN, error_answer
 from frazil.serve.exchange import KEY_HEADER, Answer, Refusal, Request
+from frazil.serve.kept_state import KEY_MS
 from frazil.serve.name_locks import NameLocks
 from frazil.serve.service import Service
 from frazil.spec.table_metadata import TableMetadata
@@ -41,6 +55,14 @@ class Repeatable(Protocol):
     def reload(self) -> Callable[[Service, Request], Answer] | None:
         """What makes the answer again, where it was too large to keep."""
 
+    @property
+    def again(self) -> Callable[[Service, Request, str], Answer]:
+        """What makes the answer of the result in a mark."""
+
+    @property
+    def can_repeat(self) -> Callable[[Request], bool]:
+        """Whether a request can be carried out again where it may have been before, and is still done once."""
+
     def carry_out(self, service: Service, request: Request) -> Answer:
         """Carry out a request."""
 
@@ -55,24 +77,60 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
     parts = (request.method.encode(), request.path.encode(), query, request.body)
     seen = hashlib.sha256(b"\0".join(parts)).hexdigest()
     with _running.held([(key,)]):
-        kept = service.state.find_answer(key, service.catalog.now_ms())
+        now_ms = service.catalog.now_ms()
+        kept = service.state.find_answer(key, now_ms)
         if kept is not None:
-            if kept.print != seen:
-                raise InvalidRequestError("Cannot use the Idempotency-Key: another request had it")
-            return kept.answer if kept.has_body or operation.reload is None else operation.reload(service, request)
-        try:
-            answer = operation.carry_out(service, request)
-        except Exception as error:
-            answer = error_answer(error)
-            if answer.code >= 500 or answer.code in _NOT_FINAL:
-                raise
+            _check_same(kept.print, seen)
+            if not kept.is_begun:
+                return kept.answer if kept.has_body or operation.reload is None else operation.reload(service, request)
+            if service.marks is None and not operation.can_repeat(request):
+                raise CommitStateUnknownError(
+                    "Cannot tell whether the request was carried out: the server was stopped meanwhile",
+                    hint="Look at what it was to change, and send it with another Idempotency-Key.",
+                )
+        if service.marks is None:
+            service.state.begin(key, seen, now_ms)
+        answer = _marked_answer(service, request, operation, Mark(key, seen, now_ms + KEY_MS))
         # It has happened: an answer that cannot be kept is given all the same.
-        try:
+        with suppress(StorageError, CommitConflictError):
             can_remake = answer.error_type is None and operation.reload is not None
-            service.state.keep_answer(key, seen, answer, service.catalog.now_ms(), can_remake=can_remake)
-        except StorageError:
-            return answer
+            is_cleaned = service.state.keep_answer(key, seen, answer, now_ms, can_remake=can_remake)
+            if is_cleaned and service.marks is not None:
+                service.marks.forget(now_ms)
         return answer
+
+
+def _marked_answer(service: Service, request: Request, operation: Repeatable, mark: Mark) -> Answer:
+    """Carry out a request and mark what it changes; of one that was carried out before, make the answer again."""
+    try:
+        with marking(mark):
+            return operation.carry_out(service, request)
+    except Exception as error:
+        answer = error_answer(error)
+        if answer.code >= 500 or answer.code in _NOT_FINAL:
+            if (
+                service.marks is None
+                and isinstance(error, FrazilError | Refusal)
+                and answer.error_type != STATE_UNKNOWN
+            ):
+                service.state.forget(mark.key)
+            raise
+    # What was carried out before is refused now: its table is gone, or has changed, or is there.
+    found = None if service.marks is None else service.marks.find(mark.key)
+    if found is None:
+        return answer
+    _check_same(found.print, mark.print)
+    try:
+        return operation.again(service, request, found.result or "")
+    except MissingFileError as error:
+        raise CommitStateUnknownError(
+            "Cannot answer the request again: it was carried out, and the metadata it led to is gone since"
+        ) from error
+
+
+def _check_same(before: str, seen: str) -> None:
+    if before != seen:
+        raise InvalidRequestError("Cannot use the Idempotency-Key: another request had it")
 
 
 def _key_of(request: Request) -> str | None:
@@ -86,6 +144,14 @@ def _key_of(request: Request) -> str | None:
     if key is None or key.version != _KEY_VERSION:
         raise Refusal(400, "BadRequestException", "Cannot use the Idempotency-Key: it is no UUID of version 7")
     return str(key)
+
+
+def leaves_traces(change: Asked) -> bool:
+    """Return whether `is_repeated` can tell that a change was made."""
+    return any(
+        isinstance(update, AddSnapshot) or (change.creates and isinstance(update, AssignUuid))
+        for update in change.updates
+    )
 
 
 def is_repeated(change: Asked, metadata: TableMetadata) -> bool:

@@ -1,7 +1,7 @@
 """What a server keeps beside the lake: answers to requests with a key, and reports of clients. One SQLite file.
 
 It survives a kill of the process; a loss of power may take the last second of it. Nothing of the lake depends on it:
-without it, a request that is sent again is carried out again, and by its requirements comes to a conflict at most.
+a SQL catalog has marks of its own of what was carried out (`catalog/marks.py`).
 """
 
 from __future__ import annotations
@@ -42,6 +42,9 @@ _TABLES: Final = (
     "CREATE INDEX IF NOT EXISTS reports_name ON reports (name, number)",
 )
 
+_BEGUN: Final = Answer(0)
+"""Kept in the place of an answer until there is one."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
@@ -50,6 +53,11 @@ class KeptAnswer:
     print: str
     answer: Answer
     has_body: bool
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the request was begun and not answered."""
+        return self.answer.code == _BEGUN.code
 
 
 class KeptState:
@@ -94,8 +102,16 @@ class KeptState:
         text = b"" if body is None else zlib.decompress(body)
         return KeptAnswer(seen, Answer(code, text, json.loads(headers), error_type), body is not None)
 
-    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int, *, can_remake: bool = False) -> None:
-        """Keep the answer to a request; a large body that can be made again is left out."""
+    def begin(self, key: str, seen: str, now_ms: int) -> None:
+        """Keep that a request is about to be carried out."""
+        self.keep_answer(key, seen, _BEGUN, now_ms)
+
+    def forget(self, key: str) -> None:
+        """Forget a request that was begun, and changed nothing."""
+        self._run("DELETE FROM requests WHERE key = ?", key)
+
+    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int, *, can_remake: bool = False) -> bool:
+        """Keep the answer to a request; a large body that can be made again is left out. Return whether it cleaned."""
         is_whole = not can_remake or len(answer.body) <= MAX_BODY_BYTES
         body = zlib.compress(answer.body, 1) if is_whole else None
         self._run(
@@ -109,7 +125,7 @@ class KeptState:
             body,
             now_ms + KEY_MS,
         )
-        self._clean("DELETE FROM requests WHERE ends_ms <= ?", now_ms)
+        return self._clean("DELETE FROM requests WHERE ends_ms <= ?", now_ms)
 
     # Reports
 
@@ -129,10 +145,12 @@ class KeptState:
         )
         return [{"received-ms": received, **json.loads(report)} for received, report in rows]
 
-    def _clean(self, sql: str, value: int) -> None:
+    def _clean(self, sql: str, value: int) -> bool:
         self._writes += 1
-        if self._writes % _CLEAN_EVERY == 1:
+        is_due = self._writes % _CLEAN_EVERY == 1
+        if is_due:
             self._run(sql, value)
+        return is_due
 
     def _run(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         try:

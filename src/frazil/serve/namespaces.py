@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Container, Mapping, Sequence
+
+from frazil.catalog.names import Namespace
 from frazil.errors import InvalidRequestError
 from frazil.serve.error_answers import UNPROCESSABLE
 from frazil.serve.exchange import (
@@ -45,12 +49,21 @@ def list_namespaces(service: Service, request: Request) -> Answer:
 
 def create_namespace(service: Service, request: Request) -> Answer:
     """Create a namespace."""
+    namespace, properties = _decode_new(request)
+    service.catalog.create_namespace(namespace, properties)
+    return json_answer({"namespace": namespace, "properties": properties})
+
+
+def created_again(_: Service, request: Request, _result: str) -> Answer:
+    """Answer as a creation does."""
+    namespace, properties = _decode_new(request)
+    return json_answer({"namespace": namespace, "properties": properties})
+
+
+def _decode_new(request: Request) -> tuple[Namespace, dict[str, str]]:
     body = request.json()
     with as_bad_request():
-        namespace = decode_namespace(body, "namespace")
-        properties = body.string_map("properties", {})
-    service.catalog.create_namespace(namespace, properties)
-    return json_answer({"namespace": namespace, "properties": dict(properties)})
+        return decode_namespace(body, "namespace"), dict(body.string_map("properties", {}))
 
 
 def load_namespace(service: Service, request: Request) -> Answer:
@@ -75,10 +88,7 @@ def drop_namespace(service: Service, request: Request) -> Answer:
 
 def update_properties(service: Service, request: Request) -> Answer:
     """Set and remove properties of a namespace."""
-    body = request.json()
-    with as_bad_request():
-        removals: tuple[str, ...] = body.strings("removals", ())
-        updates: dict[str, str] = dict(body.string_map("updates", {}))
+    updates, removals = _decode_changes(request)
     both = sorted(set(removals) & set(updates))
     if both:
         raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} at once")
@@ -87,6 +97,21 @@ def update_properties(service: Service, request: Request) -> Answer:
     before = service.catalog.load_namespace_properties(request.namespace)
     if updates or removals:
         service.catalog.update_namespace_properties(request.namespace, updates, removals)
+    return _updated(updates, removals, before)
+
+
+def updated_again(_: Service, request: Request, removed: str) -> Answer:
+    """Answer as a change of properties does."""
+    return _updated(*_decode_changes(request), json.loads(removed))
+
+
+def _decode_changes(request: Request) -> tuple[dict[str, str], tuple[str, ...]]:
+    body = request.json()
+    with as_bad_request():
+        return dict(body.string_map("updates", {})), body.strings("removals", ())
+
+
+def _updated(updates: Mapping[str, str], removals: Sequence[str], before: Container[str]) -> Answer:
     return json_answer(
         {
             "updated": list(updates),

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from frazil.catalog.names import format_name
 from frazil.errors import AlreadyExistsError, FrazilError, InvalidRequestError
 from frazil.serve import access_operations, namespaces, planning, tables, tokens, views
 from frazil.serve.auth import Right
-from frazil.serve.exchange import Answer, Refusal, Request, decode_identifier
+from frazil.serve.exchange import Answer, Refusal, Request, decode_identifier, no_content
 from frazil.serve.protocol_words import in_protocol_words
 from frazil.serve.service import Service
 
@@ -25,6 +25,11 @@ _N: Final = "namespaces/{namespace}"
 _T: Final = f"{_N}/tables/{{table}}"
 _V: Final = f"{_N}/views/{{view}}"
 _ROOTS: Final = frozenset({"namespaces", "tables", "views", "transactions"})
+
+
+def done_again(_: Service, _request: Request, _result: str) -> Answer:
+    """Answer as an operation does that says done and nothing else."""
+    return no_content()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,10 @@ class Operation:
     takes_key: bool = False
     reload: Run | None = None
     """What makes the answer again to a request that was sent again, where the first answer was too large to keep."""
+    again: Callable[[Service, Request, str], Answer] = done_again
+    """What makes the answer of a mark's result, to a request that was carried out and never answered."""
+    can_repeat: Callable[[Request], bool] = lambda _: False
+    """Whether a request that may have been carried out can be again, without a mark, and is still done once."""
     at_once: int | None = None
     """How many of these requests, for what the path names, have a thread at once: the others wait for their turn."""
     has_prefix: bool = True
@@ -76,10 +85,8 @@ class Operation:
         )
 
 
-def _write(
-    name: str, method: str, template: str, run: Run, reload: Run | None = None, *, at_once: int | None = None
-) -> Operation:
-    return Operation(name, method, template, run, Right.WRITE, takes_key=True, reload=reload, at_once=at_once)
+def _write(name: str, method: str, template: str, run: Run, **more: Any) -> Operation:
+    return Operation(name, method, template, run, Right.WRITE, takes_key=True, **more)
 
 
 _OF_ONE_TABLE: Final = 2
@@ -92,25 +99,44 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
     Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
     Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces),
-    _write("createNamespace", "POST", "namespaces", namespaces.create_namespace),
+    _write("createNamespace", "POST", "namespaces", namespaces.create_namespace, again=namespaces.created_again),
     Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
     Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists),
     _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace),
-    _write("updateProperties", "POST", f"{_N}/properties", namespaces.update_properties),
+    _write(
+        "updateProperties", "POST", f"{_N}/properties", namespaces.update_properties, again=namespaces.updated_again
+    ),
     Operation("listTables", "GET", f"{_N}/tables", tables.list_tables),
-    _write("createTable", "POST", f"{_N}/tables", tables.create_table),
-    _write("registerTable", "POST", f"{_N}/register", tables.register_table),
+    _write(
+        "createTable",
+        "POST",
+        f"{_N}/tables",
+        tables.create_table,
+        again=tables.created_again,
+        can_repeat=lambda _: True,
+    ),
+    _write("registerTable", "POST", f"{_N}/register", tables.register_table, again=tables.created_again),
     Operation("loadTable", "GET", _T, tables.load_table),
     Operation("tableExists", "HEAD", _T, tables.table_exists),
-    _write("updateTable", "POST", _T, tables.update_table, tables.load_committed, at_once=_OF_ONE_TABLE),
+    _write(
+        "updateTable",
+        "POST",
+        _T,
+        tables.update_table,
+        reload=tables.load_committed,
+        again=tables.committed_again,
+        can_repeat=tables.can_repeat_commit,
+        at_once=_OF_ONE_TABLE,
+    ),
     _write("dropTable", "DELETE", _T, tables.drop_table),
-    _write("unregisterTable", "POST", f"{_T}/unregister", tables.unregister_table),
+    _write("unregisterTable", "POST", f"{_T}/unregister", tables.unregister_table, again=tables.unregistered_again),
     _write("renameTable", "POST", "tables/rename", tables.rename_table),
     _write(
         "commitTransaction",
         "POST",
         "transactions/commit",
         tables.commit_transaction,
+        can_repeat=tables.can_repeat_commits,
         at_once=_OF_SEVERAL_TABLES,
     ),
     Operation("loadCredentials", "GET", f"{_T}/credentials", access_operations.load_credentials),
@@ -121,11 +147,19 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("cancelPlanning", "DELETE", f"{_T}/plan/{{plan-id}}", planning.cancel_planning, takes_key=True),
     Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True),
     Operation("listViews", "GET", f"{_N}/views", views.list_views),
-    _write("createView", "POST", f"{_N}/views", views.create_view),
-    _write("registerView", "POST", f"{_N}/register-view", views.register_view),
+    _write("createView", "POST", f"{_N}/views", views.create_view, again=views.created_again),
+    _write("registerView", "POST", f"{_N}/register-view", views.register_view, again=views.created_again),
     Operation("loadView", "GET", _V, views.load_view),
     Operation("viewExists", "HEAD", _V, views.view_exists),
-    _write("replaceView", "POST", _V, views.replace_view, views.load_view, at_once=_OF_ONE_TABLE),
+    _write(
+        "replaceView",
+        "POST",
+        _V,
+        views.replace_view,
+        reload=views.load_view,
+        again=views.replaced_again,
+        at_once=_OF_ONE_TABLE,
+    ),
     _write("dropView", "DELETE", _V, views.drop_view),
     _write("renameView", "POST", "views/rename", views.rename_view),
     Operation("listFunctions", "GET", f"{_N}/functions", namespaces.list_functions),

@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 from frazil.catalog.base import Catalog
+from frazil.catalog.marks import SqlMarks
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.serve.auth import Auth
 from frazil.serve.commit_changes import Committer
@@ -28,11 +29,15 @@ class Service:
     committer: Committer = field(init=False)
     manifests: ManifestCache = field(default_factory=ManifestCache)
     plans: KeptPlans = field(default_factory=KeptPlans)
+    marks: SqlMarks | None = field(init=False)
+    """Where a request is marked in the transaction of its change; None where the catalog has no such place."""
     is_stopping: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.cache = LoadedCache(self.catalog)
         self.committer = Committer(self.catalog, self.cache)
+        marks = self.catalog.marks
+        self.marks = marks if marks is not None and marks.enable() else None
 
     @property
     def now_seconds(self) -> int:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
+from frazil.catalog.metadata_files import read_table_metadata
 from frazil.catalog.names import Identifier, namespace_not_found, split_identifier
 from frazil.changes.changes_json import decode_requirement, decode_update
 from frazil.changes.requirements import AssertCreate, AssertViewUuid
@@ -28,6 +29,7 @@ from frazil.errors import (
     TableNotFoundError,
 )
 from frazil.lake.create_table import take_format_version
+from frazil.loaded import LoadedTable
 from frazil.maintenance.purge_files import purge_files
 from frazil.serve.auth import Right
 from frazil.serve.commit_changes import Asked
@@ -43,7 +45,7 @@ from frazil.serve.exchange import (
     no_content,
     split_views,
 )
-from frazil.serve.idempotency import is_repeated
+from frazil.serve.idempotency import is_repeated, leaves_traces
 from frazil.serve.loaded_cache import TableText, with_referenced_snapshots
 from frazil.serve.pages import page_of
 from frazil.serve.service import Service
@@ -122,6 +124,18 @@ def uuid_of(request: Request, service: Service) -> str:
     return service.catalog.new_id() if key is None else str(uuid.uuid5(_OF_KEYS, key.lower()))
 
 
+def created_again(service: Service, request: Request, location: str) -> Answer:
+    """Answer as a creation does, with the state that it made."""
+    identifier = (*request.namespace, request.json().string("name"))
+    return table_answer(service, request, table_at(service, identifier, location))
+
+
+def table_at(service: Service, identifier: Identifier, location: str) -> TableText:
+    """Return a table in the state of a metadata file."""
+    storage = service.catalog.storage
+    return service.cache.keep_table(LoadedTable(identifier, read_table_metadata(storage, location), location, storage))
+
+
 def with_default(body: JsonObject, name: str, inner: str, value: int) -> JsonObject:
     """Return an object of a body; an id that a client leaves to the catalog is filled in."""
     given = body.raw(name)
@@ -173,7 +187,7 @@ def update_table(service: Service, request: Request) -> Answer:
     try:
         (loaded,) = service.committer.commit_tables([change])
         found = service.cache.keep_table(loaded)
-    except (CommitConflictError, AlreadyExistsError):
+    except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         repeated = _find_repeated(service, request, [change])
         if repeated is None:
             raise
@@ -193,6 +207,21 @@ def load_committed(service: Service, request: Request) -> Answer:
     return committed_answer(service.cache.load_table(request.identifier))
 
 
+def committed_again(service: Service, request: Request, location: str) -> Answer:
+    """Answer as a commit does, with the state that it made."""
+    return committed_answer(table_at(service, request.identifier, location))
+
+
+def can_repeat_commit(request: Request) -> bool:
+    """Return whether a commit that may have been made can be recognised."""
+    return leaves_traces(decode_change(request.json(), request.identifier))
+
+
+def can_repeat_commits(request: Request) -> bool:
+    """Return whether commits to several tables, that may have been made, can be recognised."""
+    return all(leaves_traces(change) for change in _decode_changes(request))
+
+
 def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> list[TableText] | None:
     """Return the tables, where a request with a key was carried out before it was sent again; else None."""
     if KEY_HEADER not in request.headers:
@@ -207,6 +236,17 @@ def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> 
 
 def commit_transaction(service: Service, request: Request) -> Answer:
     """Commit changes to several tables, all or none."""
+    changes = _decode_changes(request)
+    try:
+        for loaded in service.committer.commit_tables(changes):
+            service.cache.keep_table(loaded)
+    except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
+        if _find_repeated(service, request, changes) is None:
+            raise
+    return no_content()
+
+
+def _decode_changes(request: Request) -> list[Asked]:
     body = request.json()
     with as_bad_request():
         parts = body.objects("table-changes")
@@ -214,14 +254,7 @@ def commit_transaction(service: Service, request: Request) -> Answer:
             raise InvalidRequestError(
                 f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} are allowed"
             )
-        changes = [decode_change(item, decode_identifier(item, "identifier")) for item in parts]
-    try:
-        for loaded in service.committer.commit_tables(changes):
-            service.cache.keep_table(loaded)
-    except (CommitConflictError, AlreadyExistsError):
-        if _find_repeated(service, request, changes) is None:
-            raise
-    return no_content()
+        return [decode_change(item, decode_identifier(item, "identifier")) for item in parts]
 
 
 def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = False) -> Asked:
@@ -253,7 +286,15 @@ def drop_table(service: Service, request: Request) -> Answer:
 
 def unregister_table(service: Service, request: Request) -> Answer:
     """Drop a table, keep its files, and answer with its last state."""
-    loaded = service.catalog.unregister_table(request.identifier)
+    return _unregistered_answer(service.catalog.unregister_table(request.identifier))
+
+
+def unregistered_again(service: Service, request: Request, location: str) -> Answer:
+    """Answer as unregistering a table does, with its last state."""
+    return _unregistered_answer(table_at(service, request.identifier, location).loaded)
+
+
+def _unregistered_answer(loaded: LoadedTable) -> Answer:
     parts = (
         b'{"metadata-location":',
         encode_json(loaded.metadata_location),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from frazil.catalog.metadata_files import read_view_metadata
+from frazil.catalog.names import Identifier
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import encode_json
 from frazil.codec.schema_json import decode_schema
@@ -77,6 +79,21 @@ def replace_view(service: Service, request: Request) -> Answer:
             _check_dialects(JsonObject(update["view-version"], heading=HEADING))
     change = decode_change(body, request.identifier, is_view=True)
     return _answer(service.committer.commit_view(change))
+
+
+def created_again(service: Service, request: Request, location: str) -> Answer:
+    """Answer as a creation does, with the state that it made."""
+    return _answer(_view_at(service, (*request.namespace, request.json().string("name")), location))
+
+
+def replaced_again(service: Service, request: Request, location: str) -> Answer:
+    """Answer as a commit does, with the state that it made."""
+    return _answer(_view_at(service, request.identifier, location))
+
+
+def _view_at(service: Service, identifier: Identifier, location: str) -> LoadedView:
+    storage = service.catalog.storage
+    return LoadedView(identifier, read_view_metadata(storage, location), location, storage)
 
 
 def drop_view(service: Service, request: Request) -> Answer:

@@ -1,0 +1,370 @@
+"""A server that dies between a change and keeping its answer: the request is sent again, done once, answered as done.
+
+Others change the same names before it is sent again, so that what is done twice shows. In a SQL catalog every request
+is told from its mark; in a file-system catalog those that leave a trace in the table, and of others it is said that
+nobody knows.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.catalog.base import Catalog
+from frazil.catalog.failing_database import FailingDatabase
+from frazil.catalog.marks import Mark, marking
+from frazil.catalog.sql import SqlCatalog
+from frazil.errors import StorageError
+from frazil.lake.open_catalog import open_catalog
+from frazil.serve.exchange import Answer
+from frazil.storage.failing import FaultKind
+from tests.postgres_server import postgres_server
+from tests.served_lake import SCHEMA, Served, served, table_path
+from tests.unit.serve.test_idempotency import keyed, new_key
+
+__all__ = ["postgres_server"]
+
+A, B, V = table_path("a"), table_path("b"), "/v1/namespaces/db/views/v"
+NAMESPACES, TABLES, VIEWS = "/v1/namespaces", "/v1/namespaces/db/tables", "/v1/namespaces/db/views"
+
+
+class Died(Exception):
+    """The server is gone."""
+
+
+@dataclass
+class Death:
+    """When a server died: what it would have answered."""
+
+    answer: Answer | None = None
+
+
+def properties(**updates: str) -> dict[str, Any]:
+    return {"requirements": [], "updates": [{"action": "set-properties", "updates": updates}]}
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"namespace": ["db"], "name": name}
+
+
+def renamed(source: str, target: str) -> dict[str, Any]:
+    return {"source": named(source), "destination": named(target)}
+
+
+def both(**updates: str) -> dict[str, Any]:
+    return {"table-changes": [{"identifier": named(name), **properties(**updates)} for name in ("a", "b")]}
+
+
+def new_table(name: str) -> dict[str, Any]:
+    return {"name": name, "schema": SCHEMA}
+
+
+def new_view(name: str) -> dict[str, Any]:
+    query = {"type": "sql", "sql": "select 1", "dialect": "spark"}
+    version = {
+        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "representations": [query],
+        "default-namespace": ["db"],
+    }  # fmt: skip
+    return {"name": name, "schema": SCHEMA, "view-version": version, "properties": {}}
+
+
+def file_of(server: Served, path: str) -> str:
+    found: str = server.get(path).json["metadata-location"]
+    return found
+
+
+Step = tuple[str, str, object]
+CASES: dict[str, tuple[Step, tuple[Step, ...]]] = {
+    "createNamespace": (("POST", NAMESPACES, {"namespace": ["n"]}), (("DELETE", f"{NAMESPACES}/n", None),)),
+    "dropNamespace": (("DELETE", f"{NAMESPACES}/empty", None), (("POST", NAMESPACES, {"namespace": ["empty"]}),)),
+    "updateProperties": (
+        ("POST", f"{NAMESPACES}/db/properties", {"updates": {"x": "1"}, "removals": ["old", "never"]}),
+        (("POST", f"{NAMESPACES}/db/properties", {"updates": {"x": "2", "old": "3"}}),),
+    ),
+    "createTable": (("POST", TABLES, new_table("new")), (("DELETE", table_path("new"), None),)),
+    "registerTable": (
+        ("POST", f"{NAMESPACES}/db/register", {"name": "new", "metadata-location": "<a>"}),
+        (("DELETE", table_path("new"), None),),
+    ),
+    "registerTable over another": (
+        ("POST", f"{NAMESPACES}/db/register", {"name": "b", "metadata-location": "<a>", "overwrite": True}),
+        (("POST", B, properties(x="2")),),
+    ),
+    "updateTable": (("POST", A, properties(x="1")), (("POST", A, properties(x="2")),)),
+    "updateTable that creates": (
+        ("POST", table_path("new"), {
+            "requirements": [{"type": "assert-create"}],
+            "updates": [
+                {"action": "upgrade-format-version", "format-version": 2},
+                {"action": "add-schema", "schema": SCHEMA, "last-column-id": 2},
+                {"action": "set-current-schema", "schema-id": -1},
+                {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+                {"action": "set-default-spec", "spec-id": -1},
+                {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+                {"action": "set-default-sort-order", "sort-order-id": -1},
+            ],
+        }),
+        (("DELETE", table_path("new"), None),),
+    ),
+    "dropTable": (("DELETE", A, None), (("POST", TABLES, new_table("a")),)),
+    "dropTable and purge": (("DELETE", f"{A}?purgeRequested=true", None), (("POST", TABLES, new_table("a")),)),
+    "unregisterTable": (("POST", f"{A}/unregister", None), (("POST", TABLES, new_table("a")),)),
+    "renameTable": (
+        ("POST", "/v1/tables/rename", renamed("a", "c")),
+        (("POST", "/v1/tables/rename", renamed("c", "a")),),
+    ),
+    "commitTransaction": (
+        ("POST", "/v1/transactions/commit", both(x="1")),
+        (("POST", B, properties(x="2")),),
+    ),
+    "createView": (("POST", VIEWS, new_view("new")), (("DELETE", f"{VIEWS}/new", None),)),
+    "registerView": (
+        ("POST", f"{NAMESPACES}/db/register-view", {"name": "new", "metadata-location": "<v>"}),
+        (("DELETE", f"{VIEWS}/new", None),),
+    ),
+    "replaceView": (("POST", V, properties(x="1")), (("POST", V, properties(x="2")),)),
+    "dropView": (("DELETE", V, None), (("POST", VIEWS, new_view("v")),)),
+    "renameView": (
+        ("POST", "/v1/views/rename", renamed("v", "w")),
+        (("POST", "/v1/views/rename", renamed("w", "v")),),
+    ),
+}  # fmt: skip
+"""Each operation: the request, and what others do before it is sent again."""
+
+
+@contextmanager
+def dying(server: Served) -> Iterator[Death]:
+    """Let a server die before it keeps an answer."""
+    death, keep = Death(), server.service.state.keep_answer
+
+    def die(key: str, seen: str, answer: Answer, now_ms: int, **options: Any) -> bool:
+        if answer.code == 0:
+            return keep(key, seen, answer, now_ms, **options)
+        death.answer = answer
+        raise Died
+
+    server.service.state.keep_answer = die  # type: ignore[method-assign]
+    yield death
+
+
+def state_of(catalog: Catalog) -> dict[str, Any]:
+    """Return all that a catalog leads to."""
+    return {
+        ".".join(namespace): (
+            catalog.load_namespace_properties(namespace),
+            {name: catalog.load_table(name).metadata_location for name in catalog.list_tables(namespace)},
+            {name: catalog.locate_view(name) for name in catalog.list_views(namespace)},
+        )
+        for namespace in catalog.list_namespaces()
+    }
+
+
+def set_up(server: Served) -> None:
+    server.post(NAMESPACES, {"namespace": ["db"]})
+    server.post(f"{NAMESPACES}/db/properties", {"updates": {"old": "1"}})
+    server.post(NAMESPACES, {"namespace": ["empty"]})
+    for name in ("a", "b"):
+        server.make_table(name)
+    server.post(VIEWS, new_view("v"))
+
+
+def filled(server: Served, step: Step) -> Step:
+    """Return a request with the locations of metadata files that it names."""
+    method, path, body = step
+    text = json.dumps(body)
+    for mark, place in (("<a>", A), ("<v>", V)):
+        text = text.replace(mark, file_of(server, place)) if mark in text else text
+    return method, path, json.loads(text)
+
+
+Open = Callable[[], Any]
+
+
+def _opening(kind: str, folder: Path, request: pytest.FixtureRequest) -> Open:
+    catalog: str | None = None if kind == "sqlite" else kind
+    if kind == "postgresql":
+        catalog = request.getfixturevalue("postgres_server").uri
+    # Each test has a catalog of its own in the server.
+    name = f"keys_{new_key()}"
+    return lambda: served(folder / "wh", catalog=catalog, name=name, state=folder / "serve.db")
+
+
+def send_twice(opening: Open, name: str, *, others: bool) -> None:
+    step, between = CASES[name]
+    key = new_key()
+    with opening() as server:
+        set_up(server)
+        method, path, body = filled(server, step)
+        with dying(server) as death:
+            assert keyed(server, method, path, body, key).code == 500
+    assert death.answer is not None and death.answer.code < 300, death.answer
+    with opening() as server:
+        for other in between if others else ():
+            reply = server.ask(*other)
+            assert reply.code < 300, (other, reply.body)
+        before = state_of(server.catalog)
+        again = keyed(server, method, path, body, key)
+        assert (again.code, again.body) == (death.answer.code, death.answer.body)
+        assert state_of(server.catalog) == before
+        assert keyed(server, method, path, body, key).body == again.body
+        other_request = keyed(server, "POST", NAMESPACES, {"namespace": ["else"]}, key)
+        assert (other_request.code, other_request.error) == (400, "BadRequestException")
+
+
+@pytest.mark.parametrize("others", [True, False], ids=["others came between", "at once"])
+@pytest.mark.parametrize("name", CASES)
+def test_a_request_whose_answer_was_not_kept_is_done_once_and_answered_as_done(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str, others: bool
+) -> None:
+    send_twice(_opening("sqlite", tmp_path, request), name, others=others)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_in_postgresql(tmp_path: Path, request: pytest.FixtureRequest, name: str) -> None:
+    send_twice(_opening("postgresql", tmp_path, request), name, others=True)
+
+
+def test_servers_on_one_database_carry_out_a_request_once(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "wh", state=tmp_path / "1.db") as first,
+        served(tmp_path / "wh", state=tmp_path / "2.db") as second,
+    ):
+        set_up(first)
+        for number in range(10):
+            key, body = new_key(), renamed("a", "c") if number % 2 == 0 else renamed("c", "a")
+            send = partial(keyed, method="POST", path="/v1/tables/rename", body=body, key=key)
+            with ThreadPoolExecutor(4) as pool:
+                replies = list(pool.map(send, (first, second, first, second)))
+            assert [reply.code for reply in replies] == [204] * 4, [reply.body for reply in replies]
+
+
+@pytest.mark.parametrize("name", ["dropTable", "renameTable", "dropNamespace", "updateTable", "createView"])
+def test_a_lost_answer_of_the_database_is_found_out_when_the_request_is_sent_again(tmp_path: Path, name: str) -> None:
+    (method, path, body), others = CASES[name]
+    with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
+        set_up(server)
+        catalog = server.catalog
+        assert isinstance(catalog, SqlCatalog) and catalog.marks is not None
+        inner = catalog._sql._database
+        lossy = FailingDatabase(inner)
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+            holder._database = lossy
+        # The step that changes something is the first transaction; reads come before it.
+        lossy._next = lambda verb: FaultKind.APPLIED_BUT_ERROR if verb == "transaction" else None  # type: ignore[method-assign]
+        key = new_key()
+        first = keyed(server, method, path, body, key)
+        # A commit is looked up in the table at once.
+        assert first.code == 200 or first.error == "CommitStateUnknownException"
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+            holder._database = inner
+        for other in others:
+            assert server.ask(*other).code < 300
+        before = state_of(catalog)
+        again = keyed(server, method, path, body, key)
+        assert again.code in (200, 204)
+        assert state_of(catalog) == before
+
+
+def test_without_marks_a_request_is_done_once_or_nobody_knows(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    opening = _opening("filesystem", tmp_path, request)
+    with opening() as server:
+        server.make_table("a")
+        server.make_table("b")
+    seen: dict[str, tuple[int, bool]] = {}
+    steps: dict[str, Step] = {name: CASES[name][0] for name in ("createNamespace", "updateTable", "dropTable")}
+    steps |= {"createTable": CASES["createTable"][0], "append": ("POST", B, _append(tmp_path))}
+    for name, (method, path, body) in steps.items():
+        key = new_key()
+        with opening() as server, dying(server) as death:
+            assert keyed(server, method, path, body, key).code == 500
+            assert death.answer is not None and death.answer.code < 300, death.answer
+        with opening() as server:
+            before = state_of(server.catalog)
+            again = keyed(server, method, path, body, key)
+            assert state_of(server.catalog) == before
+            seen[name] = again.code, again.code == 500 and again.error == "CommitStateUnknownException"
+    known, unknown = (200, False), (500, True)
+    assert seen == {
+        "createNamespace": unknown, "updateTable": unknown, "dropTable": unknown, "createTable": known, "append": known,
+    }  # fmt: skip
+
+
+def _append(folder: Path) -> dict[str, Any]:
+    """Return a commit of a snapshot that asks for nothing, so that only the snapshot tells that it was made."""
+    with frazil.connect(folder / "wh", catalog="filesystem") as lake:
+        location = lake.table("db.b").metadata_location
+    with frazil.connect(folder / "copy") as lake:
+        lake.create_namespace("db")
+        copy = lake.register_table("db.b", str(location))
+        copy.append(pa.table({"id": pa.array([1], pa.int64()), "kind": ["a"]}))
+        text = Path(str(copy.metadata_location).removeprefix("file://")).read_bytes()
+    snapshot = json.loads(text)["snapshots"][-1]
+    return {
+        "requirements": [],
+        "updates": [
+            {"action": "add-snapshot", "snapshot": snapshot},
+            {
+                "action": "set-snapshot-ref",
+                "ref-name": "main",
+                "type": "branch",
+                "snapshot-id": snapshot["snapshot-id"],
+            },
+        ],
+    }
+
+
+def test_without_marks_a_request_that_changed_nothing_can_be_sent_again(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    with _opening("filesystem", tmp_path, request)() as server:
+        server.make_table("a")
+        key, commit = new_key(), server.catalog.commit_many
+
+        def fail(changes: Any) -> Any:
+            raise StorageError("Cannot write: the store is away")
+
+        server.catalog.commit_many = fail
+        assert keyed(server, "POST", A, properties(x="1"), key).code == 503
+        server.catalog.commit_many = commit
+        assert keyed(server, "POST", A, properties(x="1"), key).code == 200
+
+
+def test_marks_are_forgotten_when_their_time_is_over(tmp_path: Path) -> None:
+    with served(tmp_path / "wh") as server:
+        key = new_key()
+        assert keyed(server, "POST", NAMESPACES, {"namespace": ["n"]}, key).code == 200
+        marks = server.service.marks
+        assert marks is not None
+        found = marks.find(key)
+        assert found is not None
+        marks.forget(found.ends_ms - 1)
+        assert marks.find(key) == found
+        marks.forget(found.ends_ms)
+        assert marks.find(key) is None
+
+
+def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_path: Path) -> None:
+    with served(tmp_path / "wh") as server:
+        set_up(server)
+    opened = open_catalog(tmp_path / "wh")
+    with opened, sqlite3.connect(tmp_path / "wh" / "catalog.db") as driver:
+        driver.execute("DROP TABLE frazil_requests")
+        assert opened.marks is not None
+        full = FailingDatabase(opened.marks._database, {1: FaultKind.NO_SPACE})
+        opened.marks._database = full
+        assert not opened.marks.enable()
+        with marking(Mark(new_key(), "print", 1)):
+            opened.create_namespace(("n",))
+        assert opened.marks.find("n") is None

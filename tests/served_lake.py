@@ -18,6 +18,7 @@ from frazil.lake.open_catalog import open_catalog
 from frazil.serve.app import Limits, make_app
 from frazil.serve.auth import Auth
 from frazil.serve.kept_state import KeptState
+from frazil.serve.name_locks import Turns
 from frazil.serve.run_server import Listen, bind, make_server
 from frazil.serve.service import Service
 from frazil.serve.store_access import NO_ACCESS, StoreAccess
@@ -57,6 +58,7 @@ class Served:
 
     port: int
     service: Service
+    turns: Turns
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -124,7 +126,7 @@ def served(
     thread.start()
     try:
         assert ready.wait(30)
-        yield Served(found.getsockname()[1], service)
+        yield Served(found.getsockname()[1], service, app.protocol.turns)
     finally:
         server.should_exit = True
         thread.join(60)

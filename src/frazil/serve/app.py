@@ -44,10 +44,10 @@ from frazil.serve.error_answers import (
 )
 from frazil.serve.exchange import Answer, Refusal, Request, split_views
 from frazil.serve.idempotency import answered_once
+from frazil.serve.name_locks import Turns
 from frazil.serve.operations import OPERATIONS, Operation, Router
 from frazil.serve.service import Service
 from frazil.serve.telemetry import LOG, Telemetry, log_request
-from frazil.serve.turns import Turns
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -125,7 +125,7 @@ class ProtocolApp:
         self._router = Router(OPERATIONS, service.catalog.name)
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="frazil-serve")
         self._running = 0
-        self._turns = Turns()
+        self.turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Carry out one request."""
@@ -168,7 +168,7 @@ class ProtocolApp:
         if found.operation.at_once is None:
             return await self.in_thread(run)
         name = (found.operation.name, *found.names.values())
-        return await self.in_thread(run, self._turns.taken(name, found.operation.at_once))
+        return await self.in_thread(run, self.turns.taken(name, found.operation.at_once))
 
     async def in_thread(self, run: Callable[[], Answer], turn: AbstractAsyncContextManager[None] = _ANY_TIME) -> Answer:
         """Run something that blocks, where it is its turn; refuse it where too much waits already."""

@@ -52,6 +52,7 @@ from frazil.serve.service import Service
 from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED
 from frazil.spec.sorting import INITIAL_SORT_ORDER_ID, UNSORTED
 from frazil.spec.versions import DEFAULT
+from frazil.storage.locations import parse_location
 
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000
@@ -151,7 +152,7 @@ def register_table(service: Service, request: Request) -> Answer:
         name, location = body.string("name"), body.string("metadata-location")
         may_replace = body.boolean("overwrite", False)
     check_namespace(service, request)
-    with about_the_file(name):
+    with about_the_file(name, location):
         loaded = service.catalog.register_table((*request.namespace, name), location, may_replace=may_replace)
     return table_answer(service, request, service.cache.keep_table(loaded))
 
@@ -315,8 +316,10 @@ def rename_table(service: Service, request: Request) -> Answer:
 
 
 @contextmanager
-def about_the_file(name: str) -> Iterator[None]:
+def about_the_file(name: str, location: str) -> Iterator[None]:
     """Make what is wrong with a metadata file that a client names an error about the request."""
+    # Where a relative path leads to here is nothing that a client knows.
+    parse_location(location)
     try:
         yield
     except (MissingFileError, CorruptTableError) as error:

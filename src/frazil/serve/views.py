@@ -52,7 +52,7 @@ def register_view(service: Service, request: Request) -> Answer:
     with as_bad_request():
         name, location = body.string("name"), body.string("metadata-location")
     check_namespace(service, request)
-    with about_the_file(name):
+    with about_the_file(name, location):
         loaded = service.catalog.register_view((*request.namespace, name), location)
     return _answer(loaded)
 
@@ -74,9 +74,10 @@ def view_exists(service: Service, request: Request) -> Answer:
 def replace_view(service: Service, request: Request) -> Answer:
     """Commit a client's changes to a view."""
     body = request.json()
-    for update in body.raw("updates") or ():
-        if isinstance(update, dict) and isinstance(update.get("view-version"), dict):
-            _check_dialects(JsonObject(update["view-version"], heading=HEADING))
+    with as_bad_request():
+        for update in body.list("updates"):
+            if isinstance(update, dict) and isinstance(update.get("view-version"), dict):
+                _check_dialects(JsonObject(update["view-version"], heading=HEADING))
     change = decode_change(body, request.identifier, is_view=True)
     return _answer(service.committer.commit_view(change))
 
@@ -120,7 +121,7 @@ def _answer(loaded: LoadedView, text: bytes | None = None) -> Answer:
 def _check_dialects(version: JsonObject) -> None:
     """Refuse two queries in one dialect, by the type of error that clients know for it."""
     seen: set[str] = set()
-    for representation in version.raw("representations") or ():
+    for representation in version.list("representations"):
         dialect = representation.get("dialect") if isinstance(representation, dict) else None
         if isinstance(dialect, str) and dialect.lower() in seen:
             text = f"Invalid view version: Cannot add multiple queries for dialect {dialect.lower()}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.served_lake import SCHEMA, Reply, Served
 
 
@@ -74,3 +76,28 @@ def test_a_view_is_registered(server: Served, db: str) -> None:
     assert server.post(path, {"name": "w", "metadata-location": location}).json["metadata-location"] == location
     assert server.post(path, {"name": "w", "metadata-location": location}).error == "AlreadyExistsException"
     assert server.post(path, {"name": "x", "metadata-location": "file:///none.json"}).code == 400
+
+
+@pytest.mark.parametrize("odd", [7, 10**30, "x", {"a": 1}, None, [7], [None]])
+def test_changes_of_views_that_are_no_list_of_objects_are_refused(server: Served, db: str, odd: object) -> None:
+    make_view(server, db)
+    path = f"/v1/namespaces/{db}/views"
+    bodies = [
+        {"requirements": [], "updates": odd},
+        {"requirements": [], "updates": [{"action": "add-view-version", "view-version": odd}]},
+        {
+            "requirements": [],
+            "updates": [{"action": "add-view-version", "view-version": version() | {"representations": odd}}],
+        },
+    ]
+    for body in bodies:
+        reply = server.post(f"{path}/v", body)
+        assert (reply.code, reply.error) == (400, "BadRequestException"), body
+    assert server.post(f"{path}/v", {"requirements": []}).code == 400
+    assert make_view(server, db, "w", **{"view-version": version() | {"representations": odd}}).code == 400
+
+
+def test_a_relative_path_is_not_registered(server: Served, db: str) -> None:
+    for kind in ("register", "register-view"):
+        reply = server.post(f"/v1/namespaces/{db}/{kind}", {"name": "r", "metadata-location": "../x.metadata.json"})
+        assert (reply.code, reply.error) == (400, "BadRequestException")

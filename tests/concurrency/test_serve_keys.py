@@ -7,8 +7,14 @@ nobody knows.
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
+import random
+import signal
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -29,6 +35,7 @@ from frazil.errors import StorageError
 from frazil.lake.open_catalog import open_catalog
 from frazil.serve.exchange import Answer
 from frazil.storage.failing import FaultKind
+from tests.concurrency.test_serve_killed import ServeProcess
 from tests.postgres_server import postgres_server
 from tests.served_lake import SCHEMA, Served, served, table_path
 from tests.unit.serve.test_idempotency import keyed, new_key
@@ -234,6 +241,86 @@ def test_a_request_whose_answer_was_not_kept_is_done_once_and_answered_as_done(
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_in_postgresql(tmp_path: Path, request: pytest.FixtureRequest, name: str) -> None:
     send_twice(_opening("postgresql", tmp_path, request), name, others=True)
+
+
+class Persistent(threading.Thread):
+    """A client that sends each request with its key until it is answered. Its names are its own."""
+
+    def __init__(self, server: ServeProcess, number: int, stop: threading.Event) -> None:
+        super().__init__(daemon=True)
+        self._server, self._number, self._stopped = server, number, stop
+        self.sent_again = self.rounds = 0
+        self.problems: list[str] = []
+
+    def run(self) -> None:
+        while not self._stopped.is_set() and not self.problems:
+            self.rounds += 1
+            space = f"n{self._number}_{self.rounds}"
+            tables, views = f"{NAMESPACES}/{space}/tables", f"{NAMESPACES}/{space}/views"
+            first, second = ({"namespace": [space], "name": name} for name in ("a", "b"))
+            changes = [{"identifier": name, **properties(y="1")} for name in (first, second)]
+            for method, path, body in (
+                ("POST", NAMESPACES, {"namespace": [space]}),
+                ("POST", f"{NAMESPACES}/{space}/properties", {"updates": {"x": "1"}}),
+                ("POST", tables, new_table("a")),
+                ("POST", f"{tables}/a", properties(x="1")),
+                ("POST", tables, new_table("b")),
+                ("POST", "/v1/transactions/commit", {"table-changes": changes}),
+                ("DELETE", f"{tables}/b", None),
+                ("POST", "/v1/tables/rename", {"source": first, "destination": second}),
+                ("DELETE", f"{tables}/b?purgeRequested=true", None),
+                ("POST", views, new_view("a")),
+                ("POST", f"{views}/a", properties(x="1")),
+                ("POST", "/v1/views/rename", {"source": first, "destination": second}),
+                ("DELETE", f"{views}/b", None),
+                ("DELETE", f"{NAMESPACES}/{space}", None),
+            ):
+                self._send(method, path, body)
+
+    def _send(self, method: str, path: str, body: object) -> None:
+        key, deadline = new_key(), time.monotonic() + 120
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", self._server.port, timeout=30)
+            try:
+                connection.request(method, path, json.dumps(body), {"Idempotency-Key": key})
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status >= 300:
+                    self.problems.append(f"{method} {path}: {answer.status} {text!r}")
+                return
+            except (OSError, http.client.HTTPException) as error:
+                self.sent_again += 1
+                if time.monotonic() > deadline:
+                    self.problems.append(f"{method} {path}: {error}")
+                    return
+                time.sleep(0.02)
+            finally:
+                connection.close()
+
+
+@pytest.mark.extended
+def test_requests_sent_until_they_are_answered_are_all_done_once_while_the_server_is_killed(tmp_path: Path) -> None:
+    chance, kills = random.Random(11), int(os.environ.get("FRAZIL_KILLS", "4"))
+    server, stop = ServeProcess(tmp_path), threading.Event()
+    server.start()
+    clients = [Persistent(server, number, stop) for number in range(4)]
+    for client in clients:
+        client.start()
+    for _ in range(kills):
+        before, patience = sum(client.rounds for client in clients), time.monotonic() + 60
+        while sum(client.rounds for client in clients) < before + 2 and time.monotonic() < patience:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 0.2))
+        assert server.end(signal.SIGKILL) == -signal.SIGKILL
+        server.start()
+    stop.set()
+    for client in clients:
+        client.join(240)
+    server.end(signal.SIGTERM)
+    assert [client.problems for client in clients] == [[]] * len(clients)
+    assert sum(client.sent_again for client in clients) > 0
+    with open_catalog(tmp_path / "warehouse") as catalog:
+        assert catalog.list_namespaces() == ()
 
 
 def test_servers_on_one_database_carry_out_a_request_once(tmp_path: Path) -> None:

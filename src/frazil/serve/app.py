@@ -135,7 +135,7 @@ class ProtocolApp:
             answer = await self._answer(exchange)
         except Exception as error:
             answer = error_answer(error)
-            if answer.code >= 500:
+            if answer.code >= 500 and not isinstance(error, Refusal):
                 LOG.error("request %s failed", exchange.request_id, exc_info=error)
         finally_code = answer.code
         try:

@@ -80,6 +80,8 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     error_type: str | None = None
     """Of an error, its type."""
+    location: str | None = None
+    """The metadata file that the whole answer can be made of again; None where it cannot."""
 
 
 def json_answer(value: Any, *, code: int = 200, headers: Mapping[str, str] | None = None) -> Answer:

@@ -52,12 +52,8 @@ class Repeatable(Protocol):
         """What a caller needs to be allowed."""
 
     @property
-    def reload(self) -> Callable[[Service, Request], Answer] | None:
-        """What makes the answer again, where it was too large to keep."""
-
-    @property
     def again(self) -> Callable[[Service, Request, str], Answer]:
-        """What makes the answer of the result in a mark."""
+        """What makes the answer of the result in a mark, or of the metadata file where it was too large to keep."""
 
     @property
     def can_repeat(self) -> Callable[[Request], bool]:
@@ -82,7 +78,7 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
         if kept is not None:
             _check_same(kept.print, seen)
             if not kept.is_begun:
-                return kept.answer if kept.has_body or operation.reload is None else operation.reload(service, request)
+                return kept.answer if kept.has_body else _again(service, request, operation, kept.answer.location)
             if service.marks is None and not operation.can_repeat(request):
                 raise CommitStateUnknownError(
                     "Cannot tell whether the request was carried out: the server was stopped meanwhile",
@@ -93,8 +89,7 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
         answer = _marked_answer(service, request, operation, Mark(key, seen, now_ms + KEY_MS))
         # It has happened: an answer that cannot be kept is given all the same.
         with suppress(StorageError, CommitConflictError):
-            can_remake = answer.error_type is None and operation.reload is not None
-            is_cleaned = service.state.keep_answer(key, seen, answer, now_ms, can_remake=can_remake)
+            is_cleaned = service.state.keep_answer(key, seen, answer, now_ms)
             if is_cleaned and service.marks is not None:
                 service.marks.forget(now_ms)
         return answer
@@ -120,8 +115,13 @@ def _marked_answer(service: Service, request: Request, operation: Repeatable, ma
     if found is None:
         return answer
     _check_same(found.print, mark.print)
+    return _again(service, request, operation, found.result)
+
+
+def _again(service: Service, request: Request, operation: Repeatable, result: str | None) -> Answer:
+    """Make the answer again to a request that was carried out, of its result: its table may have changed since."""
     try:
-        return operation.again(service, request, found.result or "")
+        return operation.again(service, request, result or "")
     except MissingFileError as error:
         raise CommitStateUnknownError(
             "Cannot answer the request again: it was carried out, and the metadata it led to is gone since"

@@ -24,7 +24,7 @@ from frazil.serve.exchange import Answer
 KEY_MS: Final = 3_900_000
 """How long a key is kept: an hour, as clients are told, and five minutes for clocks that differ."""
 MAX_BODY_BYTES: Final = 64 << 10
-"""The largest body that is kept where it can be made again: of a larger answer the table is loaded anew."""
+"""The largest body that is kept where it can be made again: of a larger answer the metadata file is read anew."""
 MAX_REPORTS: Final = 10_000
 MAX_REPORT_BYTES: Final = 64 << 10
 _CLEAN_EVERY: Final = 500
@@ -48,7 +48,7 @@ _BEGUN: Final = Answer(0)
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """The answer to a request that had a key; its body is None where it was too large."""
+    """The answer to a request that had a key; its body may have been too large."""
 
     print: str
     answer: Answer
@@ -79,6 +79,10 @@ class KeptState:
             self._driver.execute("PRAGMA synchronous=NORMAL")
             for statement in _TABLES:
                 self._driver.execute(statement)
+            if not self._driver.execute(
+                "SELECT 1 FROM pragma_table_info('requests') WHERE name = 'location'"
+            ).fetchall():
+                self._driver.execute("ALTER TABLE requests ADD COLUMN location TEXT")
         except sqlite3.Error as error:
             raise StorageError(f"Cannot open {file}: {error}", path=str(file)) from error
 
@@ -94,13 +98,13 @@ class KeptState:
     def find_answer(self, key: str, now_ms: int) -> KeptAnswer | None:
         """Return the answer that a key's request got, or None."""
         rows = self._run(
-            "SELECT print, code, kind, headers, body FROM requests WHERE key = ? AND ends_ms > ?", key, now_ms
+            "SELECT print, code, kind, headers, body, location FROM requests WHERE key = ? AND ends_ms > ?", key, now_ms
         )
         if not rows:
             return None
-        seen, code, error_type, headers, body = rows[0]
+        seen, code, error_type, headers, body, location = rows[0]
         text = b"" if body is None else zlib.decompress(body)
-        return KeptAnswer(seen, Answer(code, text, json.loads(headers), error_type), body is not None)
+        return KeptAnswer(seen, Answer(code, text, json.loads(headers), error_type, location), body is not None)
 
     def begin(self, key: str, seen: str, now_ms: int) -> None:
         """Keep that a request is about to be carried out."""
@@ -110,19 +114,20 @@ class KeptState:
         """Forget a request that was begun, and changed nothing."""
         self._run("DELETE FROM requests WHERE key = ?", key)
 
-    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int, *, can_remake: bool = False) -> bool:
+    def keep_answer(self, key: str, seen: str, answer: Answer, now_ms: int) -> bool:
         """Keep the answer to a request; a large body that can be made again is left out. Return whether it cleaned."""
-        is_whole = not can_remake or len(answer.body) <= MAX_BODY_BYTES
+        is_whole = answer.location is None or len(answer.body) <= MAX_BODY_BYTES
         body = zlib.compress(answer.body, 1) if is_whole else None
         self._run(
-            "INSERT OR REPLACE INTO requests (key, print, code, kind, headers, body, ends_ms) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO requests (key, print, code, kind, headers, body, location, ends_ms) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             key,
             seen,
             answer.code,
             answer.error_type,
             json.dumps(dict(answer.headers)),
             body,
+            answer.location,
             now_ms + KEY_MS,
         )
         return self._clean("DELETE FROM requests WHERE ends_ms <= ?", now_ms)

@@ -42,10 +42,8 @@ class Operation:
     run: Run
     right: Right = Right.READ
     takes_key: bool = False
-    reload: Run | None = None
-    """What makes the answer again to a request that was sent again, where the first answer was too large to keep."""
     again: Callable[[Service, Request, str], Answer] = done_again
-    """What makes the answer of a mark's result, to a request that was carried out and never answered."""
+    """What makes the answer again of its result: to a request that was carried out and never answered, or at length."""
     can_repeat: Callable[[Request], bool] = lambda _: False
     """Whether a request that may have been carried out can be again, without a mark, and is still done once."""
     at_once: int | None = None
@@ -123,7 +121,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "POST",
         _T,
         tables.update_table,
-        reload=tables.load_committed,
         again=tables.committed_again,
         can_repeat=tables.can_repeat_commit,
         at_once=_OF_ONE_TABLE,
@@ -156,7 +153,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "POST",
         _V,
         views.replace_view,
-        reload=views.load_view,
         again=views.replaced_again,
         at_once=_OF_ONE_TABLE,
     ),

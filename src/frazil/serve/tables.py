@@ -200,12 +200,7 @@ def committed_answer(found: TableText) -> Answer:
     """Return the answer that shows what a commit came to."""
     location = found.loaded.metadata_location
     parts = (b'{"metadata-location":', encode_json(location), b',"metadata":', found.text, b"}")
-    return Answer(200, b"".join(parts), {"etag": etag(location or "", "all")})
-
-
-def load_committed(service: Service, request: Request) -> Answer:
-    """Answer as a commit does, with the table as it is now."""
-    return committed_answer(service.cache.load_table(request.identifier))
+    return Answer(200, b"".join(parts), {"etag": etag(location or "", "all")}, location=location)
 
 
 def committed_again(service: Service, request: Request, location: str) -> Answer:

@@ -114,8 +114,9 @@ def rename_view(service: Service, request: Request) -> Answer:
 
 def _answer(loaded: LoadedView, text: bytes | None = None) -> Answer:
     encoded = encode_view_metadata(loaded.metadata, compress=False) if text is None else text
-    location = encode_json(loaded.metadata_location)
-    return Answer(200, b"".join((b'{"metadata-location":', location, b',"metadata":', encoded, b',"config":{}}')))
+    location = loaded.metadata_location
+    parts = (b'{"metadata-location":', encode_json(location), b',"metadata":', encoded, b',"config":{}}')
+    return Answer(200, b"".join(parts), location=location)
 
 
 def _check_dialects(version: JsonObject) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import stat
 import threading
 import uuid
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.lake.lake import Lake
@@ -152,13 +155,42 @@ def test_a_table_whose_answer_was_not_kept_is_recognised_by_its_uuid(tmp_path: P
         assert keyed(second, "POST", "/v1/namespaces/db/tables", body, new_key()).code == 409
 
 
-def test_large_answers_are_made_again_from_the_table(server: Served, db: str) -> None:
+@pytest.mark.parametrize("others", ["none", "commit", "rename", "drop", "drop and create", "purge"])
+def test_large_answers_are_made_again_whatever_became_of_the_table(server: Served, db: str, others: str) -> None:
     server.make_table("t", db)
-    key = new_key()
+    key, path = new_key(), table_path("t", db)
     body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"long": "x" * 100_000}}]}
-    first = keyed(server, "POST", table_path("t", db), body, key)
-    again = keyed(server, "POST", table_path("t", db), body, key)
-    assert again.json == first.json
+    first = keyed(server, "POST", path, body, key)
+    if others == "commit":
+        server.post(path, {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]})
+    elif others == "rename":
+        names = [{"namespace": [db], "name": name} for name in ("t", "u")]
+        assert server.post("/v1/tables/rename", {"source": names[0], "destination": names[1]}).code == 204
+    elif others != "none":
+        assert server.ask("DELETE", f"{path}?purgeRequested={str(others == 'purge').lower()}").code == 204
+        if others == "drop and create":
+            server.make_table("t", db)
+    again = keyed(server, "POST", path, body, key)
+    if others == "purge":
+        # Not 404: a client would take it for a commit that was not made, and delete what it wrote.
+        assert (again.code, again.error) == (500, "CommitStateUnknownException")
+    else:
+        assert (again.body, again.headers["etag"]) == (first.body, first.headers["etag"])
+
+
+def test_a_file_of_keys_from_before_is_read(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "serve.db") as driver:
+        driver.execute(
+            "CREATE TABLE requests (key TEXT PRIMARY KEY, print TEXT NOT NULL, code INTEGER NOT NULL, kind TEXT, "
+            "headers TEXT NOT NULL, body BLOB, ends_ms INTEGER NOT NULL)"
+        )
+        driver.execute("INSERT INTO requests VALUES ('a', 'p', 204, NULL, '{}', ?, 9000)", [zlib.compress(b"")])
+    driver.close()
+    state = KeptState(tmp_path / "serve.db")
+    found = state.find_answer("a", 1_000)
+    assert found is not None
+    assert (found.answer.code, found.has_body) == (204, True)
+    state.close()
 
 
 def test_large_answers_that_cannot_be_made_again_are_kept(server: Served, db: str) -> None:

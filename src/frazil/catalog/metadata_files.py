@@ -10,7 +10,7 @@ from __future__ import annotations
 from frazil.codec.gzip_text import MAX_TEXT_BYTES
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
 from frazil.codec.view_metadata_json import MAX_VIEW_BYTES, decode_view_metadata, encode_view_metadata
-from frazil.errors import StorageError, WriteOutcomeUnknownError
+from frazil.errors import MissingFileError, StorageError, WriteOutcomeUnknownError
 from frazil.spec import properties as known
 from frazil.spec.properties import read_property
 from frazil.spec.snapshot import MetadataLogEntry
@@ -45,8 +45,9 @@ def write_metadata(storage: Storage, location: str, metadata: TableMetadata | Vi
         data = encode_table_metadata(metadata, compression="gzip" if _is_gzip(metadata) else "none")
     try:
         storage.create(location, data)
-    except WriteOutcomeUnknownError as error:
+    except (WriteOutcomeUnknownError, MissingFileError) as error:
         # Nothing leads to the file yet, so whether it is there makes no difference: the commit did not happen.
+        # A folder that is gone was that of a table that is being purged.
         raise StorageError(f"Cannot write {location}: {error.message}", path=location) from error
 
 

@@ -27,6 +27,7 @@ from frazil.errors import (
     FrazilError,
     InvalidMetadataError,
     InvalidRequestError,
+    MissingFileError,
     NamespaceAlreadyExistsError,
     StorageError,
     UnsupportedError,
@@ -414,3 +415,24 @@ class TestPurge:
         catalog.drop_table(EVENTS, purge=purge)
         assert [one.metadata.properties["by"] for one in purged] == ["rival"]
         assert not catalog.table_exists(EVENTS)
+
+
+class Purged(MemoryStorage):
+    """Files whose folder is taken away while they are made."""
+
+    is_gone = False
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.is_gone:
+            raise MissingFileError(f"Cannot write {path}: there is no such file", path=path)
+        super().create(path, data)
+
+
+def test_a_commit_that_meets_a_purge_is_a_failure_to_write_and_no_missing_file(path: Path) -> None:
+    storage = Purged()
+    with SqlCatalog("lake", WAREHOUSE, SqliteDatabase(path), storage) as catalog:
+        base = made_table(catalog)
+        storage.is_gone = True
+        with pytest.raises(StorageError, match="Cannot write") as failed:
+            set_property(catalog, base, a="b")
+        assert not isinstance(failed.value, MissingFileError)

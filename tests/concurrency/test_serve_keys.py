@@ -36,7 +36,7 @@ from frazil.lake.open_catalog import open_catalog
 from frazil.serve.exchange import Answer
 from frazil.storage.failing import FaultKind
 from tests.concurrency.test_serve_killed import ServeProcess
-from tests.postgres_server import postgres_server
+from tests.postgres_server import PostgresServer, postgres_server
 from tests.served_lake import SCHEMA, Served, served, table_path
 from tests.unit.serve.test_idempotency import keyed, new_key
 
@@ -449,9 +449,27 @@ def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_pa
     with opened, sqlite3.connect(tmp_path / "wh" / "catalog.db") as driver:
         driver.execute("DROP TABLE frazil_requests")
         assert opened.marks is not None
-        full = FailingDatabase(opened.marks._database, {1: FaultKind.NO_SPACE})
+        full = FailingDatabase(opened.marks._database, {1: FaultKind.NO_SPACE, 2: FaultKind.NO_SPACE})
         opened.marks._database = full
         assert not opened.marks.enable()
         with marking(Mark(new_key(), "print", 1)):
             opened.create_namespace(("n",))
         assert opened.marks.find("n") is None
+
+
+@pytest.mark.extended
+def test_a_role_that_may_not_write_to_the_table_of_marks_is_served_without_them(
+    tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with served(tmp_path / "wh", catalog=postgres_server.uri, name="roles") as server:
+        set_up(server)
+        assert server.service.marks is not None
+    role = f"guest_{new_key()[:8]}"
+    with psycopg.connect(postgres_server.uri, autocommit=True) as driver:
+        driver.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'guest-password'")
+        driver.execute(f"GRANT ALL ON iceberg_tables, iceberg_namespace_properties TO {role}")
+    uri = f"postgresql://{role}:guest-password@127.0.0.1:{postgres_server.port}/postgres"
+    with served(tmp_path / "wh", catalog=uri, name="roles") as server:
+        assert server.service.marks is None
+        assert keyed(server, "POST", A, properties(x="1"), new_key()).code == 200

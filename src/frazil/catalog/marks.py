@@ -10,7 +10,7 @@ same the second waits for the first, and is rolled back where that one was commi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
@@ -28,6 +28,10 @@ _CREATE: Final = (
         PRIMARY KEY (catalog_name, request_key)
     )""",
     "CREATE INDEX IF NOT EXISTS frazil_requests_end ON frazil_requests (ends_ms)",
+)
+_LEAVE: Final = (
+    "INSERT INTO frazil_requests (catalog_name, request_key, request_print, result, ends_ms) "
+    "VALUES (?, ?, ?, ?, ?) ON CONFLICT (catalog_name, request_key) DO NOTHING"
 )
 
 
@@ -64,17 +68,18 @@ class SqlMarks:
         self._is_enabled = False
 
     def enable(self) -> bool:
-        """Make the table where it is missing; return whether there is one: not everybody may create tables."""
-        if not self._is_enabled and self._database.may_write:
-            try:
-                if not self._database.columns("frazil_requests"):
-                    with self._database.transaction() as run:
-                        for statement in _CREATE:
-                            run(statement)
-            except (DuplicateKey, StorageError, CommitConflictError):
-                # Another server may be making it at this moment.
-                pass
-            self._is_enabled = bool(self._database.columns("frazil_requests"))
+        """Make the table where it is missing; return whether marks can be left: not everybody may make or change it."""
+        for _ in range(2 if self._database.may_write and not self._is_enabled else 0):
+            # Another server may be making it at this moment: then the second try finds it.
+            with suppress(DuplicateKey, StorageError, CommitConflictError):
+                statements = () if self._database.columns("frazil_requests") else _CREATE
+                with self._database.transaction() as run:
+                    for statement in statements:
+                        run(statement)
+                    run(_LEAVE, self._catalog, "", "", None, 0)
+                    run("DELETE FROM frazil_requests WHERE catalog_name = ? AND request_key = ?", self._catalog, "")
+                self._is_enabled = True
+                break
         return self._is_enabled
 
     def leave(self, run: Run, result: str | None = None) -> None:
@@ -82,16 +87,7 @@ class SqlMarks:
         mark = _mark.get()
         if mark is None or not self._is_enabled:
             return
-        left = run(
-            "INSERT INTO frazil_requests (catalog_name, request_key, request_print, result, ends_ms) "
-            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (catalog_name, request_key) DO NOTHING",
-            self._catalog,
-            mark.key,
-            mark.print,
-            result,
-            mark.ends_ms,
-        )
-        if left.count == 0:
+        if run(_LEAVE, self._catalog, mark.key, mark.print, result, mark.ends_ms).count == 0:
             raise AlreadyExistsError("Cannot carry out the request: it was carried out before")
 
     def find(self, key: str) -> Mark | None:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -99,6 +100,8 @@ def push_filter(expression: Any, schema: Schema, meaning: Meaning, *, may_prune:
 
     Where rows must not be left out before the filter (there is a limit), it is only put into Arrow's words.
     """
+    if isinstance(expression, pa.Scalar):  # what is the same of every row, as null is
+        expression = pc.scalar(expression)
     node = read_expression(expression)
     if node is None:
         return PushedFilter(TRUE, expression)
@@ -107,7 +110,7 @@ def push_filter(expression: Any, schema: Schema, meaning: Meaning, *, may_prune:
     if reader.is_exact and may_prune:
         return PushedFilter(predicate, None)
     if meaning is Meaning.SQL:
-        expression = _sql_expression(node, reader.is_floating) if _is_known(node) else expression
+        expression = _sql_expression(node, reader) if _is_known(node) else expression
     return PushedFilter(predicate if may_prune else TRUE, expression)
 
 
@@ -324,6 +327,11 @@ class _Predicates:
         found = self._column(node)
         return found is not None and isinstance(found[1], _FLOATING)
 
+    def is_uuid(self, node: Node) -> bool:
+        """Return whether a column has uuids."""
+        found = self._column(node)
+        return found is not None and isinstance(found[1], UuidType)
+
     def _column(self, node: Node) -> tuple[str, Type] | None:
         if not isinstance(node, Field):
             return None
@@ -371,9 +379,12 @@ def _number(value: Any) -> Any:
     return None if found != found else found
 
 
+_NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
 def _moment(value: Any, kind_name: str, zone: str) -> Any:
-    nanos = value.cast(pa.timestamp("ns", value.type.tz)).value if value.type.unit != "ns" else value.value
-    seconds, fraction = divmod(nanos, 10**9)
+    # As numbers, since the first years and the last ones have no nanoseconds of 64 bits.
+    seconds, fraction = divmod(value.value * _NANOS[value.type.unit], 10**9)
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)  # noqa: DTZ001
     digits = f"{fraction:09d}".rstrip("0")
     return TypedText(kind_name, f"{moment.isoformat(sep=' ')}{'.' + digits if digits else ''}{zone}")
@@ -391,8 +402,9 @@ def _plain(value: Any) -> Any:
     return value.as_py()
 
 
-def _text(value: Any) -> Any:
-    return str(value.as_py())
+def _uuid(value: Any) -> Any:
+    found = value.as_py()
+    return str(UUID(bytes=found) if isinstance(found, bytes) else found)
 
 
 def _is_bytes(arrow: pa.DataType) -> bool:
@@ -419,7 +431,7 @@ _LITERALS: tuple[tuple[tuple[type[Type], ...], Callable[[Any], bool], Callable[[
     ),
     ((TimestampType, TimestampNsType), lambda arrow: pa.types.is_timestamp(arrow) and arrow.tz is None, _local),
     ((TimeType,), pa.types.is_time, lambda value: TypedText("time", str(value.as_py()))),
-    ((UuidType,), lambda arrow: isinstance(arrow, pa.UuidType), _text),
+    ((UuidType,), lambda arrow: isinstance(arrow, pa.UuidType) or arrow == pa.binary(16), _uuid),
 )
 
 
@@ -436,13 +448,15 @@ def _is_known(node: Node) -> bool:
     return (plain or is_set) and all(_is_known(argument) for argument in node.arguments)
 
 
-def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
+def _sql_expression(node: Node, reader: _Predicates) -> Any:
     """Return an expression of Arrow's that says what a known node means to SQL."""
     if isinstance(node, Field):
-        return pc.field(*node.path) if len(node.path) == 1 else pc.field(node.path)
+        column = pc.field(*node.path) if len(node.path) == 1 else pc.field(node.path)
+        # Arrow does not compare uuids, and engines take them for bytes.
+        return column.cast(pa.binary(16)) if reader.is_uuid(node) else column
     if isinstance(node, Literal):
         return pc.scalar(node.value)
-    parts = [_sql_expression(argument, is_floating) for argument in node.arguments]
+    parts = [_sql_expression(argument, reader) for argument in node.arguments]
     name = node.name
     if name == "is_in":
         values = _option_scalar(node, "value_set").values
@@ -451,7 +465,7 @@ def _sql_expression(node: Node, is_floating: Callable[[Node], bool]) -> Any:
         if values.null_count:
             return pc.if_else(found, pc.scalar(True), never)
         return pc.if_else(parts[0].is_valid(), found, never)
-    if name in _SQL_COMPARISONS and any(is_floating(argument) for argument in node.arguments):
+    if name in _SQL_COMPARISONS and any(reader.is_floating(argument) for argument in node.arguments):
         return _SQL_COMPARISONS[name](*parts)
     return _PLAIN[name](*parts)
 

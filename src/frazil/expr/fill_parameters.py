@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from frazil.errors import InvalidRequestError, TextSyntaxError
 from frazil.expr.lex import cut
 from frazil.expr.parse import parameter_value
-from frazil.expr.predicates import sql_literal
+from frazil.expr.predicates import TypedText, sql_literal
 
 
 class Parameters:
@@ -38,7 +38,10 @@ class Parameters:
                 )
             self._used.add(name)
             # Spaces keep signs apart: two of them begin a comment.
-            made += [text[end : token.start], f" {sql_literal(parameter_value(name, self._values[name]))} "]
+            value = parameter_value(name, self._values[name])
+            if isinstance(value, TypedText) and value.kind == "time":
+                value = value.text  # as Spark shows it, which has no times of day
+            made += [text[end : token.start], f" {sql_literal(value)} "]
             end = token.start + len(token.text)
         return "".join([*made, text[end:]])
 

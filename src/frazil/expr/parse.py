@@ -10,7 +10,7 @@
     side      term | literal                             (at most one of the two is a term)
     term      name | [catalog "."] system "." transform "(" [number ","] name ")"
     name      part ("." part)*                           part: a word or `quoted`
-    literal   'text' | number | true | false | null | X'hex' | :parameter | cast('[-]Infinity' as double)
+    literal   'text' | number | true | false | null | X'hex' | :parameter | cast('NaN' or '[-]Infinity' as double)
               | (date | time | timestamp | timestamp_ltz | timestamp_ntz) 'text'
 
 `lex.py` reads words and literals. What is accepted means what Spark says it means; what is not is for Spark, and the
@@ -75,7 +75,7 @@ _COMPUTED: dict[Op, Callable[[Any, Any], bool]] = {
     Op.GT: operator.gt,
     Op.GT_EQ: operator.ge,
 }
-_INFINITIES = {"infinity": math.inf, "-infinity": -math.inf}
+_NO_NUMBERS = {"infinity": math.inf, "-infinity": -math.inf, "nan": math.nan}
 _TYPED_LITERALS = frozenset({"date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _TRANSFORMS = {
     "bucket": "bucket",
@@ -365,7 +365,7 @@ class _Parser(LiteralCursor):
         if token.text in ("-", "+") or token.kind == NUMBER:
             return self._number()
         if self._is_cast():
-            return self._infinity()
+            return self._no_number()
         if token.kind not in ("hex", "parameter") and token.word not in _CONSTANTS and not is_typed:
             self.fail("expected a literal", hint=_ON_SPARK)
         self.take()
@@ -388,14 +388,14 @@ class _Parser(LiteralCursor):
     def _is_cast(self) -> bool:
         return self.peek().word == "cast" and self.peek(1).text == "("
 
-    def _infinity(self) -> _Literal:
+    def _no_number(self) -> _Literal:
         start = self.take()
         self.expect_mark("(")
-        value = _INFINITIES.get(self._string("infinity").lower())
+        value = _NO_NUMBERS.get(self._string("infinity or NaN").lower())
         self.expect_words("as", "double")
         self.expect_mark(")")
         if value is None:
-            self.fail("the only casts here are those of infinity to double", self.since(start), _ON_SPARK)
+            self.fail("the only casts here are those of infinity and NaN to double", self.since(start), _ON_SPARK)
         return _Literal(value, start)
 
     def _parameter(self, token: Token) -> Any:
@@ -403,10 +403,7 @@ class _Parser(LiteralCursor):
         if name not in self._parameters:
             self.fail(f"the parameter {token.text} has no value", token, f"Give it by name: {name}=….")
         self._used.add(name)
-        value = parameter_value(name, self._parameters[name])
-        if isinstance(value, float) and math.isnan(value):
-            raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal", hint="See isnan(…).")
-        return value
+        return parameter_value(name, self._parameters[name])
 
     def _term(self) -> Term:
         start = self.peek()
@@ -475,25 +472,53 @@ def _flat(predicates: Iterable[Predicate], cls: type[And] | type[Or]) -> tuple[P
 
 def parameter_value(name: str, value: Any) -> Any:
     """Return a Python value as the literal that Spark would make of it."""
-    if hasattr(value, "item") and type(value).__module__ == "numpy":
-        value = _python_value(name, value)
-    if isinstance(value, Decimal) and not value.is_finite():
-        raise InvalidRequestError(f"Cannot use the parameter {name!r}: {value} is no literal")
+    value = python_value(name, value)
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, datetime.datetime):
         type_name = "timestamp_ntz" if value.tzinfo is None else "timestamp"
         return TypedText(type_name, value.isoformat(sep=" "))
-    if isinstance(value, datetime.date | datetime.time):
-        return TypedText(type(value).__name__, value.isoformat())
+    if isinstance(value, datetime.time):
+        return TypedText("time", value.isoformat("microseconds"))
+    if isinstance(value, datetime.date):
+        return TypedText("date", value.isoformat())
     if value is None or isinstance(value, bool | int | float | Decimal | str | bytes):
         return value
-    raise InvalidRequestError(f"Cannot use the parameter {name!r}: a {type(value).__name__} is no literal")
+    raise _no_literal(name, f"a {type(value).__name__}")
 
 
-def _python_value(name: str, value: Any) -> Any:
+def python_value(name: str, value: Any) -> Any:
+    """Return a parameter as a plain value of Python; refuse values that no engine has.
+
+    Members of enumerations and other subclasses become the text or the number that they are.
+    """
+    if hasattr(value, "item") and type(value).__module__ == "numpy":
+        value = _of_numpy(name, value)
+    for plain, convert in _PLAIN.items():
+        if isinstance(value, plain) and not isinstance(value, bool):
+            value = convert(value)
+    is_lone = isinstance(value, str) and not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
+    if is_lone or (isinstance(value, Decimal) and not value.is_finite()):
+        raise _no_literal(name, repr(value) if is_lone else str(value))
+    if isinstance(value, datetime.datetime) and value != value:  # NaT of pandas
+        raise _no_literal(name, str(value))
+    if isinstance(value, datetime.time) and value.tzinfo is not None:
+        raise _no_literal(name, f"{value.isoformat()}, a time of day with a zone,")
+    return value
+
+
+_PLAIN: dict[type, Callable[[Any], Any]] = {int: int.__index__, float: float.__float__, str: str.__str__}
+
+
+def _no_literal(name: str, what: str) -> InvalidRequestError:
+    return InvalidRequestError(f"Cannot use the parameter {name!r}: {what} is no literal")
+
+
+def _of_numpy(name: str, value: Any) -> Any:
     """Return a value of NumPy's as Python's; times in nanoseconds would become numbers."""
     type_name = type(value).__name__
+    if value.ndim:
+        raise _no_literal(name, f"a {type_name}")
     if type_name not in ("datetime64", "timedelta64") or isinstance(value.item(), datetime.date):
         return value.item()
     exact = value.astype(f"{type_name}[us]")

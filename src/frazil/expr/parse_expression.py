@@ -37,7 +37,7 @@ MAX_DEPTH = 40
 MAX_CHAIN = 100
 """How many operators may follow each other, but for `and` and `or`."""
 _COMPARISONS = {"=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
-_TYPED = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
+_TYPED = frozenset({"date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _SUFFIXES = {"l": "bigint", "s": "smallint", "y": "tinyint", "f": "float", "d": "double", "bd": "decimal"}
 _RESERVED = frozenset(
     {

@@ -112,6 +112,8 @@ def _bind(op: Op, term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) 
         return _bind_in(term, literals, is_true=is_true)
     if literals[0] is None:
         return FALSE
+    if _is_nan(literals[0]) and isinstance(result_type, FloatType | DoubleType):
+        return _bind_nan(op if is_true else _OPPOSITE.get(op, Op.NOT_EQ), term)
     if isinstance(result_type, UuidType) and op is not Op.EQ:
         raise _refusal("the order of uuids is their text's")
     beyond = _beyond(literals[0], result_type)
@@ -159,10 +161,28 @@ def _bind_in(term: BoundTerm, literals: tuple[Any, ...], *, is_true: bool) -> Pr
         raise _refusal("the literals are of different types")
     if families == {"exact"} and isinstance(result_type, IntType | LongType | DecimalType):
         _check_digits([*known, result_type])
-    places = [_place(literal, result_type) for literal in known]
+    has_nan = isinstance(result_type, FloatType | DoubleType) and any(_is_nan(literal) for literal in known)
+    places = [_place(literal, result_type) for literal in known if not (has_nan and _is_nan(literal))]
     if is_true:
-        return bind_places(Op.IN, term, places)
-    return FALSE if len(known) < len(literals) else _known(bind_places(Op.NOT_IN, term, places), term)
+        return any_of(bind_places(Op.IN, term, places), bind_unary(Op.IS_NAN, term) if has_nan else FALSE)
+    if len(known) < len(literals):
+        return FALSE
+    found = bind_places(Op.NOT_IN, term, places)
+    return _known(all_of(found, bind_unary(Op.NOT_NAN, term)) if has_nan else found, term)
+
+
+def _bind_nan(op: Op, term: BoundTerm) -> Predicate:
+    """Return a comparison with NaN, which equals itself and is greater than every number."""
+    if op is Op.GT:
+        return FALSE
+    if op in (Op.EQ, Op.GT_EQ):
+        return bind_unary(Op.IS_NAN, term)
+    known = bind_unary(Op.NOT_NULL, term)
+    return known if op is Op.LT_EQ else all_of(known, bind_unary(Op.NOT_NAN, term))
+
+
+def _is_nan(literal: Any) -> bool:
+    return isinstance(literal, float) and math.isnan(literal)
 
 
 def _family(literal: Any) -> str:
@@ -322,6 +342,11 @@ _PLACES: dict[type[Type], Callable[[Any, Any], LiteralBounds]] = {
     TimeType: _place_time,
     UuidType: _place_uuid,
 }
+
+
+def shown_value(literal: Any, data_type: Type) -> Any:
+    """Return the value of a type that a literal says, such as the text that Spark shows; refuse any other."""
+    return _place(literal, data_type).below
 
 
 def depends_on_zone(test: SqlTest, term: BoundTerm) -> bool:

@@ -1,8 +1,10 @@
 """Numbers with a point in queries that run in this process: doubles, but decimals where one is compared with a decimal.
 
-To Spark they are decimals, which become doubles beside a double. DataFusion makes decimals with 15 places of both sides
-where a decimal meets a double, and 34.56 is 34.560000000000004 then: rows would be missing from the answer. Its plan
-shows that, so which numbers are to be decimals is found by trying.
+To Spark they are decimals, which become doubles beside a double. DataFusion makes decimals with 15 places or more of
+both sides where a decimal meets a double, with 7 where it meets a float, and 34.56 is 34.560000000000004 then: rows
+would be missing from the answer, and NaN is an error. Its plan shows that, by types and by digits that nobody wrote, so
+which numbers are to be decimals is found by trying. The same is done with parameters, which are what they were given as
+or else the other.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-_ODD_DECIMAL = re.compile(r"Decimal\d+\([^()]*, ?15\)")
+_ODD_DECIMAL = re.compile(r"Decimal\d+\([^()]*, ?15\)|AS Decimal\d+\(\d+, ?7\)")
+_DECIMAL = re.compile(r"Decimal\d+\(-?([\d.]+),")
+_DOUBLE_DIGITS = 17
 _MAX_PLANS = 60
 
 
@@ -35,9 +39,9 @@ def choose_decimals(
                 break
             try:
                 made = run(chosen ^ change)
+                count = _odd_decimals(made)
             except Exception:  # there is a plan already
                 continue
-            count = _odd_decimals(made)
             if fewest is None or count < fewest:
                 chosen, fewest = chosen ^ change, count
             if count < least:
@@ -53,4 +57,6 @@ def _runs(points: list[int]) -> Iterator[frozenset[int]]:
 
 
 def _odd_decimals(plan: Any) -> int:
-    return len(_ODD_DECIMAL.findall(plan.optimized_logical_plan().display_indent()))
+    text = plan.optimized_logical_plan().display_indent()
+    digits = [found.replace(".", "").strip("0") for found in _DECIMAL.findall(text)]
+    return len(_ODD_DECIMAL.findall(text)) + sum(len(found) >= _DOUBLE_DIGITS for found in digits)

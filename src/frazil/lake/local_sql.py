@@ -11,16 +11,24 @@ the functions of its Spark set. What still differs is in docs/local-sql.md.
 
 from __future__ import annotations
 
+import datetime
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from frazil.catalog.names import format_name
 from frazil.columns.arrow_filter import Meaning
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
+from frazil.expr.parse import python_value
 from frazil.inspect.tables import read_metadata_table
 from frazil.lake.decimal_literals import choose_decimals
 from frazil.lake.lake import Lake
@@ -33,7 +41,7 @@ from frazil.lake.sql_session import CHANGES, FullName, Relation, SqlSession, ver
 from frazil.lake.view import View
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
-from frazil.sql.local_query import TableReference, quoted_name, rewrite_query
+from frazil.sql.local_query import TableReference, other_name, quoted_name, rewrite_query
 from frazil.storage.read_only import untrusted
 
 _SETTINGS = {
@@ -44,6 +52,12 @@ _SETTINGS = {
     "datafusion.catalog.information_schema": "false",
 }
 _OWN_SCHEMA = "public"
+_NO_LIMIT = 2**63 - 1
+_COMPUTES = re.compile(
+    r"(?! *(?:TableScan|SubqueryAlias|Limit):)"
+    r"(?! *(?:Projection|Filter): (?!.*(?: IN \(|\bCASE\b|\b(?!get_field\()[a-z_]\w*\()))"
+)
+"""Lines of a plan that do more than choose columns and rows, by comparisons that know one zero."""
 MEMORY_BYTES = 2 << 30
 """What sorts, groups and joins of a query hold at most; sorts and groups go to temporary files beyond it."""
 
@@ -53,10 +67,12 @@ def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResul
     tables = _Tables(lake)
     rewritten = rewrite_query(text, tables.name_of)
     values = {name: _parameter(name, value) for name, value in parameters.items()}
-    unused = sorted(values.keys() - rewritten.parameters)
+    others = {name: other for name, value in values.items() if (other := _other_number(value)) is not None}
+    named = set(rewritten.parameters.values())
+    unused = sorted(values.keys() - named)
     if unused:
         raise InvalidRequestError(f"Cannot use the parameter {unused[0]!r}: the query does not name it")
-    missing = sorted(rewritten.parameters - values.keys())
+    missing = sorted(named - values.keys())
     if missing:
         raise InvalidRequestError(
             f"Cannot run the query: the parameter :{missing[0]} has no value",
@@ -65,20 +81,50 @@ def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResul
 
     def run() -> Any:
         def plan(decimals: frozenset[int]) -> Any:
-            return tables.run(rewrite_query(text, tables.name_of, decimals).text, values)
+            made = {other_name(name): others[name] for start, name in rewritten.parameters.items() if start in decimals}
+            return tables.run(rewrite_query(text, tables.name_of, decimals).text, values | made)
 
-        return choose_decimals(plan, rewritten.points)[0]
+        starts = {start for start, name in rewritten.parameters.items() if name in others}
+        frame, decimals = choose_decimals(plan, rewritten.points | starts)
+        may_have_null = "null" in text.lower() or any(not value.is_valid for value in values.values())
+        if not tables.read_as_planned(frame, may_have_null=may_have_null):
+            tables.pushes_filters = False
+            frame = plan(decimals)
+            tables.has_one_zero = True
+        return frame
 
     return QueryResult(text, run, tables.failures)
 
 
 def _parameter(name: str, value: object) -> pa.Scalar:
+    if isinstance(value, pa.Scalar):
+        return value
+    if not isinstance(value, np.datetime64) or isinstance(value.item(), datetime.date):
+        value = python_value(name, value)  # times in nanoseconds are Arrow's to read
     try:
-        return value if isinstance(value, pa.Scalar) else pa.scalar(value)
+        if isinstance(value, UUID):
+            return pa.scalar(value.bytes, pa.binary(16))
+        if isinstance(value, float):
+            return pa.scalar(value + 0.0)  # which is no -0.0
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            return pa.scalar(Decimal(value))
+        return pa.scalar(value)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidRequestError(
             f"Cannot use the parameter {name!r}: a {type(value).__name__} is no value of SQL"
         ) from error
+
+
+def _other_number(value: pa.Scalar) -> pa.Scalar | None:
+    """Return a double as a decimal and a decimal as a double; None where there is no such value."""
+    try:
+        if pa.types.is_decimal(value.type) and value.is_valid:
+            return pa.scalar(float(value.as_py()))
+        if pa.types.is_floating(value.type) and value.is_valid and math.isfinite(value.as_py()):
+            return pa.scalar(Decimal(repr(value.as_py())))
+    except (pa.ArrowException, ArithmeticError, ValueError):
+        pass
+    return None
 
 
 class _Tables:
@@ -95,6 +141,9 @@ class _Tables:
         self._reading: list[tuple[str, ...]] = []
         """The views whose queries are read at the moment."""
         self.failures: list[FrazilError] = []
+        self.has_one_zero = True
+        """Whether -0.0 is read as 0.0."""
+        self.pushes_filters = True
 
     def name_of(self, reference: TableReference, readers: tuple[tuple[str, ...], ...] = ()) -> str:
         """Return what stands for a table in the engine's text; `readers` are the views whose text names it."""
@@ -121,7 +170,7 @@ class _Tables:
         own = (_OWN_SCHEMA, f"frazil_{len(self._sources)}")
         if relation.metadata_table is not None:
             return own, _metadata_rows(relation, reference)
-        source = _SqlDataset(_scan(relation, reference), self.failures)
+        source = _SqlDataset(_scan(relation, reference), self)
         identifier = relation.table.identifier
         is_plain = (
             len(identifier) == 2
@@ -178,6 +227,19 @@ class _Tables:
         finally:
             self._reading.pop()
 
+    def read_as_planned(self, frame: Any, *, may_have_null: bool) -> bool:
+        """Return whether scans can be read as a frame's plan says, and note whether -0.0 is to be read as 0.0 in them.
+
+        Null and another filter make a scan that the engine fails to run. Its `=` knows one zero, but its lists, orders
+        and windows go by bits, which tell two apart.
+        """
+        has_floats = any(isinstance(source, _SqlDataset) and source.has_floats for source in self._sources.values())
+        if not (has_floats or may_have_null):
+            return True
+        lines = frame.optimized_logical_plan().display_indent().splitlines()
+        self.has_one_zero = any(_COMPUTES.match(line) for line in lines)
+        return not any("filters=[Boolean(NULL), " in line for line in lines)
+
     def run(self, text: str, parameters: Mapping[str, pa.Scalar]) -> Any:
         """Have the engine plan a query."""
         import datafusion
@@ -197,6 +259,8 @@ class _Tables:
                 made = source.frame(lambda query: context.sql_with_options(query, reads)).into_view()
             else:
                 made = datafusion.Table(source)
+                if not self.pushes_filters:  # no filter passes a limit
+                    made = context.read_table(made).limit(_NO_LIMIT).into_view()
             catalog.schema(schema).register_table(table, made)
         return context.sql_with_options(text, reads, param_values=dict(parameters))
 
@@ -236,19 +300,24 @@ def _metadata_rows(relation: Relation, reference: TableReference) -> Any:
 class _SqlDataset(ScanDataset):
     """A scan for the engine, which remembers what went wrong: the engine hands out its text alone."""
 
-    def __init__(self, scan: Scan, failures: list[FrazilError]) -> None:
+    def __init__(self, scan: Scan, tables: _Tables) -> None:
         super().__init__(scan, Meaning.SQL)
-        self._failures = failures
+        self._tables = tables
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether a column has floating-point numbers."""
+        return any(pa.types.is_floating(field.type) for field in self.schema)
 
     def scanner(self, *arguments: Any, **options: Any) -> ScanScanner:
         made = super().scanner(*arguments, **options)
-        return _SqlScanner(made, self._failures)  # type: ignore[return-value]
+        return _SqlScanner(made, self._tables)  # type: ignore[return-value]
 
 
 class _SqlScanner:
-    def __init__(self, scanner: ScanScanner, failures: list[FrazilError]) -> None:
+    def __init__(self, scanner: ScanScanner, tables: _Tables) -> None:
         self._scanner = scanner
-        self._failures = failures
+        self._tables = tables
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -256,7 +325,18 @@ class _SqlScanner:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._scanner.to_batches()
+            for batch in self._scanner.to_batches():
+                yield _with_one_zero(batch) if self._tables.has_one_zero else batch
         except FrazilError as error:
-            self._failures.append(error)
+            self._tables.failures.append(error)
             raise
+
+
+def _with_one_zero(batch: pa.RecordBatch) -> pa.RecordBatch:
+    if not any(pa.types.is_floating(field.type) for field in batch.schema):
+        return batch
+    columns = [
+        pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+        for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

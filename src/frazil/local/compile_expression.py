@@ -21,10 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.errors import FieldNotFoundError, InvalidRequestError
+from frazil.errors import FieldNotFoundError, InvalidRequestError, SchemaMismatchError
 from frazil.expr.expressions import Call, Case, Cast, Expression, Literal, Name
+from frazil.expr.predicates import TypedText
+from frazil.expr.sql_tests import shown_value
 from frazil.local import sql_types as t
 from frazil.local.sql_casts import can_cast, cast, try_cast
+from frazil.spec.types import TimeType, Type, UuidType
 
 Values: TypeAlias = Any
 """An Arrow array, or a scalar that stands for as many values as there are rows."""
@@ -110,6 +113,8 @@ class Compiler:
         if build is None:
             raise t.left_to_spark(f"{expression.name}(…) is not a function that is known here")
         arguments = [self.compile(child) for child in expression.arguments]
+        if expression.name in _COMPARISONS:
+            arguments = self.plain_sides(arguments)
         for argument in arguments:
             if not t.is_computed(argument.data_type):
                 raise t.left_to_spark(
@@ -146,7 +151,32 @@ class Compiler:
         data_type = t.common_type(compiled.data_type for compiled in parts)
         return [self.cast(compiled, data_type) for compiled in parts]
 
+    def plain_sides(self, sides: list[Compiled]) -> list[Compiled]:
+        """Return the sides of a comparison, uuids as bytes and times of day as microseconds: the order of their texts.
+
+        Literals beside them are the text that Spark shows.
+        """
+        for data_type, to in ((t.UUID, t.BINARY), (t.TIME, t.LONG)):
+            if any(side.data_type == data_type for side in sides):
+                return [self._plain(side, data_type, to) for side in sides]
+        return sides
+
+    def _plain(self, side: Compiled, data_type: pa.DataType, to: pa.DataType) -> Compiled:
+        if side.data_type == t.STRING and side.literal is not None:
+            found = _shown(side.literal.value, UuidType() if data_type == t.UUID else TimeType())
+            value = pa.scalar(found.bytes if data_type == t.UUID else found, to)
+        elif side.data_type == data_type and side.literal is not None:
+            value = side.run(NO_ROWS).cast(to)
+        elif side.data_type == data_type:
+            return Compiled(to, lambda rows: _stored(side.array(rows)).cast(to), side.may_fail)
+        else:
+            return side
+        return Compiled(to, lambda rows: value, literal=side.literal)
+
     def _literal(self, literal: Literal) -> Compiled:
+        if literal.kind == "time":
+            micros = pa.scalar(_shown(TypedText("time", str(literal.value)), TimeType()), t.TIME)
+            return Compiled(t.TIME, lambda rows: micros, literal=literal)
         data_type = t.parse_type_name(literal.kind)
         if t.is_moment(data_type):
             if data_type == t.TIMESTAMP:
@@ -374,7 +404,7 @@ def _today(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
 
 def _in(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     equal = FUNCTIONS["="]
-    child, *items = compiler.unify([compiler.compile(argument) for argument in arguments])
+    child, *items = compiler.unify(compiler.plain_sides([compiler.compile(argument) for argument in arguments]))
     literals = [item.run(NO_ROWS) for item in items if item.literal is not None]
     if len(literals) == len(items) and not t.is_floating(child.data_type):
         known = pa.array([literal.as_py() for literal in literals if literal.is_valid], child.data_type)
@@ -398,11 +428,23 @@ def _in(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:
     return Compiled(t.BOOLEAN, run_each, any(test.may_fail for test in tests))
 
 
+def _shown(literal: str | TypedText, data_type: Type) -> Any:
+    try:
+        return shown_value(literal, data_type)
+    except SchemaMismatchError as problem:
+        raise t.left_to_spark(problem.message.partition(": ")[2]) from problem
+
+
+def _stored(values: pa.Array) -> pa.Array:
+    return values.storage if isinstance(values, pa.ExtensionArray) else values
+
+
 def _check_count(name: str, arguments: Sequence[Any], counts: Sequence[int]) -> None:
     if len(arguments) not in counts:
         raise t.left_to_spark(f"{name} with {len(arguments)} arguments is not supported")
 
 
+_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
 _TYPE_NAMES = (
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
     *("string", "binary", "date", "timestamp"),

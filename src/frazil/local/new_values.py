@@ -25,7 +25,8 @@ from frazil.local.assigned_names import resolve_assignments, same_names
 from frazil.local.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows
 from frazil.local.sql_casts import assign, can_assign
 from frazil.spec.schema import Schema
-from frazil.spec.types import NestedField, StructType, Type, UnknownType, UuidType
+from frazil.spec.types import NestedField, StructType, TimeType, Type, UnknownType, UuidType
+from frazil.spec.values import to_internal
 
 Make: TypeAlias = Callable[[Rows], pa.Array]
 """Computes a column of new rows."""
@@ -162,6 +163,8 @@ def converted(value: Compiled, data_type: Type, compiler: Compiler, path: str) -
         return lambda rows: assign(value.array(rows), target, path)
     if isinstance(data_type, UuidType) and have == t.STRING:
         return lambda rows: _uuids(value.array(rows), path)
+    if isinstance(data_type, TimeType) and have == t.STRING:
+        return lambda rows: _times(value.array(rows), path)
     if isinstance(data_type, StructType) and _lacks_parts(data_type, have):
         raise SchemaMismatchError(f"Cannot write the data: {path}: only whole structs can be written")
     column = NestedField(1, "value", data_type)
@@ -198,3 +201,11 @@ def _uuids(values: pa.Array, path: str) -> pa.Array:
     except ValueError as error:
         raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is no uuid") from error
     return pa.ExtensionArray.from_storage(pa.uuid(), pa.array(found, pa.binary(16)))
+
+
+def _times(values: pa.Array, path: str) -> pa.Array:
+    try:
+        found = [None if value is None else to_internal(value, TimeType()) for value in values.to_pylist()]
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(f"Cannot write the column {path!r}: a value is no time of day") from error
+    return pa.array(found, t.TIME)

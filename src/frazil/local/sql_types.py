@@ -5,7 +5,8 @@
     timestamp_ntz timestamp[us]      void null
 
 Values of other types (structs, lists, maps, uuids, times of day, nanoseconds, variants) can be passed on as they are,
-and not computed with: Spark shows some of them in another form, and the error says that it is the way.
+and not computed with: Spark shows some of them in another form, and the error says that it is the way. Uuids and times
+of day, which it shows as text, are compared.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from frazil.expr.parse_expression import SPARKS_WAY
 NULL, BOOLEAN, STRING, BINARY, DATE = pa.null(), pa.bool_(), pa.string(), pa.binary(), pa.date32()
 BYTE, SHORT, INT, LONG, FLOAT, DOUBLE = pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()
 TIMESTAMP, TIMESTAMP_NTZ = pa.timestamp("us", "UTC"), pa.timestamp("us")
+TIME, UUID = pa.time64("us"), pa.uuid()
 MAX_PRECISION = 38
 _MIN_SCALE = 6
 _INTEGERS = (BYTE, SHORT, INT, LONG)

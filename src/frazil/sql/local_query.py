@@ -11,7 +11,7 @@ Words that DataFusion reads over without obeying them are refused here, and so a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -84,13 +84,13 @@ class TableReference:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenQuery:
-    """A query's text for DataFusion, and the names of its parameters.
+    """A query's text for DataFusion, and the names of its parameters by where they start in the text.
 
     `points` are the numbers with a point that may be doubles or decimals, as places in the text.
     """
 
     text: str
-    parameters: frozenset[str]
+    parameters: Mapping[int, str]
     points: frozenset[int] = frozenset()
 
 
@@ -99,10 +99,11 @@ def rewrite_query(
 ) -> RewrittenQuery:
     """Return a query for DataFusion, with the names of tables replaced; refuse what is no query.
 
-    Numbers with a point are doubles, but for those at some places, which are decimals.
+    Numbers with a point are doubles, but for those at some places, which are decimals. Parameters at such places are
+    named `other_name`.
     """
     query = _Query(text, name_of, decimals=decimals)
-    return RewrittenQuery(query.rewrite(), frozenset(query.parameters), frozenset(query.points))
+    return RewrittenQuery(query.rewrite(), query.parameters, frozenset(query.points))
 
 
 def rewrite_view(
@@ -115,8 +116,13 @@ def rewrite_view(
     query = _Query(text, name_of, is_sparks=True, decimals=decimals)
     made = query.rewrite()
     if query.parameters:
-        raise UnsupportedError(f"Cannot read the query: it has a parameter, :{min(query.parameters)}")
-    return RewrittenQuery(made, frozenset(), frozenset(query.points))
+        raise UnsupportedError(f"Cannot read the query: it has a parameter, :{min(query.parameters.values())}")
+    return RewrittenQuery(made, {}, frozenset(query.points))
+
+
+def other_name(name: str) -> str:
+    """Return what a parameter is called where its value is a decimal in place of a double, or the other way round."""
+    return f"frazil_other_{name}"
 
 
 class _Query:
@@ -139,7 +145,7 @@ class _Query:
         while self._tokens and self._tokens[-1].is_mark(";"):
             self._tokens.pop()
         self._made = _common_names(self._tokens)
-        self.parameters: set[str] = set()
+        self.parameters: dict[int, str] = {}
         self.points: set[int] = set()
 
     def rewrite(self) -> str:
@@ -234,8 +240,9 @@ class _Query:
                     return index + 1, _number(f"{token.text}BD")
             return index + 1, _number(token.text)
         if token.is_mark(":") and self._peek(index + 1).kind == WORD and self._peek(index + 1).start == token.end:
-            self.parameters.add(self._tokens[index + 1].text)
-            return index + 2, "$" + self._tokens[index + 1].text
+            name = self._tokens[index + 1].text
+            self.parameters[token.start] = name
+            return index + 2, f"${other_name(name) if token.start in (self._decimals or ()) else name}"
         if token.is_mark("$") or token.is_mark("?"):
             raise _syntax(self._text, token, "parameters are written :name")
         return index + 1, "=" if token.is_mark("==") else token.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 from decimal import Decimal
 
 import pytest
@@ -199,7 +198,7 @@ def test_parameters_stand_for_values_and_are_never_read_as_sql() -> None:
 def test_parameters_that_are_no_values_or_not_named_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="a dict is no literal"):
         parse_predicate("x = :x", {"x": {}})
-    for value in (math.nan, Decimal("NaN"), Decimal("Infinity")):
+    for value in (Decimal("NaN"), Decimal("Infinity")):
         with pytest.raises(InvalidRequestError, match="is no literal"):
             parse_predicate("x = :x", {"x": value})
     with pytest.raises(InvalidRequestError, match="does not name it"):

@@ -78,6 +78,7 @@ def query(lake: Lake, text: str, parameters: Mapping[str, object]) -> QueryResul
             f"Cannot run the query: the parameter :{missing[0]} has no value",
             hint=f'Give it: lake.sql("…", {missing[0]}=…).',
         )
+    tables.check_times(values)
 
     def run() -> Any:
         def plan(decimals: frozenset[int]) -> Any:
@@ -102,6 +103,8 @@ def _parameter(name: str, value: object) -> pa.Scalar:
     if not isinstance(value, np.datetime64) or isinstance(value.item(), datetime.date):
         value = python_value(name, value)  # times in nanoseconds are Arrow's to read
     try:
+        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", 0):  # one of pandas'
+            return pa.scalar(value, pa.timestamp("ns", None if value.tzinfo is None else "UTC"))
         if isinstance(value, UUID):
             return pa.scalar(value.bytes, pa.binary(16))
         if isinstance(value, float):
@@ -125,6 +128,11 @@ def _other_number(value: pa.Scalar) -> pa.Scalar | None:
     except (pa.ArrowException, ArithmeticError, ValueError):
         pass
     return None
+
+
+def _is_finer_than_microseconds(value: pa.Scalar) -> bool:
+    is_fine = pa.types.is_timestamp(value.type) and value.type.unit == "ns" and value.is_valid
+    return is_fine and value.value % 1000 != 0
 
 
 class _Tables:
@@ -226,6 +234,17 @@ class _Tables:
             return read_view(view, self._name, lambda inner: self.name_of(inner, readers))
         finally:
             self._reading.pop()
+
+    def check_times(self, parameters: Mapping[str, pa.Scalar]) -> None:
+        """Refuse times that are finer than those of a column: the engine would cut them to the column's unit."""
+        fine = [name for name, value in parameters.items() if _is_finer_than_microseconds(value)]
+        sources = [source for source in self._sources.values() if isinstance(source, _SqlDataset)] if fine else []
+        for column in (field for source in sources for field in source.schema):
+            if pa.types.is_timestamp(column.type) and column.type.unit != "ns":
+                raise InvalidRequestError(
+                    f"Cannot use the parameter {fine[0]!r}: it is no whole number of microseconds, and the column "
+                    f"{column.name!r} has microseconds"
+                )
 
     def read_as_planned(self, frame: Any, *, may_have_null: bool) -> bool:
         """Return whether scans can be read as a frame's plan says, and note whether -0.0 is to be read as 0.0 in them.

@@ -8,6 +8,7 @@ import math
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -285,3 +286,19 @@ def test_the_two_zeros_are_one_in_queries(lake: Lake, text: str, answer: list[An
 
 def test_a_query_that_only_chooses_shows_the_sign_of_zero(lake: Lake) -> None:
     assert [str(value) for value in lake.sql("select d from db.t where id = 0").column(0).to_pylist()] == ["-0.0"]
+
+
+FINE = (pd.Timestamp("2026-01-01 00:00:00.000001500"), np.datetime64("2026-01-01T00:00:00.000001500", "ns"))
+
+
+@pytest.mark.parametrize("value", FINE, ids=["pandas", "numpy"])
+def test_nanoseconds_find_their_rows_in_local_queries_and_are_never_cut(tmp_path: Path, value: Any) -> None:
+    with frazil.connect(tmp_path / "lake") as lake:
+        fine = lake.create_table("db.fine", "id int, at timestamp_ns", format_version=3)
+        fine.append([{"id": number, "at": FINE[0] + pd.Timedelta(number, "ns")} for number in range(-1, 2)])
+        for condition, ids in [("at = :x", [0]), ("at < :x", [-1]), ("at >= :x", [0, 1]), ("at in (:x)", [0])]:
+            found = lake.sql(f"select id from db.fine where {condition} order by id", x=value)
+            assert [row["id"] for row in found.to_pylist()] == ids, condition
+        lake.create_table("db.coarse", "at timestamp").append([{"at": dt.datetime(2026, 1, 1, 0, 0, 0, 1)}])
+        with pytest.raises(frazil.InvalidRequestError, match="no whole number of microseconds"):
+            lake.sql("select * from db.coarse where at = :x", x=value)

@@ -267,7 +267,7 @@ class Reader:
     def may_read_parquet(self) -> bool:
         """Return whether Spark's Parquet reader tells a struct that is null from one of which a file has no part.
 
-        Spark 4.0 does not. There, tables are read by Python of which a struct once had other parts.
+        Spark 4.0 does not. There, tables are read by Python of which a struct once had other parts, or has none now.
         """
         if setting(self.spark, _NULL_STRUCTS) is not None:
             return True
@@ -278,7 +278,7 @@ class Reader:
         }
         if not structs:
             return True
-        if not self.names.is_history_complete or self.view.name_mapping is not None:
+        if not self.names.is_history_complete or self.view.name_mapping is not None or not all(structs.values()):
             return False
         return all(
             parts <= schema.fields_by_id.keys()

@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from frazil.cli.lake_options import add_lake_options
+from frazil.cli.lake_options import add_lake_options, name_values
 
 GROUPS = {
     "table": ("frazil.cli.table_commands", "table_app"),
@@ -48,3 +48,9 @@ class CommandGroups(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = Commands({**self.commands, **dict.fromkeys(GROUPS)})
+
+    def get_params(self, context: Any) -> list[Any]:
+        """Return the options of the command line, with what each takes."""
+        found = list(super().get_params(context))
+        name_values(found)
+        return found

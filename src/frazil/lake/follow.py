@@ -126,6 +126,10 @@ class Follow:
         self.snapshot: Snapshot | None = None
         """The snapshot of the last batch."""
 
+    def __repr__(self) -> str:
+        end = "stopped" if self._stopped.is_set() else f"branch {self._branch!r}, changes {self._changes!r}"
+        return f"<Follow of {self._state.name!r}, {end}; loop over it for batches>"
+
     @property
     def token(self) -> str:
         """Where the last batch ended: `t.follow(after=token)` goes on with the next row."""

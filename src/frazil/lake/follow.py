@@ -218,6 +218,10 @@ class Follow:
         if not found:
             return SnapshotNotFoundError(f"Cannot follow {name} after snapshot {after}: there is none", hint=f"{hint}.")
         oldest = metadata.snapshot(found[-1])
+        if oldest.parent_snapshot_id is None:
+            return SnapshotNotFoundError(
+                f"Cannot follow {name} after snapshot {after}: the table has no such snapshot", hint=f"{hint}."
+            )
         return SnapshotNotFoundError(
             f"Cannot follow {name} after {'its beginning' if after is None else f'snapshot {after}'}: snapshots up to "
             f"{oldest.parent_snapshot_id} have expired, and what they added before that is not known any more",

@@ -49,8 +49,7 @@ class CommandGroups(TyperGroup):
         super().__init__(**given)
         self.commands = Commands({**self.commands, **dict.fromkeys(GROUPS)})
 
-    def get_params(self, context: Any) -> list[Any]:
-        """Return the options of the command line, with what each takes."""
-        found = list(super().get_params(context))
-        name_values(found)
-        return found
+    def format_help(self, context: Any, formatter: Any) -> None:
+        """Write help, with the value that each option takes; Typer adds options of its own late."""
+        name_values(self.get_params(context))
+        super().format_help(context, formatter)

@@ -79,7 +79,7 @@ class Settings:
         if not makes or self.trust == "none":
             raise NotFoundError(
                 f"Cannot open the lake {self._named()!r}: there is none",
-                hint="Check its path or name. `frazil sql` and `frazil table create` make a lake where there is none.",
+                hint="Check its path or name. `frazil table create` and `frazil sql` create a lake that is missing.",
             )
         typer.echo(f"A new lake is made in {self._named()}.", err=True)
 
@@ -253,8 +253,10 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
     if file is not None:
         try:
             lines = Path(file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
+        except OSError as error:
+            raise InvalidRequestError(f"Cannot read the properties in {file}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidRequestError(f"Cannot read the properties in {file}: it is not UTF-8 text") from error
     stored = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
     spaced = {name.rstrip(): value.lstrip() for name, value in _split(stored, f"property in {file}")}
     return {**spaced, **pairs_of(texts, "property")}

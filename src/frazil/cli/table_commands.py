@@ -160,7 +160,7 @@ def follow_table(
         followed = table.follow(
             after,
             predicate=where,
-            columns=None if columns is None else [name.strip() for part in columns for name in part.split(",")],
+            columns=None if columns is None else [name.strip() for names in columns for name in names.split(",")],
             branch=branch,
             changes=changes,  # type: ignore[arg-type]  # It refuses words that it does not know.
             poll_seconds=poll,

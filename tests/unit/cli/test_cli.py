@@ -179,7 +179,7 @@ def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> No
         (["view", "show", "db.totals"], "`frazil table list` lists the tables and views."),
         (["table", "files", "nowhere.t"], "`frazil table list` lists the tables and views."),
         (["table", "show", "events"], "Give both, as in db.events."),
-        (["sql", "--local", "selct 1"], "Did you mean SELECT?"),
+        (["sql", "--local", "selectt 1"], "Did you mean SELECT?"),
         (["sql", "--local", "--file", "missing.sql"], "'missing.sql': No such file or directory"),
         (["table", "set", "db.events", "schema.name-mapping.default={"], "Set it to a name mapping as JSON"),
     ],

@@ -41,7 +41,7 @@ def split_identifier(identifier: Identifier) -> tuple[Namespace, str]:
     if len(parts) < 2:
         raise InvalidRequestError(
             f"Cannot use the identifier {format_name(parts)!r}: it needs a namespace and a name",
-            hint="Give both, as in ('db', 'events').",
+            hint="Give both, as in db.events.",
         )
     return parts[:-1], parts[-1]
 
@@ -95,7 +95,7 @@ def namespace_not_found(namespace: Namespace) -> NamespaceNotFoundError:
     """Return the error for a namespace that is not there."""
     return NamespaceNotFoundError(
         f"Cannot find namespace {format_name(namespace)}: the catalog has no such namespace",
-        hint="Create it first, with create_namespace.",
+        hint="Check the name, or create the namespace first.",
     )
 
 

@@ -9,8 +9,15 @@ import typer
 
 from frazil.cli.lake_options import is_given
 from frazil.cli.render import OutputFormat
-from frazil.cli.session import FAILED, connection_properties, reported, secrets_of_environment, settings_of
-from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.cli.session import (
+    FAILED,
+    connection_properties,
+    reported,
+    secrets_of_environment,
+    settings_of,
+    wrong_usage,
+)
+from frazil.errors import NotFoundError
 
 catalog_app = typer.Typer(help="Work on whole catalogs.", no_args_is_help=True)
 
@@ -58,9 +65,9 @@ def copy(
         given = settings_of(context)
         for name in ("warehouse", "catalog", "name"):
             if is_given(context, name):
-                raise InvalidRequestError(
-                    f"Cannot copy with --{name}: there are two",
-                    hint="SRC and DST name the lakes; --source-catalog and --source-name, --target-catalog and "
+                raise wrong_usage(
+                    f"Cannot copy with --{name}: there are two lakes",
+                    "SRC and DST name the lakes; --source-catalog and --source-name, --target-catalog and "
                     "--target-name say which catalogs they have.",
                 )
         sides = [

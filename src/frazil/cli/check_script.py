@@ -69,8 +69,10 @@ def check_file(path: str) -> list[Finding]:
     """Return what a file names of the jar's, in the order of its lines."""
     try:
         text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"Cannot read {path}: {error}") from error
+    except OSError as error:
+        raise InvalidRequestError(f"Cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"Cannot read {path}: it is not UTF-8 text") from error
     found = [*_lines(path, text)]
     if path.endswith(".py"):
         try:

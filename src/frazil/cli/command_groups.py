@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from frazil.cli.lake_options import add_lake_options
+from frazil.cli.lake_options import add_lake_options, name_values
 
 GROUPS = {
     "table": ("frazil.cli.table_commands", "table_app"),
@@ -48,3 +48,8 @@ class CommandGroups(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = Commands({**self.commands, **dict.fromkeys(GROUPS)})
+
+    def format_help(self, context: Any, formatter: Any) -> None:
+        """Write help, with the value that each option takes; Typer adds options of its own late."""
+        name_values(self.get_params(context))
+        super().format_help(context, formatter)

@@ -17,7 +17,10 @@ BARE = "default"
 
 def dbt(
     context: typer.Context,
-    arguments: Annotated[list[str], typer.Argument(help="What dbt is told; after -- where options are among it")],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(metavar="ARGUMENT...", help="Arguments of dbt; put -- before them where some are options"),
+    ],
 ) -> None:
     """Run dbt on the lake: Spark starts with it as the default catalog, and dbt uses that session.
 

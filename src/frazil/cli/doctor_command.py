@@ -15,8 +15,10 @@ from frazil.visible_text import visible
 
 def doctor(
     context: typer.Context,
-    files: Annotated[list[str], typer.Argument(help="Python scripts, SQL, spark-defaults.conf, shell scripts")],
-    all_: Annotated[bool, typer.Option("--all", help="What works as it is, too")] = False,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Python scripts, SQL, spark-defaults.conf, shell scripts")
+    ],
+    all_: Annotated[bool, typer.Option("--all", help="Also list what works unchanged")] = False,
 ) -> None:
     """Say what differs for scripts and settings that were written for Iceberg's jar. Nothing is run; no JVM.
 

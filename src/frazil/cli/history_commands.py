@@ -7,9 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.ref_commands import open_table, snapshot_of
-from frazil.cli.session import Settings, opened_catalog
+from frazil.cli.session import Settings, opened_catalog, wrong_usage
 from frazil.cli.table_name import MAX_ROWS, Branch, TableName
-from frazil.errors import InvalidRequestError
 from frazil.spec.snapshot import MAIN_BRANCH
 
 State = Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A snapshot's id, a branch, a tag, or a time")]
@@ -63,9 +62,9 @@ def rollback(
     """
     with opened_catalog(context) as (catalog, settings):
         if (snapshot is None) == (before is None):
-            raise InvalidRequestError(
-                f"Cannot roll back {name}: give a snapshot or --before, one of them",
-                hint=f"frazil table history {name} lists its snapshots.",
+            raise wrong_usage(
+                f"Cannot roll back {name}: give either a snapshot or --before",
+                f"frazil table history {name} lists its snapshots.",
             )
         table = open_table(catalog, name)
         table.rollback_to(snapshot_of(table, snapshot), before=before, branch=branch)

@@ -25,24 +25,36 @@ _PREFIX = "lake_"
 Warehouse = Annotated[
     str | None,
     typer.Option(
-        "--warehouse", "-w", envvar="FRAZIL_WAREHOUSE", help="The lake: a folder, a URI, or a catalog service"
+        "--warehouse",
+        "-w",
+        metavar="LAKE",
+        envvar="FRAZIL_WAREHOUSE",
+        help="The lake: a folder, a URI, or a catalog service",
     ),
 ]
 CatalogUri = Annotated[
-    str | None, typer.Option("--catalog", "-c", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem")
+    str | None,
+    typer.Option(
+        "--catalog", "-c", metavar="URI", envvar="FRAZIL_CATALOG", help="sqlite:///…, postgresql://…, filesystem"
+    ),
 ]
 CatalogName = Annotated[
-    str | None, typer.Option("--name", help="The catalog's name in a SQL database that several share; lake by default")
+    str | None,
+    typer.Option(
+        "--name", metavar="NAME", help="The catalog's name in a SQL database that several share; lake by default"
+    ),
 ]
 Form = Annotated[OutputFormat, typer.Option("--format", "-f", help="How results are printed")]
 Properties = Annotated[
-    list[str] | None, typer.Option("--property", "-p", help="NAME=VALUE of the connection. May be repeated")
+    list[str] | None,
+    typer.Option("--property", "-p", metavar="NAME=VALUE", help="A property of the connection. May be repeated"),
 ]
 PropertiesFile = Annotated[
-    str | None, typer.Option("--properties-file", help="A file of lines NAME=VALUE; --property comes on top")
+    str | None,
+    typer.Option("--properties-file", metavar="FILE", help="A file of lines NAME=VALUE; --property goes over it"),
 ]
 TrustLevel = Annotated[
-    Trust, typer.Option("--trust", help="none: look at what a stranger wrote; nothing is run, written or deleted")
+    Trust, typer.Option("--trust", help="none: open an untrusted lake; nothing is run, written or deleted")
 ]
 
 
@@ -78,8 +90,26 @@ def is_given(context: typer.Context, name: str) -> bool:
     return is_before or any(getattr(lake_options, name) is not None for lake_options in given_after(context))
 
 
+def name_values(params: Sequence[Any]) -> None:
+    """Let help show for each option the value it takes, and none for one that takes no value."""
+    for param in params:
+        if param.metavar is None and getattr(param, "is_flag", False):
+            param.metavar = ""
+        elif param.metavar is None and getattr(param, "multiple", False):
+            param.metavar = "TEXT"
+
+
 def add_lake_options(command: Any) -> None:
     """Let a command, or a group and every command in it, take the options too."""
+    name_values(command.params)
+    find_help = command.get_help_option
+
+    def named_help(context: Any) -> Any:
+        option = find_help(context)
+        name_values([] if option is None else [option])
+        return option
+
+    command.get_help_option = named_help
     taken = {text for param in command.params for text in param.opts}
     for option in _options():
         option.opts = [text for text in option.opts if text not in taken]
@@ -92,7 +122,9 @@ def add_lake_options(command: Any) -> None:
 
 TableProperties = Annotated[
     list[str] | None,
-    typer.Option("--property", help="NAME=VALUE, of the table, or of the connection where that has one of this name"),
+    typer.Option(
+        "--property", metavar="NAME=VALUE", help="Of the table, or of the connection where that has one of this name"
+    ),
 ]
 
 
@@ -136,22 +168,31 @@ def _keep_value(context: typer.Context, name: str, value: Any) -> None:
 
 def _signature(
     warehouse: Annotated[
-        str | None, typer.Option("--warehouse", "-w", callback=_keep, help="The lake, here or before the command")
+        str | None,
+        typer.Option("--warehouse", "-w", metavar="LAKE", callback=_keep, help="The lake, here or before the command"),
     ] = None,
-    catalog: Annotated[str | None, typer.Option("--catalog", "-c", callback=_keep, help="Its catalog")] = None,
+    catalog: Annotated[
+        str | None, typer.Option("--catalog", "-c", metavar="URI", callback=_keep, help="Its catalog")
+    ] = None,
     form: Annotated[
         OutputFormat | None, typer.Option("--format", "-f", callback=_keep, help="How results are printed")
     ] = None,
     properties: Annotated[
         list[str] | None,
-        typer.Option("--property", "-p", callback=_keep, help="NAME=VALUE of the connection. May be repeated"),
+        typer.Option(
+            "--property",
+            "-p",
+            metavar="NAME=VALUE",
+            callback=_keep,
+            help="A property of the connection. May be repeated",
+        ),
     ] = None,
     properties_file: Annotated[
-        str | None, typer.Option("--properties-file", callback=_keep, help="A file of lines NAME=VALUE")
+        str | None, typer.Option("--properties-file", metavar="FILE", callback=_keep, help="A file of lines NAME=VALUE")
     ] = None,
-    trust: Annotated[Trust | None, typer.Option("--trust", callback=_keep, help="none: what a stranger wrote")] = None,
+    trust: Annotated[Trust | None, typer.Option("--trust", callback=_keep, help="none: the lake is untrusted")] = None,
     name: Annotated[
-        str | None, typer.Option("--name", callback=_keep, help="The catalog's name in a SQL database")
+        str | None, typer.Option("--name", metavar="NAME", callback=_keep, help="The catalog's name in a SQL database")
     ] = None,
 ) -> None:
     """Stand for every command."""

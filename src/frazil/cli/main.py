@@ -69,7 +69,7 @@ def options(
     properties_file: PropertiesFile = None,
     trust: TrustLevel = Trust.ALL,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit")
     ] = False,
 ) -> None:
     """Apache Iceberg tables from the terminal.
@@ -83,7 +83,7 @@ def options(
     frazil -w warehouse --property read.roots=/srv/lake table list
     frazil demo
 
-    Options of the lake may stand after the command too. Set FRAZIL_WAREHOUSE to leave -w out.
+    The options that name the lake may also come after the command. FRAZIL_WAREHOUSE replaces -w.
     """
     context.obj = LakeOptions(warehouse, catalog, form, tuple(properties or ()), properties_file, trust, name)
     if os.environ.get("NO_COLOR"):
@@ -94,7 +94,8 @@ def options(
 def sql(
     context: typer.Context,
     text: Annotated[
-        str | None, typer.Argument(help="Statements with ; between them; the lake's name in them is `lake`")
+        str | None,
+        typer.Argument(metavar="[SQL]", help="Statements with ; between them; the lake's name in them is `lake`"),
     ] = None,
     file: Annotated[
         str | None, typer.Option("--file", help="Take the statements from a file; - is standard input")
@@ -103,7 +104,7 @@ def sql(
         bool, typer.Option("--local", help="Run queries in this process, without Spark and Java; docs/local-sql.md")
     ] = False,
 ) -> None:
-    """Run SQL on a local Spark session; without a statement, ask for them.
+    """Run SQL on a local Spark session; without a statement, open a prompt.
 
     \b
     frazil -w warehouse sql "select * from lake.shop.orders limit 10"
@@ -112,8 +113,8 @@ def sql(
     echo "show tables in lake.shop" | frazil -w warehouse -f csv sql
     frazil -w warehouse sql
 
-    On a terminal, statements are typed: they end with a semicolon and may have many lines; tab completes, and the
-    arrows bring back what was typed before.
+    At the prompt a statement ends with a semicolon and may have many lines. Tab completes names; the arrow keys bring
+    back earlier statements.
     """
     with opened(context, makes=not local) as (lake, settings):
         from frazil.cli.run_sql import run_sql
@@ -126,10 +127,10 @@ def head(
     context: typer.Context,
     name: TableName,
     rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="How many rows")] = 10,
-    where: Annotated[str | None, typer.Option(help="Rows of a condition; docs/conditions.md")] = None,
+    where: Annotated[str | None, typer.Option(help="Only rows that match this condition; docs/conditions.md")] = None,
     columns: Annotated[str | None, typer.Option(help="Only these columns, with commas between them")] = None,
 ) -> None:
-    """Print the first rows of a table, without Spark and Java; no more is read than they take.
+    """Print the first rows of a table, without Spark and Java. Only the files that hold them are read.
 
     \b
     frazil -w warehouse head shop.orders
@@ -159,7 +160,7 @@ def check(
         bool, typer.Option("--bounds", help="Read data files too, and compare them with metadata")
     ] = False,
 ) -> None:
-    """Check that every file a table leads to is there and agrees with its metadata; exit with 1 where not.
+    """Check that every file of a table exists and agrees with its metadata; exit with 1 if not.
 
     \b
     frazil -w warehouse check shop.orders

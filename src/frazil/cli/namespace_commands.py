@@ -17,7 +17,7 @@ Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="A namespace
 @namespace_app.command("list")
 def list_namespaces(
     context: typer.Context,
-    parent: Annotated[str | None, typer.Argument(help="Only those directly below this one")] = None,
+    parent: Annotated[str | None, typer.Argument(metavar="[PARENT]", help="Only those directly below this one")] = None,
 ) -> None:
     """List namespaces, the topmost or those below one."""
     with opened_catalog(context) as (catalog, settings):

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from frazil.cli.session import Settings, opened_catalog
+from frazil.cli.session import Settings, opened_catalog, wrong_usage
 from frazil.cli.table_name import TableName
-from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.errors import NotFoundError
 from frazil.lake.parse_name import parse_name
 from frazil.lake.point_in_time import age_ms, milliseconds_of
 from frazil.spec.iso8601 import show_ms
@@ -221,9 +221,9 @@ def _retain(
             hint=f"frazil {ref_type} list {table.name} lists them.",
         )
     if keep_snapshots is None and keep_for is None and lasts_for is None:
-        raise InvalidRequestError(
+        raise wrong_usage(
             f"Cannot change the {ref_type} {name!r} of {table.name}: nothing to set was given",
-            hint="Give --keep-snapshots, --keep-for or --lasts-for.",
+            "Give --keep-snapshots, --keep-for or --lasts-for.",
         )
     table.set_retention(
         name,

@@ -125,21 +125,21 @@ def show_size(number: int) -> str:
 
 def _table(rows: list[list[str]], names: Sequence[str], numeric: Sequence[bool], width: int | None) -> list[str]:
     heads = [visible(name) for name in names]
-    widths = [max([_columns(head), *(_columns(row[index]) for row in rows)]) for index, head in enumerate(heads)]
+    widths = [max([columns_of(head), *(columns_of(row[index]) for row in rows)]) for index, head in enumerate(heads)]
     if width is not None and sum(widths) + 2 * (len(widths) - 1) > width:
         narrowed = _narrow(widths, heads, width)
         if narrowed is None:
             return _records(rows, heads, width)
         widths = narrowed
-    lines = ["  ".join(_fit(head, size, right) for head, size, right in zip(heads, widths, numeric, strict=True))]
+    lines = ["  ".join(fit(head, size, right) for head, size, right in zip(heads, widths, numeric, strict=True))]
     lines.append("  ".join("─" * size for size in widths))
-    lines += ["  ".join(_fit(*cell) for cell in zip(row, widths, numeric, strict=True)) for row in rows]
+    lines += ["  ".join(fit(*cell) for cell in zip(row, widths, numeric, strict=True)) for row in rows]
     return [line.rstrip() for line in lines]
 
 
 def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int] | None:
     """Take from the widest columns until all fit; None where they would get too narrow to be read."""
-    least = [min(size, max(_columns(head), MIN_CELL)) for size, head in zip(widths, heads, strict=True)]
+    least = [min(size, max(columns_of(head), MIN_CELL)) for size, head in zip(widths, heads, strict=True)]
     free = width - 2 * (len(widths) - 1)
     if sum(least) > free:
         return None
@@ -155,35 +155,39 @@ def _narrow(widths: Sequence[int], heads: Sequence[str], width: int) -> list[int
 
 def _records(rows: list[list[str]], heads: Sequence[str], width: int) -> list[str]:
     """Show one value in a line, for rows of many columns."""
-    size = max(_columns(head) for head in heads)
+    size = max(columns_of(head) for head in heads)
     lines = []
     for number, row in enumerate(rows, 1):
         lines.append(f"─ row {number} ".ljust(min(width, 40), "─"))
         lines += [
-            f"{_fit(head, size)}  {_fit(cell, max(width - size - 2, MIN_CELL)).rstrip()}"
+            f"{fit(head, size)}  {fit(cell, max(width - size - 2, MIN_CELL)).rstrip()}"
             for head, cell in zip(heads, row, strict=True)
         ]
     return lines
 
 
-def _fit(text: str, width: int, is_right: bool = False) -> str:
+def fit(text: str, width: int, is_right: bool = False) -> str:
     """Return a text in a column: filled up, or cut with an ellipsis."""
-    size = _columns(text)
+    size = columns_of(text)
     if size > width:
         kept = text
-        while _columns(kept) > width - 1:
+        while columns_of(kept) > width - 1:
             kept = kept[:-1]
-        text, size = f"{kept}…", _columns(kept) + 1
+        text, size = f"{kept}…", columns_of(kept) + 1
     space = " " * (width - size)
     return space + text if is_right else text + space
 
 
-def _columns(text: str) -> int:
+def columns_of(text: str) -> int:
     """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        0
+        if unicodedata.category(character) in ("Mn", "Me", "Cf")
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
         for character in text
     )
 

@@ -20,7 +20,7 @@ from frazil.cli.complete_sql import LAKE, complete_sql
 from frazil.cli.cut_statements import Statement, all_statements
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped
+from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped, wrong_usage
 from frazil.cli.shell import Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
@@ -46,7 +46,7 @@ _Run = Callable[[str], _Answer]
 def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, *, is_local: bool = False) -> None:
     """Run the statements that were given, or ask for some; on Spark, or `is_local` in this process."""
     if text is not None and file is not None:
-        raise InvalidRequestError("Cannot take statements from the command line and from a file: give one of them")
+        raise wrong_usage("Cannot take statements from the command line and from a file: give one of them")
     is_asked = text is None and file is None and sys.stdin.isatty()
     statements = [] if is_asked else all_statements(_read(text, file))
     if not is_asked and not statements:
@@ -102,8 +102,10 @@ def _read(text: str | None, file: str | None) -> str:
         return sys.stdin.read()
     try:
         return Path(file).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequestError(f"Cannot read statements from {file!r}: {error}") from None
+    except OSError as error:
+        raise InvalidRequestError(f"Cannot read statements from {file!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"Cannot read statements from {file!r}: it is not UTF-8 text") from error
 
 
 def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: str | None) -> None:

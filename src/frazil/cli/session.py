@@ -10,9 +10,10 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,14 @@ from frazil.cli.find_java import check_java
 from frazil.cli.lake_options import LakeOptions, give_connection, given_after
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_more, render_rows
-from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, UnsupportedError
+from frazil.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    TableNotFoundError,
+    UnsupportedError,
+    ViewNotFoundError,
+)
 from frazil.visible_text import visible
 
 if TYPE_CHECKING:
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
 FAILED = 1
 WRONG_USAGE = 2
 STOPPED = 130
+NOT_FOUND = re.compile(r"Cannot find (table|view) (?P<name>.*): the catalog has no such (table|view)", re.DOTALL)
+LISTED = "`frazil table list` lists the tables and views."
 
 
 @dataclass(frozen=True)
@@ -69,15 +79,15 @@ class Settings:
         if not makes or self.trust == "none":
             raise NotFoundError(
                 f"Cannot open the lake {self._named()!r}: there is none",
-                hint="Check its path or name. `frazil sql` and `frazil table create` make a lake where there is none.",
+                hint="Check its path or name. `frazil table create` and `frazil sql` create a lake that is missing.",
             )
         typer.echo(f"A new lake is made in {self._named()}.", err=True)
 
     def _named(self) -> str:
         if self.warehouse is None:
-            typer.echo("Cannot open a lake: no warehouse was named", err=True)
-            typer.echo("Hint: Give --warehouse FOLDER, or set FRAZIL_WAREHOUSE.", err=True)
-            raise typer.Exit(WRONG_USAGE)
+            raise wrong_usage(
+                "Cannot open a lake: no warehouse was named", "Give --warehouse FOLDER, or set FRAZIL_WAREHOUSE."
+            )
         return self.warehouse
 
     def show(self, rows: pa.Table | Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> None:
@@ -91,6 +101,12 @@ class Settings:
         typer.echo(render_more(rows, self.form, width=terminal_width(), is_first=is_first))
 
 
+def wrong_usage(message: str, hint: str | None = None) -> typer.Exit:
+    """Print what is wrong with the words of a command; return what ends it with the exit code for that."""
+    typer.echo(str(InvalidRequestError(message, hint=hint)), err=True)
+    return typer.Exit(WRONG_USAGE)
+
+
 def terminal_width() -> int | None:
     """Return how wide the terminal is that rows are printed to; None where it is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -101,7 +117,9 @@ def confirm(question: str, *, is_agreed: bool) -> None:
     if is_agreed:
         return
     if not sys.stdin.isatty():
-        raise InvalidRequestError(f"Cannot ask: {question} Standard input is no terminal", hint="Give --yes to go on.")
+        raise InvalidRequestError(
+            f"Cannot ask '{question}': standard input is no terminal", hint="Give --yes to answer yes."
+        )
     if not typer.confirm(question, err=True):
         typer.echo("Nothing was done.", err=True)
         raise typer.Exit(FAILED)
@@ -133,7 +151,7 @@ def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[fra
     with reported():
         settings = settings_of(context)
         lake = settings.open_lake(makes=makes)
-        with lake:
+        with lake, _found_near(lake.list_tables, lake.list_views):
             yield lake, settings
 
 
@@ -144,9 +162,31 @@ def opened_catalog(context: typer.Context, *, makes: bool = False) -> Iterator[t
         settings = settings_of(context)
         catalog = settings.open_catalog(makes=makes)
         try:
-            yield catalog, settings
+            with _found_near(catalog.list_tables, catalog.list_views):
+                yield catalog, settings
         finally:
             catalog.close()
+
+
+@contextmanager
+def _found_near(*lists: Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]) -> Iterator[None]:
+    """Say in the error about a table or view that is not there which name may be meant."""
+    try:
+        yield
+    except (TableNotFoundError, ViewNotFoundError) as error:
+        named = NOT_FOUND.fullmatch(error.message)
+        if error.hint is None and named is not None:
+            error.hint = f"Did you mean {near}?" if (near := _near(named["name"], lists)) else LISTED
+        raise
+
+
+def _near(name: str, lists: Sequence[Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]]) -> str | None:
+    namespace = tuple(name.split(".")[:-1])
+    try:
+        there = [".".join(found) for listed in lists for found in listed(namespace)]
+    except FrazilError:
+        return None
+    return next(iter(get_close_matches(name, there, 1, 0.8)), None)
 
 
 @contextmanager
@@ -213,10 +253,12 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
     if file is not None:
         try:
             lines = Path(file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidRequestError(f"Cannot read the properties in {file}: {error}") from error
+        except OSError as error:
+            raise InvalidRequestError(f"Cannot read the properties in {file}: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InvalidRequestError(f"Cannot read the properties in {file}: it is not UTF-8 text") from error
     stored = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith(("#", "!"))]
-    spaced = {name.rstrip(): value.lstrip() for name, value in pairs_of(stored, "property").items()}
+    spaced = {name.rstrip(): value.lstrip() for name, value in _split(stored, f"property in {file}")}
     return {**spaced, **pairs_of(texts, "property")}
 
 
@@ -240,11 +282,16 @@ def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:
-    """Return options written NAME=VALUE."""
-    pairs = {}
-    for text in texts or ():
+    """Return options of the command line, written NAME=VALUE."""
+    try:
+        return dict(_split(texts or (), what))
+    except InvalidRequestError as error:
+        raise wrong_usage(error.message) from None
+
+
+def _split(texts: Sequence[str], what: str) -> Iterator[tuple[str, str]]:
+    for text in texts:
         name, mark, value = text.partition("=")
         if not mark or not name:
             raise InvalidRequestError(f"Cannot read the {what} {text!r}: it is not NAME=VALUE")
-        pairs[name] = value
-    return pairs
+        yield name, value

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from frazil.cli.render import show_size
+from frazil.cli.render import columns_of, fit, show_size
 from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
@@ -95,9 +95,9 @@ def _columns(table: LoadedTable) -> Iterator[str]:
     yield from _title("Columns")
     listed = fields[:MAX_COLUMNS]
     names = [visible(nested_field.name) for nested_field in listed]
-    name_size = max((len(name) for name in names), default=0)
+    name_size = max((columns_of(name) for name in names), default=0)
     types = [visible(sql_type_name(field.field_type)) for field in listed]
-    type_size = min(max((len(type_text) for type_text in types), default=0), 40)
+    type_size = min(max((columns_of(type_text) for type_text in types), default=0), 40)
     keys = table.metadata.current_schema.identifier_field_ids
     for field, name, data_type in zip(listed, names, types, strict=True):
         notes = [
@@ -107,7 +107,9 @@ def _columns(table: LoadedTable) -> Iterator[str]:
             notes.append(f"default {field.write_default}")
         if field.doc is not None:
             notes.append(field.doc)
-        yield f"  {name:<{name_size}}  {data_type:<{type_size}}  {visible(', '.join(notes))}".rstrip()
+        # A type that is longer than its column stands out of it.
+        type_text = fit(data_type, max(type_size, columns_of(data_type)))
+        yield f"  {fit(name, name_size)}  {type_text}  {visible(', '.join(notes))}".rstrip()
     if len(fields) > MAX_COLUMNS:
         yield f"  … and {len(fields) - MAX_COLUMNS} more: frazil table schema {visible(_name(table))}"
 
@@ -181,9 +183,9 @@ def _references(table: LoadedTable) -> Iterator[str]:
         return
     yield from _title("Branches and tags")
     refs = [(visible(name), ref) for name, ref in sorted(table.metadata.refs.items())]
-    size = max(len(name) for name, _ in refs)
+    size = max(columns_of(name) for name, _ in refs)
     for name, ref in refs:
-        yield f"  {name:<{size}}  {ref.type!s:<6}  {ref.snapshot_id}"
+        yield f"  {fit(name, size)}  {ref.type!s:<6}  {ref.snapshot_id}"
 
 
 def _advice(table: LoadedTable, now_ms: int, width: int, cache: ManifestCache) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.find_java import check_java
-from frazil.cli.session import opened
+from frazil.cli.session import opened, wrong_usage
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.lake.on_spark import check_pyspark
 
@@ -59,7 +59,7 @@ def spark_server(
     """
     with opened(context, makes=True) as (lake, _):
         if connect is None and thrift is None:
-            raise InvalidRequestError("Cannot serve Spark: no port was given", hint="Give --connect, --thrift or both.")
+            raise wrong_usage("Cannot serve Spark: no port was given", "Give --connect, --thrift or both.")
         if connect is not None and not _is_loopback(host) and not token:
             raise InvalidRequestError(
                 f"Cannot serve Spark Connect on {host} without a token: whoever reaches it can run programs here",
@@ -92,7 +92,7 @@ def _pairs(given: list[str] | None) -> dict[str, str]:
     for pair in given or []:
         name, equals, value = pair.partition("=")
         if not equals or not name.startswith("spark."):
-            raise InvalidRequestError(f"Cannot take {pair!r} as a setting: it is not spark.NAME=VALUE")
+            raise wrong_usage(f"Cannot take {pair!r} as a setting: it is not spark.NAME=VALUE")
         found[name] = value
     return found
 

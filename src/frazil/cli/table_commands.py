@@ -15,7 +15,7 @@ from frazil.cli.pager import print_paged
 from frazil.cli.ref_commands import open_table
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
-from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName, Yes
+from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName, Yes, all_namespaces
 from frazil.lake.parse_name import parse_name
 from frazil.sql.type_names import plain_type_name
 from frazil.visible_text import visible
@@ -26,11 +26,13 @@ table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is
 @table_app.command("list")
 def list_tables(
     context: typer.Context,
-    namespace: Annotated[str | None, typer.Argument(help="Only tables of this namespace")] = None,
+    namespace: Annotated[
+        str | None, typer.Argument(metavar="[NAMESPACE]", help="Only tables of this namespace")
+    ] = None,
 ) -> None:
     """List tables and views."""
     with opened_catalog(context) as (catalog, settings):
-        spaces = _namespaces(catalog) if namespace is None else [parse_name(namespace)]
+        spaces = all_namespaces(catalog) if namespace is None else [parse_name(namespace)]
         rows = []
         for space in spaces:
             rows += [{"name": _shown(name), "kind": "table"} for name in catalog.list_tables(space)]
@@ -135,8 +137,10 @@ def follow_table(
     changes: Annotated[
         str, typer.Option(help="Snapshots that remove rows: error, skip, added-files, changes")
     ] = "error",
-    where: Annotated[str | None, typer.Option(help="Only rows of this condition")] = None,
-    columns: Annotated[list[str] | None, typer.Option(help="A column to show. May be repeated")] = None,
+    where: Annotated[str | None, typer.Option(help="Only rows that match this condition")] = None,
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Only these columns, with commas between them. May be repeated")
+    ] = None,
     branch: Annotated[str, typer.Option(help="The branch to follow")] = "main",
     poll: Annotated[float, typer.Option(help="Seconds between two looks at the catalog")] = 1.0,
     until: Annotated[str | None, typer.Option(help="'now', a snapshot's id, or a time; never unless given")] = None,
@@ -156,7 +160,7 @@ def follow_table(
         followed = table.follow(
             after,
             predicate=where,
-            columns=columns,
+            columns=None if columns is None else [name.strip() for names in columns for name in names.split(",")],
             branch=branch,
             changes=changes,  # type: ignore[arg-type]  # It refuses words that it does not know.
             poll_seconds=poll,
@@ -177,7 +181,9 @@ def follow_table(
 def create_table(
     context: typer.Context,
     name: TableName,
-    columns: Annotated[str, typer.Argument(help="Columns as text: 'id bigint not null, ts timestamptz'")],
+    columns: Annotated[
+        str, typer.Argument(metavar="COLUMNS", help="Columns as text: 'id bigint not null, ts timestamptz'")
+    ],
     partition_by: Annotated[list[str] | None, typer.Option(help="A partition field: day(ts). May be repeated")] = None,
     sort_by: Annotated[list[str] | None, typer.Option(help="A sort field: 'ts desc'. May be repeated")] = None,
     properties: TableProperties = None,
@@ -227,7 +233,11 @@ def drop_table(
 
 
 @table_app.command("rename")
-def rename_table(context: typer.Context, name: TableName, new_name: Annotated[str, typer.Argument()]) -> None:
+def rename_table(
+    context: typer.Context,
+    name: TableName,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="The new name: db.orders")],
+) -> None:
     """Rename a table."""
     with opened_catalog(context) as (catalog, settings):
         catalog.rename_table(parse_name(name), parse_name(new_name))
@@ -238,7 +248,7 @@ def rename_table(context: typer.Context, name: TableName, new_name: Annotated[st
 def register_table(
     context: typer.Context,
     name: TableName,
-    metadata: Annotated[str, typer.Argument(help="Where the table's metadata file is")],
+    metadata: Annotated[str, typer.Argument(metavar="METADATA", help="Where the table's metadata file is")],
 ) -> None:
     """Add a table that exists to the catalog."""
     with opened_catalog(context, makes=True) as (catalog, settings):
@@ -300,16 +310,6 @@ for _name, _command in CHANGES.items():
 def _purge_question(catalog: Any, name: str) -> str:
     metadata = catalog.load_table(parse_name(name)).metadata
     return f"Drop {visible(name)} and delete its files in {visible(metadata.location)}? They cannot be brought back."
-
-
-def _namespaces(catalog: Any) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    waiting = list(catalog.list_namespaces(()))
-    while waiting:
-        namespace = waiting.pop(0)
-        found.append(namespace)
-        waiting += catalog.list_namespaces(namespace)
-    return found
 
 
 def _shown(name: tuple[str, ...]) -> str:

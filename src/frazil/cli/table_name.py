@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,17 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
     except FrazilError:
         return []
     return [name for name in found if name.startswith(incomplete)]
+
+
+def all_namespaces(catalog: Any) -> list[tuple[str, ...]]:
+    """Return every namespace of a catalog, those inside of others too."""
+    found: list[tuple[str, ...]] = []
+    waiting = list(catalog.list_namespaces(()))
+    while waiting:
+        namespace = waiting.pop(0)
+        found.append(namespace)
+        waiting += catalog.list_namespaces(namespace)
+    return found
 
 
 DeleteRoots = Annotated[

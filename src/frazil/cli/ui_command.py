@@ -38,7 +38,9 @@ def ui(
     key: Annotated[str | None, typer.Option("--tls-key", help="TLS: a file with its key")] = None,
     write: Write = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Write a line for each request of a catalog's")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Write a line for each request to a catalog service")
+    ] = False,
 ) -> None:
     """Show the lake in the browser: tables, history, files, rows, SQL. No JVM.
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.session import confirm, opened_catalog, pairs_of
-from frazil.cli.table_name import Yes
+from frazil.cli.table_name import Yes, all_namespaces
 from frazil.lake.parse_name import parse_name
 from frazil.spec.iso8601 import show_ms
 from frazil.visible_text import visible
@@ -20,10 +20,14 @@ Dialect = Annotated[str, typer.Option(help="The SQL dialect of the query")]
 
 
 @view_app.command("list")
-def list_views(context: typer.Context, namespace: Annotated[str, typer.Argument(help="A namespace's name")]) -> None:
-    """List the views of a namespace."""
+def list_views(
+    context: typer.Context,
+    namespace: Annotated[str | None, typer.Argument(metavar="[NAMESPACE]", help="Only views of this namespace")] = None,
+) -> None:
+    """List views."""
     with opened_catalog(context) as (catalog, settings):
-        names = catalog.list_views(parse_name(namespace))
+        spaces = all_namespaces(catalog) if namespace is None else [parse_name(namespace)]
+        names = [name for space in spaces for name in catalog.list_views(space)]
         settings.show([{"view": ".".join(name)} for name in names], ["view"])
 
 
@@ -105,7 +109,11 @@ def rollback(
 
 
 @view_app.command("rename")
-def rename_view(context: typer.Context, name: ViewName, new_name: Annotated[str, typer.Argument()]) -> None:
+def rename_view(
+    context: typer.Context,
+    name: ViewName,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="The new name: db.totals")],
+) -> None:
     """Rename a view."""
     with opened_catalog(context) as (catalog, settings):
         catalog.rename_view(parse_name(name), parse_name(new_name))

@@ -6,12 +6,14 @@ know, to be written back; a mapping without `names` is read as one with none, as
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import encode_json, parse_json
-from frazil.errors import InvalidMetadataError, InvalidRequestError
+from frazil.errors import InvalidMetadataError, InvalidPropertyError, InvalidRequestError
 from frazil.spec.name_mapping import MappedField, NameMapping
+from frazil.spec.properties import DEFAULT_NAME_MAPPING
 from frazil.spec.schema import MAX_NESTING_DEPTH
 
 HEADING = "Name Mapping Serialization"
@@ -27,6 +29,20 @@ def decode_name_mapping(text: str) -> NameMapping:
     except InvalidRequestError as error:
         reason = error.message.partition(": ")[2]
         raise InvalidMetadataError(f"Cannot read the name mapping: {reason}", heading=HEADING) from None
+
+
+def check_name_mapping(properties: Mapping[str, str]) -> None:
+    """Refuse a name mapping among properties to be set that no reader could use."""
+    text = properties.get(DEFAULT_NAME_MAPPING.name)
+    if text is None:
+        return
+    try:
+        decode_name_mapping(text)
+    except InvalidMetadataError as error:
+        raise InvalidPropertyError(
+            f"Cannot use the property {DEFAULT_NAME_MAPPING.name}: {error.message.partition(': ')[2]}",
+            hint='Set it to a name mapping as JSON: [{"field-id": 1, "names": ["id"]}].',
+        ) from None
 
 
 def encode_name_mapping(mapping: NameMapping) -> str:

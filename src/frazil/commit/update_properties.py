@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from frazil.changes.updates import RemoveProperties, SetLocation, SetProperties, TableUpdate, UpgradeFormatVersion
+from frazil.codec.name_mapping_json import check_name_mapping
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.new_snapshot import table_requirement
 from frazil.errors import InvalidRequestError
@@ -36,6 +37,7 @@ class UpdateProperties:
         if both:
             raise InvalidRequestError(f"Cannot set and remove the property {min(both)} at once")
         check_properties(self.updates)
+        check_name_mapping(self.updates)
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the properties that differ from the present ones; nothing where none does."""

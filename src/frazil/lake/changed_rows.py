@@ -99,7 +99,9 @@ def without_copies(rows: pa.Table) -> pa.Table:
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column as values that can be told apart: those of nested types as text."""
-    if pa.types.is_nested(column.type) or isinstance(column.type, pa.ExtensionType):
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _comparable(pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type))
+    if pa.types.is_nested(column.type):
         return pa.chunked_array(
             [pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())]
         )

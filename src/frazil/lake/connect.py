@@ -39,16 +39,23 @@ def connect(
     auth: Callable[[], str | Mapping[str, str]] | None = None,
     **named: str | os.PathLike[str],
 ) -> Lake:
-    """Open a lake; the folder and the embedded catalog are made where they are missing.
+    """Open a lake; a missing folder and its SQLite catalog are created.
 
-    `warehouse` is a folder, an `s3:` or `gs:` URI, or `memory:`; relative folders count from the working folder. It may
-    be the `http:` or `https:` address of a catalog service, with the service's own `warehouse=` by name, or a name
-    that `~/.config/frazil.toml` or `~/.pyiceberg.yaml` knows. A service is told who asks by a `token`, a `credential`
-    for OAuth2 (`id:secret`), properties, or `auth`: a function that is asked at each request for a token or headers.
-    `name` is the catalog's name in a SQL database, which several lakes can share. `properties` say how object
-    stores are reached, what may be read, and whether views may do more than query (`read.trusted-views`).
-    `trust="none"` is for what a stranger wrote: only files below the warehouse (and `read.roots`) are opened, views
-    are shown and not run, and nothing is written, changed or deleted.
+    `warehouse` is a folder, a URI of an object store (`s3:`, `gs:`, `abfss:`), or `memory:`. It may also be the `http:`
+    or `https:` address of a catalog service, with the service's own `warehouse=` by name, or the name of a connection
+    in `~/.config/frazil.toml` or `~/.pyiceberg.yaml`. `catalog` is `sqlite:///…`, `postgresql://…`, `filesystem` or
+    `memory`; a folder needs none. `name` is the catalog's name in a SQL database, which several catalogs can share.
+    `token`, `credential` (`id:secret`, for OAuth2) and `auth`, a function that returns a token or headers for each
+    request, authenticate at a catalog service. `properties` are credentials and settings of object stores and
+    services, and which folders may be read; docs/connecting.md lists them. `trust="none"` opens an untrusted lake:
+    only files below the warehouse (and `read.roots`) are opened, views are shown and not run, and nothing is written,
+    changed or deleted.
+
+    ```python
+    lake = frazil.connect("warehouse")
+    lake = frazil.connect("s3://bucket/wh", catalog="postgresql://host/db", properties={"s3.region": "eu-west-1"})
+    lake = frazil.connect("https://catalog.example", warehouse="prod", token="…")
+    ```
     """
     given = dict(properties or {})
     given |= {key: value for key, value in (("token", token), ("credential", credential)) if value is not None}

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.catalog.base import Catalog
+from frazil.codec.name_mapping_json import check_name_mapping
 from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError
 from frazil.lake.parse_name import parse_name
 from frazil.lake.schema_of import schema_of
@@ -44,6 +45,7 @@ def create_table(
     version = next(wanted for wanted in (format_version, asked, DEFAULT) if wanted is not None)
     if isinstance(partition_by, str) or isinstance(sort_by, str):
         raise InvalidRequestError(f"Cannot create {name!r}: partition_by and sort_by are lists of terms")
+    check_name_mapping(kept)
     identifier = parse_name(name)
     columns = schema_of(schema, version)
     spec = build_partition_spec(columns, partition_by) if partition_by else UNPARTITIONED

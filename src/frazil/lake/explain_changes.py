@@ -27,6 +27,9 @@ class ExplainChanges:
     def __init__(self, table: TableVerbs) -> None:
         self._table = table
 
+    def __repr__(self) -> str:
+        return "<what a change would do, as text: delete, update, upsert, overwrite>"
+
     def delete(self, where: Any, *, branch: str = MAIN_BRANCH, engine: Engine = "auto", **parameters: object) -> str:
         """Explain a delete."""
         where = filled(where, parameters)

@@ -126,6 +126,10 @@ class Follow:
         self.snapshot: Snapshot | None = None
         """The snapshot of the last batch."""
 
+    def __repr__(self) -> str:
+        end = "stopped" if self._stopped.is_set() else f"branch {self._branch!r}, changes {self._changes!r}"
+        return f"<Follow of {self._state.name!r}, {end}; loop over it for batches>"
+
     @property
     def token(self) -> str:
         """Where the last batch ended: `t.follow(after=token)` goes on with the next row."""
@@ -214,6 +218,10 @@ class Follow:
         if not found:
             return SnapshotNotFoundError(f"Cannot follow {name} after snapshot {after}: there is none", hint=f"{hint}.")
         oldest = metadata.snapshot(found[-1])
+        if oldest.parent_snapshot_id is None:
+            return SnapshotNotFoundError(
+                f"Cannot follow {name} after snapshot {after}: the table has no such snapshot", hint=f"{hint}."
+            )
         return SnapshotNotFoundError(
             f"Cannot follow {name} after {'its beginning' if after is None else f'snapshot {after}'}: snapshots up to "
             f"{oldest.parent_snapshot_id} have expired, and what they added before that is not known any more",

@@ -13,6 +13,7 @@ from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
 from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
+from frazil.lake.describe import listed
 from frazil.lake.lineage import ending, telling
 from frazil.lake.on_spark import check_pyspark
 from frazil.lake.open_catalog import TRUST_ALL
@@ -355,6 +356,9 @@ class LakeTransaction:
         self._catalog = catalog
         self._commit = OneCommit(catalog, cache)
         self._told = telling(catalog, "transaction", catalog.name)
+
+    def __repr__(self) -> str:
+        return f"<transaction of the lake {self._catalog.name!r}, tables: {listed(self._commit.names) or 'none yet'}>"
 
     def table(self, name: Name) -> TransactionTable:
         """Return a table to change in this transaction."""

@@ -103,7 +103,7 @@ def _parameter(name: str, value: object) -> pa.Scalar:
     if not isinstance(value, np.datetime64) or isinstance(value.item(), datetime.date):
         value = python_value(name, value)  # times in nanoseconds are Arrow's to read
     try:
-        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", 0):  # one of pandas'
+        if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", 0) != 0:  # one of pandas'
             return pa.scalar(value, pa.timestamp("ns", None if value.tzinfo is None else "UTC"))
         if isinstance(value, UUID):
             return pa.scalar(value.bytes, pa.binary(16))
@@ -132,7 +132,7 @@ def _other_number(value: pa.Scalar) -> pa.Scalar | None:
 
 def _is_finer_than_microseconds(value: pa.Scalar) -> bool:
     is_fine = pa.types.is_timestamp(value.type) and value.type.unit == "ns" and value.is_valid
-    return is_fine and value.value % 1000 != 0
+    return bool(is_fine and value.value % 1000 != 0)
 
 
 class _Tables:

@@ -22,6 +22,10 @@ class MergeBuilder:
     _explain: Callable[[tuple[MergeClause, ...]], str]
     _clauses: list[MergeClause] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        clauses = ", ".join(f"when {clause.when.replace('_', ' ')} then {clause.do}" for clause in self._clauses)
+        return f"<merge, clauses: {clauses or 'none yet'}; execute() carries it out, explain() says how>"
+
     def when_matched(self, condition: Any = None) -> MatchedClause:
         """Say what becomes of rows of the table that match a row of the source."""
         return MatchedClause(self, "matched", condition)

@@ -368,7 +368,9 @@ class TransactionTable(TableVerbs):
         self._written_for: dict[int, tuple[str, ...]] = {}
 
     def __repr__(self) -> str:
-        return f"{describe_table(self._changes.staged)}\n  in a transaction, {len(self._changes.slots)} changes so far"
+        return (
+            f"{describe_table(self._changes.staged)}\n  in a transaction, {_changes_so_far(len(self._changes.slots))}"
+        )
 
     def _begin(self) -> LoadedTable:
         return self._changes.staged
@@ -429,6 +431,11 @@ class OneCommit:
             self._tables[loaded.identifier] = found
         return found
 
+    @property
+    def names(self) -> list[str]:
+        """The tables of the commit."""
+        return [".".join(identifier) for identifier in self._tables]
+
     def find_table(self, identifier: tuple[str, ...]) -> TransactionTable | None:
         """Return a table that is changed already."""
         return self._tables.get(identifier)
@@ -474,6 +481,9 @@ class TransactionContext:
         self._commit = OneCommit(catalog, cache)
         self._told = telling(catalog, "transaction", table.name)
 
+    def __repr__(self) -> str:
+        return f"<transaction of {self._table.name!r}, for a with block>"
+
     def __enter__(self) -> TransactionTable:
         self._told.__enter__()
         return self._commit.table(self._table._begin())
@@ -485,3 +495,7 @@ class TransactionContext:
             self._commit.__exit__(error_type, error, trace)
         if error_type is None:
             self._table._show(self._commit.states[0])
+
+
+def _changes_so_far(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'} so far"

@@ -109,8 +109,8 @@ def draw_table(loaded: LoadedTable) -> Html:
         if figures.rows is None
         else f"{'≤ ' if figures.is_most else ''}{show_count(figures.rows)} rows",
         "" if figures.bytes is None else show_bytes(figures.bytes),
-        "" if figures.files is None else f"{show_count(figures.files)} files",
-        f"{show_count(figures.snapshots or 0)} snapshots",
+        "" if figures.files is None else "1 file" if figures.files == 1 else f"{show_count(figures.files)} files",
+        "1 snapshot" if figures.snapshots == 1 else f"{show_count(figures.snapshots or 0)} snapshots",
         "" if figures.changed_ms is None else f"changed {show_time(figures.changed_ms)}",
     ]
     fields = metadata.current_schema.fields

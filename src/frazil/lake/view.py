@@ -27,6 +27,7 @@ from frazil.changes.updates import (
 from frazil.commit.change_view import change_view
 from frazil.commit.summary import frazil_version
 from frazil.errors import InvalidRequestError, NotFoundError
+from frazil.lake.describe import describe, listed
 from frazil.lake.parse_name import parse_name
 from frazil.lake.schema_of import schema_of
 from frazil.loaded import LoadedView
@@ -38,6 +39,7 @@ from frazil.spec.versions import LATEST
 from frazil.spec.view_evolution import FIRST_VERSION_ID
 from frazil.spec.view_metadata import SqlRepresentation, VersionLogEntry, ViewMetadata, ViewVersion
 from frazil.sql.query_text import find_no_query
+from frazil.sql.type_names import plain_type_name
 
 DEFAULT_DIALECT: Final = "spark"
 """The dialect of a query that is given without one."""
@@ -54,7 +56,9 @@ class View:
         self._loaded = loaded
 
     def __repr__(self) -> str:
-        return f"View({self.name!r})"
+        columns = [f"{field.name} {plain_type_name(field.field_type)}" for field in self.schema.fields]
+        queries = [f"{query.sql} ({query.dialect})" for query in self.current_version.sql_representations]
+        return describe(f"View {self.name!r}", columns=listed(columns), query="; ".join(queries))
 
     @property
     def identifier(self) -> tuple[str, ...]:

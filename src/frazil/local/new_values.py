@@ -57,8 +57,8 @@ def all_values(
     missing = [name for name, value in found.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
-            f"Cannot merge all columns into {table}: the source lacks {', '.join(missing)}",
-            hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
+            f"Cannot set all columns of {table}: the source lacks {', '.join(missing)}",
+            hint="Add the missing columns to the source, or name the columns to set in the clauses of a merge.",
         )
     return {_quoted(name): Name((SOURCE, value)) for name, value in found.items() if value is not None}
 

@@ -57,9 +57,13 @@ class Report:
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems)
 
+    def __repr__(self) -> str:
+        found = len(self.problems) + self.further_problems + self.further_warnings
+        return f"<Report {visible(self.title)!r}: {counted(found, 'problem') if found else 'no problems'}; print it>"
+
     def __str__(self) -> str:
         lines = [visible(self.title)]
-        lines += [f"  {name.replace('_', ' ')}: {count:,}" for name, count in self.facts.items()]
+        lines += [f"  {_fact(name)}: {count:,}" for name, count in self.facts.items()]
         if not self.problems:
             return "\n".join([*lines, "No problems."])
         count = sum(not problem.is_warning for problem in self.problems) + self.further_problems
@@ -82,7 +86,7 @@ def draw_report(report: Report) -> Html:
     facts = element(
         "table",
         *(
-            element("tr", element("td", name.replace("_", " ")), element("td", f"{count:,}", class_="fz-number"))
+            element("tr", element("td", _fact(name)), element("td", f"{count:,}", class_="fz-number"))
             for name, count in report.facts.items()
         ),
     )
@@ -132,3 +136,8 @@ class Findings:
     def report(self, title: str) -> Report:
         """Return everything found so far."""
         return Report(title, FrozenMap(self.facts), tuple(self._problems), self._further[False], self._further[True])
+
+
+def _fact(name: str) -> str:
+    """Return the name of a fact as people read it: `data files below 1 MiB`."""
+    return name.replace("_", " ").replace(" mib", " MiB")

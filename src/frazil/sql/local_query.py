@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from difflib import get_close_matches
 
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
 from frazil.spec.token_cursor import BROKEN, MARK, NUMBER, QUOTED, STRING, WORD, Token
@@ -298,7 +299,13 @@ def _check(text: str, tokens: Sequence[Token]) -> None:
             raise InvalidRequestError("Cannot run SQL: there are two statements", hint="Run them one by one.")
         verb = _WRITES.get(word)
         way = f"Use {verb} in Python, or run the statement on Spark." if verb else "Run the statement on Spark."
-        raise UnsupportedError(f"Cannot run {word} here: SQL without Spark only reads", hint=way)
+        near = (
+            None if verb else next(iter(get_close_matches(word, (*_WRITES, "SELECT", "WITH", "VALUES"), 1, 0.8)), None)
+        )
+        raise UnsupportedError(
+            f"Cannot run {word} here: SQL without Spark only runs queries",
+            hint=way if near is None else f"Did you mean {near}?",
+        )
     for index, token in enumerate(tokens):
         following = tokens[index + 1].upper if index + 1 < len(tokens) else ""
         is_name = index > 0 and tokens[index - 1].is_mark(".")

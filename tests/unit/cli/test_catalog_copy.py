@@ -150,7 +150,7 @@ def test_a_catalog_is_not_copied_onto_itself(tmp_path: Path, source: str) -> Non
 @pytest.mark.parametrize("option", ["-w", "--catalog"])
 def test_options_of_one_lake_are_refused(source: str, target: str, option: str) -> None:
     result = RUNNER.invoke(app, ["catalog", "copy", source, target, option, "x"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "SRC and DST" in result.output
 
 

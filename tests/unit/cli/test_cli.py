@@ -103,7 +103,9 @@ def test_a_lost_file_fails_the_check_with_exit_code_1(warehouse: str) -> None:
 
 
 def test_health_tells_what_to_run(warehouse: str) -> None:
-    assert "db.events" in run(warehouse, "health", "db.events")
+    said = run(warehouse, "health", "db.events")
+    assert "db.events" in said
+    assert "data files of 1 MiB to 16 MiB: 0" in said
 
 
 @pytest.mark.parametrize(
@@ -169,9 +171,54 @@ def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> No
     assert "Traceback" not in output
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["table", "show", "db.event"], "Did you mean db.events?"),
+        (["head", "db.evnets"], "Did you mean db.events?"),
+        (["view", "show", "db.totals"], "`frazil table list` lists the tables and views."),
+        (["table", "files", "nowhere.t"], "`frazil table list` lists the tables and views."),
+        (["table", "show", "events"], "Give both, as in db.events."),
+        (["sql", "--local", "selectt 1"], "Did you mean SELECT?"),
+        (["sql", "--local", "--file", "missing.sql"], "'missing.sql': No such file or directory"),
+        (["table", "set", "db.events", "schema.name-mapping.default={"], "Set it to a name mapping as JSON"),
+    ],
+)
+def test_an_error_says_what_may_be_meant(warehouse: str, command: list[str], hint: str) -> None:
+    said = run(warehouse, *command, code=1)
+    assert hint in said
+    assert "Errno" not in said
+
+
+def test_views_of_all_namespaces_are_listed(warehouse: str) -> None:
+    run(warehouse, "view", "create", "db.kinds", "select distinct kind from db.events")
+    assert rows(warehouse, "view", "list") == rows(warehouse, "view", "list", "db") == [{"view": "db.kinds"}]
+
+
+def test_help_shows_a_value_for_the_options_that_take_one_alone() -> None:
+    for command in ([], ["table", "create"], ["check"], ["maintain", "optimize"]):
+        said = RUNNER.invoke(app, [*command, "--help"]).output
+        assert "<bool>" not in said
+        assert "<list" not in said
+        assert "NAME=VALUE" in said
+
+
+def test_columns_with_wide_names_are_aligned(warehouse: str) -> None:
+    with frazil.connect(warehouse) as lake:
+        lake.create_table("db.wide", "`汉字` string, plain string, `e\u0301` string")
+    lines = run(warehouse, "table", "show", "db.wide").splitlines()
+    assert [line for line in lines if "STRING" in line] == [
+        "  汉字   STRING",
+        "  plain  STRING",
+        "  e\u0301      STRING",
+    ]
+
+
 def test_wrong_usage_exits_with_2(warehouse: str) -> None:
     run(warehouse, "table", "nonsense", code=2)
     run(warehouse, "table", "show", code=2)
+    run(warehouse, "table", "set", "db.events", "comment", code=2)
+    run(warehouse, "table", "rollback", "db.events", code=2)
     assert RUNNER.invoke(app, ["table", "list"], env={"FRAZIL_WAREHOUSE": ""}).exit_code == 2
 
 
@@ -181,7 +228,7 @@ def test_the_warehouse_may_come_from_the_environment(warehouse: str) -> None:
 
 
 def test_a_property_without_a_value_is_refused(warehouse: str) -> None:
-    assert "NAME=VALUE" in run(warehouse, "table", "create", "db.t", "id bigint", "--property", "a", code=1)
+    assert "NAME=VALUE" in run(warehouse, "table", "create", "db.t", "id bigint", "--property", "a", code=2)
 
 
 def test_queries_run_here_without_spark(warehouse: str) -> None:
@@ -205,7 +252,7 @@ def test_the_first_rows_of_a_table_are_printed(warehouse: str) -> None:
 
 
 def test_sql_is_refused_before_spark_starts_where_there_is_nothing_to_run(warehouse: str, tmp_path: Path) -> None:
-    assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=1)
+    assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=2)
     assert "no statement" in run(warehouse, "sql", code=1)
     assert "no statement" in run(warehouse, "sql", " -- a note;", code=1)
     assert "Cannot read statements" in run(warehouse, "sql", "--file", str(tmp_path / "nothing.sql"), code=1)
@@ -314,16 +361,18 @@ def test_properties_of_the_connection_are_taken_from_the_line_and_from_a_file(tm
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("given", "message", "code"),
     [
-        (["--property", "read.roots"], "is not NAME=VALUE"),
-        (["--property", "read.root=/x"], "Did you mean read.roots?"),
-        (["--properties-file", "/nowhere"], "Cannot read the properties in /nowhere"),
+        (["--property", "read.roots"], "is not NAME=VALUE", 2),
+        (["--property", "read.root=/x"], "Did you mean read.roots?", 1),
+        (["--properties-file", "/nowhere"], "Cannot read the properties in /nowhere", 1),
     ],
 )
-def test_wrong_properties_of_the_connection_are_refused(warehouse: str, given: list[str], message: str) -> None:
+def test_wrong_properties_of_the_connection_are_refused(
+    warehouse: str, given: list[str], message: str, code: int
+) -> None:
     result = RUNNER.invoke(app, ["--warehouse", warehouse, *given, "table", "list"])
-    assert result.exit_code == 1
+    assert result.exit_code == code
     assert message in result.output
 
 

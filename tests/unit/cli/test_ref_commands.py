@@ -35,9 +35,9 @@ def rows(warehouse: str, *arguments: str) -> list[dict[str, Any]]:
     return found
 
 
-def refused(warehouse: str, *arguments: str) -> str:
+def refused(warehouse: str, *arguments: str, code: int = 1) -> str:
     result = RUNNER.invoke(app, ["-w", warehouse, *arguments])
-    assert result.exit_code == 1, result.output
+    assert result.exit_code == code, result.output
     return result.output
 
 
@@ -125,7 +125,7 @@ def test_a_table_is_rolled_back_by_id_by_tag_and_by_time(warehouse: str) -> None
     assert rows(warehouse, "table", "rollback", NAME, "--before", "now")[0]["snapshot_id"] == third
     assert "Cannot" in refused(warehouse, "table", "rollback", NAME, "--before", "7d")
     for wrong in ([], [str(first), "--before", "7d"]):
-        assert "give a snapshot or --before" in refused(warehouse, "table", "rollback", NAME, *wrong)
+        assert "either a snapshot or --before" in refused(warehouse, "table", "rollback", NAME, *wrong, code=2)
 
 
 def test_a_change_is_repeated_and_a_staged_write_published(warehouse: str) -> None:
@@ -156,7 +156,7 @@ def test_properties_are_set_and_removed(warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
         assert "comment" not in lake.table(NAME).properties
         assert lake.table(NAME).properties["owner"] == "ann"
-    assert "NAME=VALUE" in refused(warehouse, "table", "set", NAME, "comment")
+    assert "NAME=VALUE" in refused(warehouse, "table", "set", NAME, "comment", code=2)
 
 
 def test_namespaces_are_created_listed_and_dropped(warehouse: str) -> None:
@@ -199,7 +199,7 @@ def test_a_branch_s_retention_is_changed_and_taken_away(warehouse: str) -> None:
     assert changed["min_snapshots_to_keep"] == 5
     assert changed["max_snapshot_age_ms"] == 7 * DAY_MS
     assert changed["max_ref_age_ms"] is None
-    assert "nothing to set" in refused(warehouse, "branch", "retain", NAME, "audit")
+    assert "nothing to set" in refused(warehouse, "branch", "retain", NAME, "audit", code=2)
     assert "there is none" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
 
 

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
-from frazil.errors import InvalidMetadataError
+import frazil
+from frazil.codec.name_mapping_json import check_name_mapping, decode_name_mapping, encode_name_mapping
+from frazil.errors import InvalidMetadataError, InvalidPropertyError
 from frazil.spec.name_mapping import MappedField, NameMapping
 
 EXAMPLE = """
@@ -87,3 +88,14 @@ def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
     text = '[{"names":["a"],"fields":' * 250 + "[]" + "}]" * 250
     with pytest.raises(InvalidMetadataError, match="nested deeper than 64 levels"):
         decode_name_mapping(text)
+
+
+@pytest.mark.parametrize("text", ["{bad", "{}", "[1]", '[{"names": "a"}]'])
+def test_a_property_that_is_no_mapping_is_refused_when_it_is_set(text: str) -> None:
+    check_name_mapping({"schema.name-mapping.default": EXAMPLE})
+    check_name_mapping({"comment": text})
+    with pytest.raises(InvalidPropertyError, match=r"Cannot use the property schema\.name-mapping\.default") as caught:
+        check_name_mapping({"schema.name-mapping.default": text})
+    assert caught.value.hint is not None
+    with frazil.connect("memory:") as lake, pytest.raises(InvalidPropertyError):
+        lake.create_table("db.t", "id bigint", properties={"schema.name-mapping.default": text})

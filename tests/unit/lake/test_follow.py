@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import threading
 import time
+import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -197,6 +199,24 @@ def test_changes_of_nested_columns_and_equal_rows_cancel_by_number() -> None:
         ("DELETE", 2),
         ("INSERT", 2),
     ]
+
+
+def test_changes_of_columns_of_every_type_leave_copies_out() -> None:
+    columns = "id bigint, u uuid, f fixed(2), l list<uuid>, s struct<x: uuid>, at time, v variant, nothing unknown"
+    with Lake(MemoryCatalog()) as lake:
+        table = lake.create_table("db.t", columns, format_version=3)
+        u = uuid.UUID(int=7)
+        row = {"u": u, "f": b"ab", "l": [u], "s": {"x": u}, "at": datetime.time(1, 2)}
+        table.append([{"id": 1, **row}, {"id": 2, **row}])
+        table.delete("id = 2")
+        changed = table.changes(start=table.snapshots[0].snapshot_id)
+    assert changed.select(["id", "_change_type"]).to_pylist() == [{"id": 2, "_change_type": "DELETE"}]
+
+
+def test_a_snapshot_that_never_was_is_an_error_that_says_so(table: Table) -> None:
+    table.append(rows(1))
+    with pytest.raises(SnapshotNotFoundError, match="after snapshot 123: the table has no such snapshot"):
+        list(table.follow(after=123, until="now"))
 
 
 def test_an_expired_token_is_an_error_that_says_how_to_go_on(table: Table) -> None:

@@ -52,7 +52,7 @@ def test_a_table_shows_its_columns_partitions_and_state(table: Table) -> None:
     ), repr(table)
     with table.transaction() as changes:
         changes.append(pa.table({"id": [3]}))
-        assert repr(changes).endswith("in a transaction, 1 changes so far")
+        assert repr(changes).endswith("in a transaction, 1 change so far")
 
 
 def test_a_scan_shows_what_it_reads(table: Table) -> None:
@@ -103,6 +103,31 @@ def test_what_there_is_to_call_is_shown(table: Table) -> None:
         assert "add_column" in dir(update)
         update.add_column("x", "int")
         assert repr(update).startswith("<changes: add_column; there are: add_column, ")
+
+
+def test_changes_that_are_being_made_say_what_they_are(table: Table) -> None:
+    assert repr(table.transaction()) == "<transaction of 'db.t', for a with block>"
+    assert "delete, update, upsert, overwrite" in repr(table.explain)
+    merge = table.merge([{"id": 1}], on="target.id = source.id")
+    assert "clauses: none yet" in repr(merge)
+    merge.when_matched().delete()
+    assert "clauses: when matched then delete;" in repr(merge)
+    followed = table.follow()
+    assert repr(followed) == "<Follow of 'db.t', branch 'main', changes 'error'; loop over it for batches>"
+    followed.stop()
+    assert "stopped" in repr(followed)
+    assert repr(table.health()) == "<Report 'Health of db.t': no problems; print it>"
+
+
+def test_a_view_and_a_transaction_of_a_lake_say_what_they_are() -> None:
+    with frazil.connect("memory:") as lake:
+        lake.create_table("db.t", "id bigint")
+        view = lake.create_view("db.v", "select id from db.t", schema="id bigint")
+        assert matches(view, "View 'db.v'", "  columns  id long", r"  query    select id from db.t \(spark\)")
+        with lake.transaction() as changes:
+            assert repr(changes) == "<transaction of the lake 'lake', tables: none yet>"
+            changes.table("db.t").append([{"id": 1}])
+            assert repr(changes) == "<transaction of the lake 'lake', tables: db.t>"
 
 
 def test_the_package_shows_what_is_public() -> None:

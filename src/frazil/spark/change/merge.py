@@ -276,8 +276,8 @@ def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool
     missing = [name for name, value in found.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
-            f"Cannot merge all columns into {change.loaded.name}: the source lacks {', '.join(missing)}",
-            hint="Name the columns to set, add the missing ones to the source, or merge with schema evolution.",
+            f"Cannot set all columns of {change.loaded.name}: the source lacks {', '.join(missing)}",
+            hint="Add the missing columns to the source, or name the columns to set in the clauses of a merge.",
         )
     return {quote(name): F.col(f"{SOURCE}.{quote(value)}") for name, value in found.items() if value is not None}
 

@@ -45,6 +45,7 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
             properties=dict(statement.properties),
             replaces=statement.replaces,
             exist_ok=statement.if_not_exists,
+            query_columns=[field.name for field in schema.fields],
         )
     except AlreadyExistsError:
         if not statement.if_not_exists:

@@ -26,7 +26,7 @@ from frazil.lake.sql_session import (
     option_of_state,
 )
 from frazil.lake.table import Table
-from frazil.lake.view import View
+from frazil.lake.view import View, find_query_columns
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.jvm.door import session_settings
 from frazil.spark.read.column_values import cast_columns
@@ -142,7 +142,7 @@ class SparkEngine:
             return self._as_declared(frame, view, full_name)
 
     def _as_declared(self, frame: Any, view: View, full_name: FullName) -> Any:
-        """Return a view's rows under its own columns, by position, with its names and types, as WITH SCHEMA said.
+        """Return a view's rows under its own columns, with its names and types, as WITH SCHEMA said.
 
         EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
         that the view's are wider than; without it, and with COMPENSATION, values are cast.
@@ -150,12 +150,11 @@ class SparkEngine:
         mode, fields = view.properties.get(VIEW_SCHEMA_MODE, "COMPENSATION").upper(), view.schema.fields
         if not fields or mode == "EVOLUTION":
             return frame
-        if len(frame.columns) != len(fields):
-            raise InvalidRequestError(
-                f"Cannot read view {full_name}: it has {len(fields)} columns, "
-                f"and its query now has {len(frame.columns)}",
-                hint="Replace the view.",
-            )
+        is_case_sensitive = self.setting("spark.sql.caseSensitive") == "true"
+        chosen = find_query_columns(view, frame.columns, case_sensitive=is_case_sensitive)
+        if chosen != tuple(range(len(frame.columns))):
+            numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+            frame = numbered.select(*(f"c{number}" for number in chosen))
         renamed = frame.toDF(*(field.name for field in fields))
         if mode == "TYPE EVOLUTION":
             return renamed

@@ -192,8 +192,11 @@ class SparkEngine:
         )
         return _ViewNames(session, () if known is not None else namespace)
 
-    def view_schema(self, text: str, full_name: FullName) -> Schema:
-        """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
+    def view_schema(self, text: str, full_name: FullName, names: Sequence[str] = ()) -> tuple[Schema, list[str]]:
+        """Return a view's columns, under names of its own where it has some, and what its query calls them.
+
+        Refuse a query that uses something temporary, or the view itself.
+        """
         for entity, parts in ViewQuery(self.spark, text).names:
             if entity == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
                 raise InvalidRequestError(
@@ -202,8 +205,14 @@ class SparkEngine:
         catalog = self.session.catalog or SPARK_CATALOG
         namespace = self.session.namespace if self.session.catalog is not None else self.current_namespace()
         with _reading(full_name, is_made=True):
-            names = self._names_of(full_name, catalog, namespace)
-            return self.schema_of(self._query_of_view(f"create view {full_name}", full_name, text, names))
+            known = self._names_of(full_name, catalog, namespace)
+            frame = self._query_of_view(f"create view {full_name}", full_name, text, known)
+            if names and len(names) != len(frame.columns):
+                raise InvalidRequestError(
+                    f"Cannot create view {full_name}: {len(names)} columns are named, and the query has "
+                    f"{len(frame.columns)}"
+                )
+            return self.schema_of(frame.toDF(*names) if names else frame), list(frame.columns)
 
     def current_namespace(self) -> Name:
         """Return the namespace of Spark's own catalog."""

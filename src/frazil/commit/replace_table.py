@@ -38,6 +38,7 @@ from frazil.changes.updates import (
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.conflicts import ReadSet, check_columns_unchanged, check_rows_unchanged, open_window
 from frazil.commit.new_snapshot import find_parent, ref_requirement, table_requirement
+from frazil.commit.update_schema import check_names_left
 from frazil.errors import UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.spec.fresh_ids import assign_fresh_ids
@@ -80,6 +81,7 @@ class ReplaceTable:
         check_schema_allowed(fresh, version)
         check_properties(self.properties)
         check_metrics_columns(fresh, self.properties)
+        check_names_left(metadata, fresh)
         spec = self._spec(metadata, fresh, version)
         order = build_sort_order(fresh, self.sort_by, case_sensitive=self.case_sensitive) if self.sort_by else UNSORTED
         updates += [

@@ -21,6 +21,7 @@ from frazil.errors import SchemaChangeError
 from frazil.loaded import LoadedTable
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import update_name_mapping
+from frazil.spec.partitioning import find_taken_names
 from frazil.spec.properties import COLUMN_PROPERTIES, DEFAULT_NAME_MAPPING
 from frazil.spec.schema import Schema
 from frazil.spec.schema_evolution import SchemaUpdate
@@ -50,6 +51,7 @@ class UpdateSchema:
         if evolved.schema.same_columns(before):
             return NOTHING
         check_sources_kept(metadata, evolved.schema)
+        check_names_left(metadata, evolved.schema)
         return Changes(
             (
                 AddSchema(evolved.schema, evolved.last_column_id),
@@ -75,6 +77,18 @@ def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:
             raise SchemaChangeError(
                 f"Cannot drop column {before.name_of(field_id)!r}: the table is {verb} by it",
                 hint="Change the partition spec or the sort order first.",
+            )
+
+
+def check_names_left(metadata: TableMetadata, after: Schema) -> None:
+    """Refuse a column of the name of a partition field that has another source, in the spec now or in one before."""
+    specs = metadata.partition_specs
+    known = {field.name for field, _ in find_taken_names(metadata.current_schema, specs)}
+    for field, source in find_taken_names(after, specs):
+        if field.name not in known:
+            raise SchemaChangeError(
+                f"Cannot name a column {field.name!r}: a partition field has that name, of column {source!r}",
+                hint="Choose another name. Fields that were removed from the spec keep theirs, for older files.",
             )
 
 

@@ -281,12 +281,14 @@ class Lake:
         location: str | None = None,
         replaces: bool = False,
         exist_ok: bool = False,
+        query_columns: Sequence[str] = (),
     ) -> View:
         """Create a view of a query, or of one query for each dialect; its namespace is created where it is missing.
 
         `schema` are its columns, which engines work out from the query where it is left out. Names in the query
         without a namespace are in `default_namespace`, the view's own unless given. With `replaces`, a view of
-        that name gets a new version; with `exist_ok`, it stays as it is.
+        that name gets a new version; with `exist_ok`, it stays as it is. `query_columns` are the names of the query's
+        own columns, in the order of `schema`: by them the view is read where the query has others beside them later.
         """
         identifier = parse_name(name)
         if (replaces or exist_ok) and self._catalog.view_exists(identifier):
@@ -300,6 +302,7 @@ class Lake:
                 default_namespace=default_namespace,
                 default_catalog=default_catalog,
                 properties=properties,
+                query_columns=query_columns,
             )
         make_namespace(self._catalog, identifier)
         return create_view(
@@ -312,6 +315,7 @@ class Lake:
             default_catalog=default_catalog,
             properties=properties,
             location=location,
+            query_columns=query_columns,
         )
 
     def view(self, name: Name) -> View:

@@ -18,7 +18,7 @@ from frazil.codec.arrow_arrays import is_text
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
 from frazil.lake.decimal_literals import choose_decimals
-from frazil.lake.view import DEFAULT_DIALECT, View
+from frazil.lake.view import DEFAULT_DIALECT, View, find_query_columns
 from frazil.sql.local_query import RewrittenQuery, TableReference, quoted_name, rewrite_view
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 
@@ -70,14 +70,13 @@ class ViewQuery:
         query = self.rewrite(decimals).text
         if not fields or mode == "EVOLUTION":
             return plain
-        count = len(plain.schema())
-        if count != len(fields):
-            raise InvalidRequestError(
-                f"Cannot read the view {self.view.name}: it has {len(fields)} columns, and its query now has {count}",
-                hint="Replace the view.",
-            )
-        names = ", ".join(quoted_name(field.name) for field in fields)
-        text = f"SELECT * FROM ({query}) AS {quoted_name(self.view.identifier[-1])}({names})"
+        have_names = plain.schema().names
+        chosen = find_query_columns(self.view, have_names)
+        numbers = ", ".join(f"c{number}" for number in range(len(have_names)))
+        names = ", ".join(
+            f"c{number} AS {quoted_name(field.name)}" for number, field in zip(chosen, fields, strict=True)
+        )
+        text = f"SELECT {names} FROM ({query}) AS {quoted_name(self.view.identifier[-1])}({numbers})"
         renamed = self._planned(lambda: run(text))
         if mode == "TYPE EVOLUTION":
             return renamed

@@ -47,6 +47,11 @@ DEFAULT_DIALECT: Final = "spark"
 Queries = str | Mapping[str, str]
 """A query in the default dialect, or queries by dialect."""
 
+ENGINE = "frazil"
+QUERY_COLUMNS = "spark.query-column-names"
+"""The names that a query's columns had when its view was made: in the version's summary, or where Iceberg's jar keeps
+them, in the view's properties."""
+
 
 class View:
     """One view of a lake. Get it from `Lake.view` or `Lake.create_view`."""
@@ -147,9 +152,11 @@ class View:
         default_namespace: str | tuple[str, ...] | None = None,
         default_catalog: str | None = None,
         properties: Mapping[str, str] | None = None,
+        query_columns: Sequence[str] = (),
     ) -> Self:
         """Define the view anew; versions that define the same are one. `properties` are set beside those it has.
 
+        `query_columns` are the names of the query's own columns, in the order of the view's.
         Refused where a dialect would be lost, unless `replace.drop-dialect.allowed` is true.
         """
         check_view_properties(properties or {})
@@ -160,6 +167,7 @@ class View:
             default_namespace=self.identifier[:-1] if default_namespace is None else parse_name(default_namespace),
             default_catalog=default_catalog,
             now_ms=self._catalog.now_ms(),
+            query_columns=query_columns,
         )
 
         return self._change(
@@ -203,6 +211,7 @@ def create_view(
     default_catalog: str | None,
     properties: Mapping[str, str] | None,
     location: str | None,
+    query_columns: Sequence[str] = (),
 ) -> View:
     """Create a view in a catalog."""
     check_view_properties(properties or {})
@@ -212,6 +221,7 @@ def create_view(
         default_namespace=default_namespace,
         default_catalog=default_catalog,
         now_ms=catalog.now_ms(),
+        query_columns=query_columns,
     )
     return View(
         catalog,
@@ -226,6 +236,7 @@ def make_version(
     default_namespace: tuple[str, ...],
     default_catalog: str | None,
     now_ms: int,
+    query_columns: Sequence[str] = (),
 ) -> ViewVersion:
     """Return a version of a view; its ids are given when it is added."""
     queries = {dialect: sql} if isinstance(sql, str) else dict(sql)
@@ -248,8 +259,32 @@ def make_version(
         tuple(SqlRepresentation(text, name) for name, text in queries.items()),
         default_namespace,
         default_catalog,
-        FrozenMap({Summary.ENGINE_NAME: "frazil", Summary.ENGINE_VERSION: frazil_version()}),
+        FrozenMap(
+            {Summary.ENGINE_NAME: ENGINE, Summary.ENGINE_VERSION: frazil_version()}
+            | ({QUERY_COLUMNS: ",".join(query_columns)} if query_columns else {})
+        ),
     )
+
+
+def find_query_columns(view: View, names: Sequence[str], *, case_sensitive: bool = False) -> tuple[int, ...]:
+    """Return where a view's columns are among those of its query: by the names they had when the view was made.
+
+    They are the view's own where the names are not known, or are not there any more: by position, all of them.
+    """
+    count = len(view.schema.fields)
+    summary = view.current_version.summary
+    known = summary if summary.get(Summary.ENGINE_NAME) == ENGINE else view.properties
+    wanted = known.get(QUERY_COLUMNS, "").split(",")
+    if not case_sensitive:
+        wanted, names = [name.lower() for name in wanted], [name.lower() for name in names]
+    if len(wanted) == count and all(names.count(name) == 1 for name in wanted):
+        return tuple(names.index(name) for name in wanted)
+    if len(names) != count:
+        raise InvalidRequestError(
+            f"Cannot read view {view.name}: it has {count} columns, and its query now has {len(names)}",
+            hint="Replace the view.",
+        )
+    return tuple(range(count))
 
 
 def _columns(schema: Schema | pa.Schema | str | None) -> Schema:

@@ -12,7 +12,7 @@ from frazil.errors import (
     UnsupportedError,
     ViewNotFoundError,
 )
-from frazil.lake.sql_session import SPARK_CATALOG, FullName
+from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.lake.view import View
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext
@@ -31,20 +31,21 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
             return NOTHING
         raise taken
     engine = context.spark("create a view")
-    schema = engine.view_schema(statement.query.text, full_name)
-    columns = _named(schema, statement, full_name)
+    names = [column.name for column in statement.columns]
+    schema, query_columns = engine.view_schema(statement.query.text, full_name, names)
     default_catalog = session.catalog or SPARK_CATALOG
     namespace = session.namespace if session.catalog is not None else engine.current_namespace()
     try:
         full_name.lake.create_view(
             full_name.name,
             statement.query.text,
-            schema=columns,
+            schema=_described(schema, statement),
             default_namespace=namespace,
             default_catalog=default_catalog,
             properties=dict(statement.properties),
             replaces=statement.replaces,
             exist_ok=statement.if_not_exists,
+            query_columns=query_columns,
         )
     except AlreadyExistsError:
         if not statement.if_not_exists:
@@ -52,17 +53,12 @@ def create_view(context: SqlContext, statement: s.CreateView) -> Answer:
     return NOTHING
 
 
-def _named(schema: Schema, statement: s.CreateView, full_name: FullName) -> Schema:
+def _described(schema: Schema, statement: s.CreateView) -> Schema:
     if not statement.columns:
         return Schema(tuple(replace(field, required=False) for field in schema.fields))
-    if len(statement.columns) != len(schema.fields):
-        raise InvalidRequestError(
-            f"Cannot create view {full_name}: {len(statement.columns)} columns are named, and the query has "
-            f"{len(schema.fields)}"
-        )
     return Schema(
         tuple(
-            replace(field, name=column.name, doc=column.comment, required=False)
+            replace(field, doc=column.comment, required=False)
             for field, column in zip(schema.fields, statement.columns, strict=True)
         )
     )

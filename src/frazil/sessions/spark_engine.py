@@ -26,7 +26,7 @@ from frazil.lake.sql_session import (
     option_of_state,
 )
 from frazil.lake.table import Table
-from frazil.lake.view import View
+from frazil.lake.view import View, find_query_columns
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.jvm.door import session_settings
 from frazil.spark.read.column_values import cast_columns
@@ -142,7 +142,7 @@ class SparkEngine:
             return self._as_declared(frame, view, full_name)
 
     def _as_declared(self, frame: Any, view: View, full_name: FullName) -> Any:
-        """Return a view's rows under its own columns, by position, with its names and types, as WITH SCHEMA said.
+        """Return a view's rows under its own columns, with its names and types, as WITH SCHEMA said.
 
         EVOLUTION is whatever the query gives now, TYPE EVOLUTION its types under the view's names. BINDING takes types
         that the view's are wider than; without it, and with COMPENSATION, values are cast.
@@ -150,12 +150,11 @@ class SparkEngine:
         mode, fields = view.properties.get(VIEW_SCHEMA_MODE, "COMPENSATION").upper(), view.schema.fields
         if not fields or mode == "EVOLUTION":
             return frame
-        if len(frame.columns) != len(fields):
-            raise InvalidRequestError(
-                f"Cannot read view {full_name}: it has {len(fields)} columns, "
-                f"and its query now has {len(frame.columns)}",
-                hint="Replace the view.",
-            )
+        is_case_sensitive = self.setting("spark.sql.caseSensitive") == "true"
+        chosen = find_query_columns(view, frame.columns, case_sensitive=is_case_sensitive)
+        if chosen != tuple(range(len(frame.columns))):
+            numbered = frame.toDF(*(f"c{number}" for number in range(len(frame.columns))))
+            frame = numbered.select(*(f"c{number}" for number in chosen))
         renamed = frame.toDF(*(field.name for field in fields))
         if mode == "TYPE EVOLUTION":
             return renamed
@@ -193,8 +192,11 @@ class SparkEngine:
         )
         return _ViewNames(session, () if known is not None else namespace)
 
-    def view_schema(self, text: str, full_name: FullName) -> Schema:
-        """Return the columns of a view's query; refuse one that uses something temporary, or the view itself."""
+    def view_schema(self, text: str, full_name: FullName, names: Sequence[str] = ()) -> tuple[Schema, list[str]]:
+        """Return a view's columns, under names of its own where it has some, and what its query calls them.
+
+        Refuse a query that uses something temporary, or the view itself.
+        """
         for entity, parts in ViewQuery(self.spark, text).names:
             if entity == "table" and len(parts) == 1 and self.session.is_temporary_view(parts):
                 raise InvalidRequestError(
@@ -203,8 +205,14 @@ class SparkEngine:
         catalog = self.session.catalog or SPARK_CATALOG
         namespace = self.session.namespace if self.session.catalog is not None else self.current_namespace()
         with _reading(full_name, is_made=True):
-            names = self._names_of(full_name, catalog, namespace)
-            return self.schema_of(self._query_of_view(f"create view {full_name}", full_name, text, names))
+            known = self._names_of(full_name, catalog, namespace)
+            frame = self._query_of_view(f"create view {full_name}", full_name, text, known)
+            if names and len(names) != len(frame.columns):
+                raise InvalidRequestError(
+                    f"Cannot create view {full_name}: {len(names)} columns are named, and the query has "
+                    f"{len(frame.columns)}"
+                )
+            return self.schema_of(frame.toDF(*names) if names else frame), list(frame.columns)
 
     def current_namespace(self) -> Name:
         """Return the namespace of Spark's own catalog."""

@@ -10,7 +10,7 @@ needs names or types takes the schema. Where a source column has been dropped si
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus
@@ -288,6 +288,21 @@ def build_partition_spec(
     spec = PartitionSpec(spec_id, tuple(fields))
     check_partition_spec(schema, spec)
     return spec
+
+
+def find_taken_names(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[tuple[PartitionField, str]]:
+    """Yield the fields of specs whose names another column than their source has, with the name of their source.
+
+    Iceberg's Java opens no table with such a field, whichever of its specs that is in. A source that was dropped
+    leaves the name free.
+    """
+    for spec in specs:
+        for partition_field in spec.fields:
+            named_alike = schema.find_field(partition_field.name)
+            source_id = partition_field.source_ids[0]
+            if named_alike is None or named_alike.field_id == source_id or schema.find_field(source_id) is None:
+                continue
+            yield partition_field, schema.name_of(source_id)
 
 
 def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_sources: bool = False) -> None:

@@ -7,6 +7,7 @@ import pytest
 from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import Target
+from frazil.commit.replace_table import ReplaceTable
 from frazil.commit.update_properties import UpdateLocation, UpdateProperties, UpgradeFormat
 from frazil.commit.update_refs import (
     CreateRef,
@@ -32,7 +33,9 @@ from frazil.errors import (
 )
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import create_name_mapping
+from frazil.spec.schema import Schema
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.spec.types import LONG, NestedField
 from tests.commit_lab import SCHEMA, Lab, paths_of
 
 
@@ -52,6 +55,29 @@ def test_a_schema_change_adds_a_schema_and_keeps_the_old() -> None:
     assert sorted(state.metadata.schemas_by_id) == [0, 1]
     assert state.metadata.current_schema_id == 1
     assert state.metadata.last_column_id == 4
+
+
+@pytest.mark.parametrize("is_dropped", [False, True], ids=["the spec now", "a spec before"])
+def test_a_column_cannot_take_the_name_of_a_field_of_another_column(is_dropped: bool) -> None:
+    lab = Lab(partition_by=["bucket(4, id)", "k"])
+    lab.commit(UpdateSchema(lambda u: u.rename_column("k", "key")))
+    if is_dropped:
+        lab.commit(UpdateSpec(lambda u: u.remove_field("id_bucket").remove_field("k")))
+    for change in (
+        UpdateSchema(lambda u: u.add_column("id_bucket", "int")),
+        UpdateSchema(lambda u: u.rename_column("v", "k")),
+        ReplaceTable(Schema((NestedField(1, "id", LONG), NestedField(2, "id_bucket", LONG)))),
+    ):
+        with pytest.raises(SchemaChangeError, match="a partition field has that name, of column"):
+            lab.commit(change)
+    assert lab.commit(UpdateSchema(lambda u: u.rename_column("key", "k"))).metadata.current_schema.find_field("k")
+
+
+def test_a_field_whose_column_was_dropped_leaves_its_name_free() -> None:
+    lab = Lab(partition_by=["k"])
+    lab.commit(UpdateSpec(lambda u: u.remove_field("k")))
+    lab.commit(UpdateSchema(lambda u: u.drop_column("k")))
+    assert lab.commit(UpdateSchema(lambda u: u.add_column("k", "int"))).metadata.current_schema.find_field("k")
 
 
 def test_a_schema_change_that_changes_nothing_makes_no_commit() -> None:

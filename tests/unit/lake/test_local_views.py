@@ -103,6 +103,17 @@ def test_a_view_of_another_dialect_or_state_is_refused(lake: Lake) -> None:
         lake.sql("select * from db.v").to_pylist()
 
 
+def test_columns_are_found_by_the_names_they_had_in_the_query(lake: Lake) -> None:
+    view(lake, "select n, s, id from db.t where id = 4", "id bigint, n int", query_columns=["id", "n"])
+    assert lake.sql("select * from db.v").to_pylist() == [{"id": 4, "n": 1}]
+    view(lake, "select id, n from db.t where id = 4", "n bigint, id int", query_columns=["ID", "N"])
+    assert lake.sql("select * from db.v").to_pylist() == [{"n": 4, "id": 1}]
+    view(lake, "select id, n as other from db.t where id = 4", "id bigint, n int", query_columns=["id", "n"])
+    assert lake.sql("select * from db.v").to_pylist() == [{"id": 4, "n": 1}]
+    view(lake, "select n, id from db.t where id = 4", "id int, n int")
+    assert lake.sql("select * from db.v").to_pylist() == [{"id": 1, "n": 4}]
+
+
 def test_views_prune_as_tables_do(lake: Lake) -> None:
     view(lake, "select id, n from db.t where n = 1", "id bigint, n int")
     plan = lake.sql("select id from db.v where id > 5").explain()

@@ -12,8 +12,8 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
- * Spark's Parquet reader for relations whose columns do not show their field ids: they are put on what is asked of files,
- * so that these are read by id, and stand nowhere else. Without `known`, columns show them.
+ * Spark's Parquet reader for relations whose columns may not show their field ids: they are put on what is asked of files,
+ * so that these are read by id. Where columns show them, Spark still loses those of columns that it asks a part of.
  */
 public class ParquetById extends ParquetFileFormat {
   private final StructType known;
@@ -46,9 +46,9 @@ public class ParquetById extends ParquetFileFormat {
     return new ParquetFileFormat()
         .buildReaderWithPartitionValues(
             session,
-            known == null ? dataSchema : known,
+            known,
             partitionSchema,
-            known == null ? requiredSchema : (StructType) told(requiredSchema, known),
+            (StructType) told(requiredSchema, known),
             filters,
             options,
             conf);

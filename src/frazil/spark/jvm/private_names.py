@@ -188,7 +188,7 @@ def planned_relation(
         "root": root,
         "constants": constants.json(),
         "data": (data if shows_ids else without_metadata(data)).json(),
-        "known": None if shows_ids else data.json(),
+        "known": data.json(),
         "table": table,
         "size_bytes": str(size_bytes),
         "rows": str(rows),

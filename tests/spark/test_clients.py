@@ -229,6 +229,7 @@ def test_statements_of_clients_leave_no_threads_behind(client: Client, attached:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.filterwarnings("ignore:.*the format has no lengths")
 @pytest.mark.parametrize(
     "name", [one if one in SAMPLE else pytest.param(one, marks=pytest.mark.slow) for one in case_files()]
 )

@@ -267,6 +267,12 @@ def test_a_session_of_frazils_builder_may_have_a_lake_as_its_default(spark: Spar
         frazil.detach(session)
 
 
+def test_what_nobody_expected_while_a_statement_is_read_is_told(filled: SparkSession) -> None:
+    # Warnings are errors in tests.
+    with pytest.raises(PySparkException, match=r"Cannot parse: UserWarning: char\(n\) and varchar\(n\) are string"):
+        filled.sql("create table lake.db.lengths (a varchar(3))")
+
+
 def test_what_a_spark_lacks_is_said_by_name_with_what_was_asked(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     lacks: list[tuple[str, Callable[[], Any]]] = [

@@ -13,7 +13,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParseException;
-import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
@@ -67,7 +66,13 @@ public class LakeParser implements InvocationHandler {
       String text = (String) arguments[0];
       LogicalPlan found = statement(text, arguments.length > 1 ? arguments[1] : null);
       if (found != null) return found;
-      if (firstWord(text).equals("begin")) arguments[0] = Door.ask("script", told(text));
+      if (firstWord(text).equals("begin")) {
+        try {
+          arguments[0] = Door.ask("script", told(text));
+        } catch (Throwable problem) {
+          return refused(problem);
+        }
+      }
       isNewer = NEWER.matcher(text).find();
     }
     // A name is data: what stands in it is not replaced.
@@ -92,11 +97,10 @@ public class LakeParser implements InvocationHandler {
     }
   }
 
-  /** What Spark's parser raised. Java lets pass what its methods declare; errors of scripts are none of it. */
+  /** What Spark's parser raised. */
   private static LogicalPlan failed(Throwable cause, boolean isPlan) throws Throwable {
-    boolean isDeclared = cause instanceof ParseException || cause instanceof RuntimeException || cause instanceof Error;
-    if (isDeclared || !isPlan) throw cause;
-    return new LakeRefused(cause);
+    if (!isPlan) throw cause;
+    return refused(cause);
   }
 
   /** The word that a text begins with after space and comments, in lower case. */
@@ -167,11 +171,11 @@ public class LakeParser implements InvocationHandler {
     return new LakeCommand("statement", told, new ArrayList(), columns);
   }
 
-  /** A parser may raise nothing but syntax errors: the command does. */
+  /** Java lets a parser raise what its methods declare, which are syntax errors: others are raised by the command. */
   private static LogicalPlan refused(Throwable problem) {
-    if (problem instanceof AnalysisException) return new LakeRefused(problem);
-    Door.raise(problem);
-    return null;
+    boolean isDeclared = problem instanceof ParseException || problem instanceof RuntimeException;
+    if (isDeclared || problem instanceof Error) Door.raise(problem);
+    return new LakeRefused(problem);
   }
 
   /** The plan of a statement of ours is shown, and nothing is run. */

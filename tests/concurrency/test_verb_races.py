@@ -41,11 +41,14 @@ def first_files(form: Form) -> tuple[dict[str, bytes], str]:
     modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
     table = Lake(MemoryCatalog(storage=storage)).create_table(
         "db.t",
-        "id bigint, k string, v string",
-        partition_by=["k"],
+        "id bigint, p string, v string",
+        partition_by=["p"],
         properties={**PROPERTIES, **modes},
         format_version=version,
     )
+    # The partition field keeps its name, so that columns may be exchanged: none may have that of another's field.
+    with table.update_schema() as update:
+        update.rename_column("p", "k")
     table.append(rows((1, "a"), (2, "b")))
     table.create_tag("old")
     table.append(rows((3, "a")))

@@ -1,11 +1,11 @@
 """A stream that appends to a table, by Iceberg's jar and by frazil, in one session: a backlog, and many small batches.
 
-    .venv-spark-4.1/bin/python -m bench.stream_sink [--rows 4000000] [--batches 100] [--runs 3]
+    .venv-spark-4.1/bin/python -m bench.stream_sink [--rows 4000000] [--batches 100] [--runs 9]
 
 Both read the same Parquet files by Spark's own file source, one file a batch, and write to a table of their own in a
 catalog of files (the jar's `hadoop`, frazil's `filesystem`). The backlog is timed from start to end of the query. Of
 small batches what counts is the time of a batch from its trigger to its end, as Spark reports it: the median and the
-99th of all. Runs alternate; the first of them warms up.
+99th of all. Runs alternate, and so does who begins; the first rounds warm up. Small batches have half of the rounds.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import frazil
 
 COLUMNS = "id bigint, small int, score double, kind string, name string"
 FILES = 8
+WARM_UPS = 3
 
 
 def write_files(spark: SparkSession, folder: Path, files: int, rows: int) -> None:
@@ -51,12 +52,25 @@ def stream(spark: SparkSession, files: Path, target: str, checkpoint: Path) -> t
     return seconds, [one["durationMs"]["triggerExecution"] / 1000 for one in batches]
 
 
+def fill(spark: SparkSession, files: Path, target: str, rows: int) -> tuple[float, list[float]]:
+    """Stream files into a new table, which has so many rows then; return the seconds, and those of each batch."""
+    spark.sql(f"create table {target} ({COLUMNS}) using iceberg")
+    passed, each = stream(spark, files, target, files.with_name(f"checkpoint-{target}"))
+    assert spark.table(target).count() == rows, target
+    return passed, each
+
+
+def _turns(contenders: dict[str, str], run: int) -> list[tuple[str, str]]:
+    """Return who runs, in the order of this round."""
+    return list(contenders.items())[:: 1 if run % 2 == 0 else -1]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--batches", type=int, default=100)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=9)
     asked = parser.parse_args()
     large_rows, small_files = scaled(asked.rows) // FILES * FILES, scaled(asked.batches)
     contenders = {JAVA: "java", OURS: "lake"} if has_jar() else {OURS: "lake"}
@@ -69,22 +83,20 @@ def main() -> None:
         large, small = folder / "large", folder / "small"
         write_files(spark, large, FILES, large_rows // FILES)
         write_files(spark, small, small_files, 100)
-        backlog: dict[str, list[float]] = {one: [] for one in contenders}
-        batches: dict[str, list[float]] = {one: [] for one in contenders}
         for name in contenders.values():
             spark.sql(f"create namespace if not exists {name}.db")
-        for run in range(asked.runs + 1):
-            for who, name in contenders.items():
-                for what, files in (("large", large), ("small", small)):
-                    target = f"{name}.db.{what}_{run}"
-                    spark.sql(f"create table {target} ({COLUMNS}) using iceberg")
-                    passed, each = stream(spark, files, target, folder / f"checkpoint-{who}-{what}-{run}")
-                    count = large_rows if what == "large" else small_files * 100
-                    assert spark.table(target).count() == count, (who, what)
-                    if run and what == "large":
-                        backlog[who].append(passed)
-                    elif run:
-                        batches[who] += each
+        backlog: dict[str, list[float]] = {who: [] for who in contenders}
+        batches: dict[str, list[float]] = {who: [] for who in contenders}
+        for run in range(-WARM_UPS, asked.runs):
+            for who, name in _turns(contenders, run):
+                passed, _ = fill(spark, large, f"{name}.db.large_{run + WARM_UPS}", large_rows)
+                if run >= 0:
+                    backlog[who].append(passed)
+        for run in range(-1, (asked.runs + 1) // 2):
+            for who, name in _turns(contenders, run):
+                _, each = fill(spark, small, f"{name}.db.small_{run + 1}", small_files * 100)
+                if run >= 0:
+                    batches[who] += each
         results.add(f"backlog in {FILES} batches", large_rows, "rows", backlog)
         results.add("a batch of 100 rows, median", 100, "rows", batches)
         late = {who: [percentile(seconds, 99)] for who, seconds in batches.items()}

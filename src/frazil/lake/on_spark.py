@@ -11,8 +11,12 @@ import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from frazil.errors import UnsupportedError
+
+_summaries: WeakKeyDictionary[Any, Mapping[str, str]] = WeakKeyDictionary()
+"""By Spark's contexts, what their snapshots say: each of its words is a call to the JVM."""
 
 
 def check_pyspark() -> None:
@@ -57,7 +61,10 @@ def session_zone() -> str:
 
 def engine_summary(session: Any) -> Mapping[str, str]:
     """Return what snapshots say of the engine that made them."""
-    found = {"engine-name": "spark", "engine-version": str(session.version)}
-    if hasattr(session, "_jsparkSession"):
-        found["spark.app.id"] = str(session.sparkContext.applicationId)
-    return found
+    if not hasattr(session, "_jsparkSession"):
+        return {"engine-name": "spark", "engine-version": str(session.version)}
+    context = session.sparkContext
+    if context not in _summaries:
+        application = {"spark.app.id": str(context.applicationId)}
+        _summaries[context] = {"engine-name": "spark", "engine-version": str(session.version), **application}
+    return _summaries[context]

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from frazil.commit.once import Once, another_way, find_done
+from frazil.commit.read_ahead import read_ahead
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
@@ -97,6 +98,8 @@ def _batch(question: Question) -> None:
         # Later ones are there, and what this one was is not known any more; one without rows left nothing.
         raise another_way(once)
     made = _patiently(write, table)
+    if made is not None and payload["mode"] == "append":
+        read_ahead(table._loaded, made, table._cache)
     _compact(question, table, given, made, compaction)
 
 

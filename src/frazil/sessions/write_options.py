@@ -55,12 +55,13 @@ def read_write_options(
 ) -> WriteOptions:
     """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
     known = taken.check(options or {})
-    settings = check_settings(engine.settings(SETTING_PREFIX))
+    session_settings = engine.settings("spark.")
+    settings = check_settings(session_settings)
     asked = {option.key: _value(option, known, settings) for option in WRITE}
     mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"
     merges = asked["merge-schema"] or asked["mergeschema"] or "false"
     return WriteOptions(
-        _arguments(engine, table, branch, known, settings),
+        _arguments(session_settings, table, branch, known, settings),
         _said(asked),
         merges.lower() == "true",
         mode.lower() == "dynamic",
@@ -111,7 +112,11 @@ def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dic
 
 
 def _arguments(
-    engine: SparkEngine, table: Table, branch: str | None, known: Mapping[str, str], settings: Mapping[str, str]
+    session_settings: Mapping[str, str],
+    table: Table,
+    branch: str | None,
+    known: Mapping[str, str],
+    settings: Mapping[str, str],
 ) -> dict[str, Any]:
     """Return the branch, properties of the snapshot, and the name of a write that happens once.
 
@@ -124,7 +129,7 @@ def _arguments(
     branch = branch or given
     properties = {**snapshot_properties_of(settings), **snapshot_properties_of(known)}
     if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
-        wap_branch, wap_id = engine.setting(WAP_BRANCH), engine.setting(WAP_ID)
+        wap_branch, wap_id = session_settings.get(WAP_BRANCH), session_settings.get(WAP_ID)
         if wap_branch and wap_id:
             raise InvalidRequestError(f"Cannot write with both {WAP_BRANCH} and {WAP_ID}: unset one of them")
         if branch is None and wap_branch:
@@ -133,7 +138,7 @@ def _arguments(
             properties["wap.id"] = wap_id
     found: dict[str, Any] = {}
     once = once_of_options(known) or once_of_options(
-        {name: value for name, key in _ONCE_SETTINGS.items() if (value := engine.setting(key)) is not None}
+        {name: value for name, key in _ONCE_SETTINGS.items() if (value := session_settings.get(key)) is not None}
     )
     if once is not None:
         found["once"] = once

@@ -1,5 +1,6 @@
 package frazil;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -8,8 +9,11 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.DataFrameWriter;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 
@@ -23,17 +27,18 @@ public class Written {
     SparkSession session = (SparkSession) rows.sparkSession();
     Map kept = (Map) KEPT.get();
     Object asked = kept == null ? null : Arrays.asList(new Object[] {settings, session.conf().getAll()});
-    if (kept != null && asked.equals(kept.get("settings"))) return in((SparkSession) kept.get("session"), rows);
+    if (kept != null && asked.equals(kept.get("settings")))
+      return in((SparkSession) kept.get("session"), rows.queryExecution().analyzed());
     SparkSession own = cloned(session, settings, sharesObservations);
     if (kept != null) {
       kept.put("settings", asked);
       kept.put("session", own);
     }
-    return in(own, rows);
+    return in(own, rows.queryExecution().analyzed());
   }
 
-  private static Dataset in(SparkSession session, Dataset rows) {
-    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, rows.queryExecution().analyzed());
+  private static Dataset in(SparkSession session, LogicalPlan plan) {
+    return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, plan);
   }
 
   /** A clone of a session under settings of its own; what interrupts the one does the other. */
@@ -62,6 +67,10 @@ public class Written {
   /** Columns by their quoted names, each with a name, a type or none, and what is known of it or nothing. */
   public static Dataset columns(Dataset rows, String columns) {
     List wanted = (List) Door.parse(columns);
+    LogicalPlan plan = rows.queryExecution().analyzed();
+    // Rows that are computed already, as those of a stream's batch, would be copied one by one for a projection.
+    if (plan instanceof LogicalRDD && has(plan, wanted))
+      return in((SparkSession) rows.sparkSession(), described((LogicalRDD) plan, wanted));
     Column[] made = new Column[wanted.size()];
     for (int i = 0; i < made.length; i++) {
       Map one = (Map) wanted.get(i);
@@ -70,6 +79,26 @@ public class Written {
       made[i] = column.as((String) one.get("name"), Metadata.fromJson((String) one.get("metadata")));
     }
     return (Dataset) rows.select(made);
+  }
+
+  /** Whether a plan's columns are those wanted, in their order and of their types. */
+  private static boolean has(LogicalPlan plan, List wanted) {
+    if (plan.output().size() != wanted.size()) return false;
+    for (int i = 0; i < wanted.size(); i++) {
+      Map one = (Map) wanted.get(i);
+      if (one.get("type") != null || !((Attribute) plan.output().apply(i)).name().equals(one.get("name"))) return false;
+    }
+    return true;
+  }
+
+  /** Rows that are computed already, with what is known of their columns. */
+  private static LogicalPlan described(LogicalRDD plan, List wanted) {
+    ArrayList output = new ArrayList();
+    for (int i = 0; i < wanted.size(); i++) {
+      String metadata = (String) ((Map) wanted.get(i)).get("metadata");
+      output.add(((Attribute) plan.output().apply(i)).withMetadata(Metadata.fromJson(metadata)));
+    }
+    return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Door.seq(output)});
   }
 
   /** Whether Spark's own file systems know a location. */

@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.spark.jvm.java_classes import define_classes, has_class
+from frazil.spark.jvm.known_sessions import find_session, note_session, session_of
 from frazil.spark.jvm.private_names import Callback, let_interruption_through, moved, new_word, start_callbacks
 
 Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
@@ -61,9 +63,8 @@ _MAKERS = {
     "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
 }
 _lock = threading.Lock()
-_opened: WeakKeyDictionary[Any, set[int]] = WeakKeyDictionary()
+_opened: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
 """By contexts that may ask, the extensions that were given the rules: a session and those made of it share theirs."""
-_sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
 
 
 def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
@@ -71,7 +72,7 @@ def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
         return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
     verb, session, payload = question.split(" ", 2)
     try:
-        spark = _find_session(session) or session_of(objects.get(0))
+        spark = find_session(session) or session_of(objects.get(0), _open_context())
         with checking_before_commits(partial(_check_not_cancelled, spark)):
             return answer(spark, verb, json.loads(payload), objects)
     except FrazilError as error:
@@ -162,21 +163,10 @@ def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
     return str(catalogs.currentCatalog().name()), tuple(map(str, catalogs.currentNamespace()))
 
 
-def _find_session(key: str) -> SparkSession | None:
+def _open_context() -> SparkContext:
     with _lock:
-        return _sessions.get(key)
-
-
-def session_of(java: Any) -> SparkSession:
-    """Return PySpark's object for a session of Spark's."""
-    key = str(java.sessionUUID())
-    with _lock:
-        found = _sessions.get(key)
-        if found is None:
-            # A context that was stopped may still be held by somebody.
-            context = next(context for context in _opened if context._jsc is not None)
-            found = _sessions[key] = SparkSession(context, java)
-        return found
+        # A context that was stopped may still be held by somebody.
+        return next(context for context in _opened if context._jsc is not None)
 
 
 def open_door(spark: SparkSession, answer: Answer) -> bool:
@@ -186,7 +176,7 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
         package = define_classes(context)
         start_callbacks(context)
         with _lock:
-            _sessions[session_id(spark)] = spark
+            note_session(session_id(spark), spark)
             is_new = context not in _opened
             if is_new:
                 word = new_word()

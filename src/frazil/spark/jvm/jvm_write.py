@@ -18,6 +18,7 @@ import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.jvm.known_sessions import session_of
 from frazil.spark.jvm.private_names import is_classic, scala_object
 from frazil.spark.own_columns import F
 from frazil.sql.quote_names import quote
@@ -41,7 +42,7 @@ def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
     # Before Spark 4.2 listeners answer what `df.observe` waits for, and clones have those of their session.
     shares = int(pyspark.__version__.split(".")[1]) >= 2
     apart: Any = _written(spark).apart(frame._jdf, json.dumps({**_FIXED, **settings}), shares)
-    return DataFrame(apart, SparkSession(spark.sparkContext, apart.sparkSession()))
+    return DataFrame(apart, session_of(apart.sparkSession(), spark.sparkContext))
 
 
 @dataclass(frozen=True, slots=True)

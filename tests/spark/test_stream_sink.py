@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -512,3 +513,18 @@ def test_statements_and_writers_happen_once_by_options_and_settings(
         frame.writeTo("lake.db.t").option("once-application", "w").append()
     with pytest.raises(AnalysisException, match="whole number"):
         frame.writeTo("lake.db.t").option("txnAppId", "w").option("txnVersion", "x").append()
+
+
+def test_files_of_a_stream_have_the_ids_of_columns_and_their_manifests_are_merged(
+    attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
+) -> None:
+    table = attached_lake.create_table("db.t", COLUMNS, properties={"commit.manifest.min-count-to-merge": "3"})
+    for number in range(5):
+        feed.add((number, "v"))
+    run(feed.stream(), checkpoint)
+    assert rows(table) == [(number, "v") for number in range(5)]
+    assert table.inspect.manifests().num_rows < 5
+    for path in table.inspect.files().column("file_path").to_pylist():
+        fields = pq.read_schema(path.removeprefix("file://"))
+        ids = [int(field.metadata[b"PARQUET:field_id"]) for field in fields]
+        assert ids == [field.field_id for field in table.schema.fields]

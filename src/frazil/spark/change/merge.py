@@ -170,11 +170,12 @@ def _join(
         joined = given.join(rows, on, "left_anti")
         has_target, has_source = F.lit(False), F.lit(True)
     else:
-        kinds = {(False, False): "inner", (True, False): "right", (False, True): "left", (True, True): "full"}
+        kinds = {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}
         if looked.is_few and "not_matched_by_source" not in whens and _is_large(change, looked.prune):
             # Rows of the table meet the source's keys where they are read; else all of them would be shuffled.
             rows = rows.join(F.broadcast(source.alias(SOURCE)), on, "left_semi").alias(TARGET)
-        joined = rows.join(given, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
+        # The source comes first: where a relation is in a plan twice, Spark gives the second one's columns other ids.
+        joined = given.join(rows, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
         has_target = F.col(f"{TARGET}.{FILE_COLUMN}").isNotNull()
         has_source = F.col(f"{SOURCE}.{_FOUND}").isNotNull()
     tests = {

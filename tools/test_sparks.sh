@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 core=(test_nothing_replaced test_inside_spark test_sql_session test_sql_cases test_sql_rows test_source test_session_builder test_write_rows
     test_writer_options test_read_deletes test_read_types test_metadata_columns test_write_conflicts test_maintain_on_spark test_procedures
-    test_stream_source test_change_feeds test_cancelled test_lakes_in_a_session test_rules_of_spark test_tables_that_go test_pandas_on_spark)
+    test_write_jobs test_stream_source test_stream_sink test_change_feeds test_cancelled test_lakes_in_a_session
+    test_rules_of_spark test_tables_that_go test_pandas_on_spark)
 files=()
 for name in "${core[@]}"; do
     [[ -f tests/spark/$name.py ]] && files+=("tests/spark/$name.py")

@@ -91,6 +91,31 @@ def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake
     assert sum(row["name"] == "b" for row in found) == 380
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_statements_merge_few_keys_into_a_large_table(
+    spark: SparkSession, attached_lake: frazil.Lake, mode: str
+) -> None:
+    table = attached_lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": mode})
+    table.append(spark.range(0, 1000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
+    threshold = "spark.sql.autoBroadcastJoinThreshold"
+    kept = spark.conf.get(threshold)
+    spark.conf.set(threshold, "1")
+    try:
+        spark.sql(
+            "merge into lake.db.t t using (select id, concat('b', id) as name from range(990, 1010)) s on t.id = s.id "
+            "when matched and s.id < 995 then update set name = t.name || s.name "
+            "when matched and s.name = 'b999' then delete when not matched and s.id < 1005 then insert *"
+        )
+    finally:
+        spark.conf.set(threshold, kept or "10MB")
+    expected = {number: f"a{number}" for number in range(999)}
+    expected |= {number: f"a{number}b{number}" for number in range(990, 995)}
+    expected |= {number: f"b{number}" for number in range(1000, 1005)}
+    found = table.refresh().scan().to_arrow().to_pylist()
+    assert len(found) == len(expected)
+    assert {row["id"]: row["name"] for row in found} == expected
+
+
 @pytest.mark.extended
 def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch

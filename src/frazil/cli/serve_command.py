@@ -37,12 +37,15 @@ def serve(
     certificate: Annotated[str | None, typer.Option("--tls-cert", help="TLS: a file with the certificate")] = None,
     key: Annotated[str | None, typer.Option("--tls-key", help="TLS: a file with its key")] = None,
     state: Annotated[
-        str | None, typer.Option("--state", help=f"Where to keep idempotency keys and reports; {STATE_FILE} in the lake's folder")
+        str | None,
+        typer.Option("--state", help=f"Where to keep idempotency keys and reports; {STATE_FILE} in the lake's folder"),
     ] = None,
     vend: Annotated[
         str, typer.Option("--vend", help="Credentials for the object store that clients get: none, keys or session")
     ] = "none",
-    role: Annotated[str, typer.Option("--role-arn", help="The role whose credentials clients get, with --vend session")] = "",
+    role: Annotated[
+        str, typer.Option("--role-arn", help="The role whose credentials clients get, with --vend session")
+    ] = "",
     sign: Annotated[bool, typer.Option("--sign", help="Sign clients' requests to the object store")] = False,
     console: Annotated[bool, typer.Option("--ui", help="Show the console too, at the same address")] = False,
     write: Annotated[bool, typer.Option("--write", help="With --ui: let the console run maintenance")] = False,

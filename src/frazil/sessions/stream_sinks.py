@@ -86,7 +86,7 @@ def _batch(question: Question) -> None:
     full_name, table, branch = _target(question)
     options = STREAM_WRITE_OPTIONS.check(payload["options"])
     compaction = _check_options(full_name, options)
-    asked = read_write_options(question.engine(), table, branch, options, STREAM_WRITE_OPTIONS)
+    asked = read_write_options(question.spark, table, branch, options, STREAM_WRITE_OPTIONS)
     once = Once(payload["query"], payload["batch"], is_epoch=True, input_digest=payload["input"])
     given = {**asked.arguments, "once": once}
     said = asked.said

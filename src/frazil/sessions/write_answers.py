@@ -32,7 +32,7 @@ from frazil.sql.quote_names import quote
 
 def _write(question: Question, verb: str) -> str:
     full_name, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.payload["options"])
+    given = read_write_options(question.spark, table, branch, question.payload["options"])
     frame = question.frame(1)
     evolves = question.payload["evolves"]
     merges = evolves or given.merges_schema
@@ -60,7 +60,7 @@ def _write(question: Question, verb: str) -> str:
 def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
     """Return the table that a change is of, as its options say, and the arguments of the verb."""
     _, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.payload.get("options", {}))
+    given = read_write_options(question.spark, table, branch, question.payload.get("options", {}))
     target = with_overrides(table, given.said)
     return target, given.arguments
 
@@ -106,7 +106,7 @@ def _update(question: Question) -> str:
 
 def _merge(question: Question) -> str:
     _, table, branch = question.target()
-    given = read_write_options(question.engine(), table, branch, question.payload["options"])
+    given = read_write_options(question.spark, table, branch, question.payload["options"])
     evolution = question.kept().evolution
     if evolution is None:
         return row_counts.merged(_run_merge(question, with_overrides(table, given.said), given.arguments))
@@ -175,7 +175,7 @@ def _create(question: Question) -> None:
             f"Cannot create {full_name} and write to a branch of it at once",
             hint="Leave the branch out; write to it when the table is there.",
         )
-    properties_of_snapshot, said = create_options(question.engine(), options)
+    properties_of_snapshot, said = create_options(question.spark, options)
     create_with_schema(full_name, existing, statement, schema, frame, properties_of_snapshot, said)
 
 

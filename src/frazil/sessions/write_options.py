@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
 from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table
 from frazil.lake.write_overrides import WriteOverrides
-from frazil.sessions.spark_engine import SparkEngine
+from frazil.spark.jvm.door import session_settings
 from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, OptionList, check_settings
@@ -47,7 +49,7 @@ class WriteOptions:
 
 
 def read_write_options(
-    engine: SparkEngine,
+    spark: SparkSession,
     table: Table,
     branch: str | None,
     options: Mapping[str, str] | None = None,
@@ -55,13 +57,13 @@ def read_write_options(
 ) -> WriteOptions:
     """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
     known = taken.check(options or {})
-    session_settings = engine.settings("spark.")
-    settings = check_settings(session_settings)
+    of_session = session_settings(spark, "spark.")
+    settings = check_settings(of_session)
     asked = {option.key: _value(option, known, settings) for option in WRITE}
     mode = asked["overwrite-mode"] or asked["partitionoverwritemode"] or "static"
     merges = asked["merge-schema"] or asked["mergeschema"] or "false"
     return WriteOptions(
-        _arguments(session_settings, table, branch, known, settings),
+        _arguments(of_session, table, branch, known, settings),
         _said(asked),
         merges.lower() == "true",
         mode.lower() == "dynamic",
@@ -98,7 +100,7 @@ def _said(asked: Mapping[str, str | None]) -> WriteOverrides:
     )
 
 
-def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
+def create_options(spark: SparkSession, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
     """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:
@@ -106,13 +108,13 @@ def create_options(engine: SparkEngine, options: Mapping[str, str]) -> tuple[dic
             "Cannot create a table with once-application: only writes to a table that is there happen once",
             hint="Create the table first, IF NOT EXISTS, and append to it once.",
         )
-    settings = check_settings(engine.settings(SETTING_PREFIX))
+    settings = check_settings(session_settings(spark, SETTING_PREFIX))
     asked = {option.key: _value(option, known, settings) for option in WRITE}
     return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _said(asked)
 
 
 def _arguments(
-    session_settings: Mapping[str, str],
+    of_session: Mapping[str, str],
     table: Table,
     branch: str | None,
     known: Mapping[str, str],
@@ -129,7 +131,7 @@ def _arguments(
     branch = branch or given
     properties = {**snapshot_properties_of(settings), **snapshot_properties_of(known)}
     if read_property(table.properties, WRITE_AUDIT_PUBLISH_ENABLED):
-        wap_branch, wap_id = session_settings.get(WAP_BRANCH), session_settings.get(WAP_ID)
+        wap_branch, wap_id = of_session.get(WAP_BRANCH), of_session.get(WAP_ID)
         if wap_branch and wap_id:
             raise InvalidRequestError(f"Cannot write with both {WAP_BRANCH} and {WAP_ID}: unset one of them")
         if branch is None and wap_branch:
@@ -138,7 +140,7 @@ def _arguments(
             properties["wap.id"] = wap_id
     found: dict[str, Any] = {}
     once = once_of_options(known) or once_of_options(
-        {name: value for name, key in _ONCE_SETTINGS.items() if (value := session_settings.get(key)) is not None}
+        {name: value for name, key in _ONCE_SETTINGS.items() if (value := of_session.get(key)) is not None}
     )
     if once is not None:
         found["once"] = once

@@ -126,7 +126,7 @@ def hash_longs(column: Column, spark: SparkSession) -> Column | None:
 
 def can_reach(frame: DataFrame, location: str, options: Mapping[str, str]) -> bool:
     """Return whether Spark's own file systems know a location; object stores may need a package that is not there."""
-    if not is_classic(frame.sparkSession):
+    if location.startswith("file:") or not is_classic(frame.sparkSession):
         return location.startswith("file:")
     return bool(_written(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
 from frazil.lake.sql_session import FullName
@@ -49,7 +47,7 @@ class WriteOptions:
 
 
 def read_write_options(
-    spark: SparkSession,
+    spark: Any,
     table: Table,
     branch: str | None,
     options: Mapping[str, str] | None = None,
@@ -100,7 +98,7 @@ def _said(asked: Mapping[str, str | None]) -> WriteOverrides:
     )
 
 
-def create_options(spark: SparkSession, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
+def create_options(spark: Any, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
     """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:

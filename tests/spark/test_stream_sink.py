@@ -528,3 +528,34 @@ def test_files_of_a_stream_have_the_ids_of_columns_and_their_manifests_are_merge
         fields = pq.read_schema(path.removeprefix("file://"))
         ids = [int(field.metadata[b"PARQUET:field_id"]) for field in fields]
         assert ids == [field.field_id for field in table.schema.fields]
+
+
+@pytest.mark.usefixtures("attached_lake")
+@pytest.mark.parametrize("generates_code", [True, False], ids=["one-piece-of-code", "operators"])
+def test_rows_of_a_batch_are_written_as_they_were_computed(
+    spark: SparkSession, tmp_path: Path, checkpoint: Path, generates_code: bool
+) -> None:
+    """Rows in Spark's binary format need no copy. Others, of plans that generate no code, are written all the same."""
+    made = spark.range(3000).selectExpr(
+        "id",
+        "if(id % 7 = 0, null, concat('v', id)) as v",
+        "if(id % 5 = 0, null, named_struct('a', cast(id as int), 'b', binary(concat('b', id)))) as s",
+        "cast(id as decimal(30, 4)) as d",
+        "timestamp_micros(id) as at",
+    )
+    made.write.parquet(str(tmp_path / "rows"))
+    types = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in made.schema)
+    spark.sql(f"create table lake.db.typed ({types}) using iceberg")
+    frame = spark.readStream.schema(types).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
+    known = "spark.sql.codegen.wholeStage"
+    before = spark.conf.get(known)
+    spark.conf.set(known, str(generates_code).lower())
+    try:
+        run(frame.where("id % 11 <> 0"), checkpoint, "lake.db.typed")
+        plans = spark._jsparkSession.sharedState().statusStore().executionsList()  # type: ignore[attr-defined]
+        plan = plans.apply(plans.size() - 1).physicalPlanDescription()
+    finally:
+        spark.conf.set(known, str(before))
+    expected = made.where("id % 11 <> 0").orderBy("id").collect()
+    assert spark.table("lake.db.typed").orderBy("id").collect() == expected
+    assert ("Scan Computed" in plan) == generates_code

@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.streaming.WriteToStream;
@@ -59,8 +60,10 @@ public class LakeSink implements Sink {
     String checkpoint = (String) told.get("checkpoint");
     asked.put("input", BatchInput.digest(checkpoint, batch, session.sessionState().newHadoopConf()));
     asked.put("options", options(rows.queryExecution().logical()));
+    RDD computed = rows.queryExecution().toRdd();
+    kept.put("binary", ComputedRows.isBinary(rows.queryExecution().executedPlan()) ? computed : null);
     ArrayList handed = new ArrayList();
-    handed.add(session.internalCreateDataFrame(rows.queryExecution().toRdd(), rows.schema(), false));
+    handed.add(session.internalCreateDataFrame(computed, rows.schema(), false));
     Written.KEPT.set(kept);
     try {
       Door.ask("sink-batch", asked, handed);

@@ -15,6 +15,7 @@ import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.Metadata;
 
 /** Steps of a write, each in one call: small batches would wait for Python's calls longer than for their rows. */
@@ -81,22 +82,31 @@ public class Written {
     return (Dataset) rows.select(made);
   }
 
-  /** Whether a plan's columns are those wanted, in their order and of their types. */
+  /** Whether a plan's columns are those wanted, in their order and of their types, but for what is known of parts. */
   private static boolean has(LogicalPlan plan, List wanted) {
     if (plan.output().size() != wanted.size()) return false;
     for (int i = 0; i < wanted.size(); i++) {
+      Attribute column = (Attribute) plan.output().apply(i);
       Map one = (Map) wanted.get(i);
-      if (one.get("type") != null || !((Attribute) plan.output().apply(i)).name().equals(one.get("name"))) return false;
+      if (!column.name().equals(one.get("name"))) return false;
+      if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(column.dataType(), type(column, one))) return false;
     }
     return true;
+  }
+
+  private static DataType type(Attribute column, Map wanted) {
+    String type = (String) wanted.get("type");
+    return type == null ? column.dataType() : DataType.fromJson(type);
   }
 
   /** Rows that are computed already, with what is known of their columns. */
   private static LogicalPlan described(LogicalRDD plan, List wanted) {
     ArrayList output = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {
-      String metadata = (String) ((Map) wanted.get(i)).get("metadata");
-      output.add(((Attribute) plan.output().apply(i)).withMetadata(Metadata.fromJson(metadata)));
+      Map one = (Map) wanted.get(i);
+      Attribute column = (Attribute) plan.output().apply(i);
+      Metadata metadata = Metadata.fromJson((String) one.get("metadata"));
+      output.add(column.withDataType(type(column, one)).withMetadata(metadata));
     }
     return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Door.seq(output)});
   }
@@ -115,6 +125,10 @@ public class Written {
   }
 
   public static void parquet(Dataset rows, String options, String partition, String folder) {
+    LogicalPlan plan = rows.queryExecution().analyzed();
+    Map kept = (Map) KEPT.get();
+    if (kept != null && plan instanceof LogicalRDD && ((LogicalRDD) plan).rdd() == kept.get("binary"))
+      rows = in((SparkSession) rows.sparkSession(), ComputedRows.of((LogicalRDD) plan));
     DataFrameWriter writer = rows.write().mode(SaveMode.Append).options((Map) Door.parse(options));
     if (partition != null) writer = writer.partitionBy(new String[] {partition});
     writer.parquet(folder);

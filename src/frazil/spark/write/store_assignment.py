@@ -198,13 +198,19 @@ class _Plan:
         return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
 
     def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
-        """Return whether columns are the table's already: its order, its types, none of them nested or required."""
+        """Return whether columns are the table's already: its order, its types, none of them a list, map or required."""
         return [field.name for field in want] == [stored.name for stored in have] and all(
-            not field.required
-            and not isinstance(field.field_type, StructType | ListType | MapType | UnknownType)
-            and self._again()._match_leaf(field.field_type, stored.dataType, "") is None
-            and stored.dataType == stored_type(field.field_type)
+            not field.required and self._is_stored_type(field.field_type, stored.dataType)
             for field, stored in zip(want, have, strict=True)
+        )
+
+    def _is_stored_type(self, want: Type, have: st.DataType) -> bool:
+        if isinstance(want, StructType):
+            return isinstance(have, st.StructType) and self.is_stored(want.fields, have.fields)
+        return (
+            not isinstance(want, ListType | MapType | UnknownType)
+            and self._again()._match_leaf(want, have, "") is None
+            and have == stored_type(want)
         )
 
     def match_fields(

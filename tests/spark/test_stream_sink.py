@@ -552,7 +552,7 @@ def test_rows_of_a_batch_are_written_as_they_were_computed(
     spark.conf.set(known, str(generates_code).lower())
     try:
         run(frame.where("id % 11 <> 0"), checkpoint, "lake.db.typed")
-        plans = spark._jsparkSession.sharedState().statusStore().executionsList()  # type: ignore[attr-defined]
+        plans = spark._jsparkSession.sharedState().statusStore().executionsList()
         plan = plans.apply(plans.size() - 1).physicalPlanDescription()
     finally:
         spark.conf.set(known, str(before))

@@ -131,6 +131,6 @@ public class Written {
       rows = in((SparkSession) rows.sparkSession(), ComputedRows.of((LogicalRDD) plan));
     DataFrameWriter writer = rows.write().mode(SaveMode.Append).options((Map) Door.parse(options));
     if (partition != null) writer = writer.partitionBy(new String[] {partition});
-    writer.parquet(folder);
+    writer.format(ParquetFiles.class.getName()).save(folder);
   }
 }

@@ -198,7 +198,7 @@ class _Plan:
         return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
 
     def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
-        """Return whether columns are the table's already: its order, its types, none of them a list, map or required."""
+        """Return whether columns are the table's already: its order, its types, no lists, no maps, none required."""
         return [field.name for field in want] == [stored.name for stored in have] and all(
             not field.required and self._is_stored_type(field.field_type, stored.dataType)
             for field, stored in zip(want, have, strict=True)

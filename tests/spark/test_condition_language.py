@@ -6,10 +6,8 @@ deletes by metadata and on Spark, updates, merges, overwrites and rewrites must 
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +25,7 @@ from frazil.spark.read.predicates import row_filter
 from frazil.spec.parse_type import parse_schema
 from tests import conditions_page
 from tests.condition_texts import NUMBERS, STRINGS
+from tests.spark.settings import settings
 
 DDL = (
     "rid int, i int, l long, f float, d double, p decimal(9,2), q decimal(20,4), s string, b boolean, x binary, "
@@ -201,20 +200,9 @@ def known_conditions(rng: random.Random, table: Table, count: int) -> list[str]:
 
 def answers(plain: DataFrame, texts: list[str]) -> list[set[int]]:
     """Return the rows for which Spark says that each condition is true, all in one query."""
-    with setting(plain.sparkSession, "spark.sql.codegen.factoryMode", "NO_CODEGEN"):
+    with settings(plain.sparkSession, {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}):
         tested = plain.select("rid", *[F.expr(text).alias(f"c{at}") for at, text in enumerate(texts)]).collect()
     return [{row["rid"] for row in tested if row[f"c{at}"]} for at in range(len(texts))]
-
-
-@contextlib.contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Give the session another setting for a while."""
-    before = spark.conf.get(name)
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, str(before))
 
 
 def make_table(lake: frazil.Lake, rows: list[dict[str, Any]], name: str = "db.t", **options: Any) -> Table:
@@ -238,7 +226,7 @@ def check_scans(spark: SparkSession, lake: frazil.Lake, seed: int, count: int) -
     )
     plain = table.scan().to_spark(spark).localCheckpoint()
     texts = known_conditions(rng, table, count)
-    with setting(spark, "spark.sql.session.timeZone", "UTC"):
+    with settings(spark, {"spark.sql.session.timeZone": "UTC"}):
         expected = answers(plain, texts)
     for text, wanted in zip(texts, expected, strict=True):
         assert rids(table, text) == wanted, text
@@ -277,7 +265,7 @@ def test_the_conditions_of_the_page_mean_the_same_to_spark(spark: SparkSession, 
     table.append(conditions_page.page_rows())
     kept = [(text, rows) for text, rows in conditions_page.page_conditions()[0] if "system." not in text]
     plain = table.scan().to_spark(spark).withColumnRenamed("id", "rid").withColumn("id", F.col("rid"))
-    with setting(spark, "spark.sql.session.timeZone", "UTC"):
+    with settings(spark, {"spark.sql.session.timeZone": "UTC"}):
         found = answers(plain, [text for text, _ in kept])
     for (text, rows), answer in zip(kept, found, strict=True):
         assert answer == rows, text

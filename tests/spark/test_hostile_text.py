@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 import frazil
 from frazil.spec.schema import Schema
 from frazil.spec.types import INT, STRING, NestedField, StructType
+from tests.spark.settings import settings
 
 PLANTED = ("planted-variable", "planted-property", "planted-setting")
 HOSTILE = [
@@ -250,14 +251,11 @@ def test_tables_namespaces_and_views_may_have_any_name(planted: SparkSession, la
         name = f"lake.`{text}`.`{text}`"
         assert planted.table(name).collect() == [(1,)]
         assert planted.table(f"lake.`{text}`.v").collect() == [("${env:HOME}",)]
-    planted.conf.set("spark.sql.variable.substitute", "false")
-    try:
+    with settings(planted, {"spark.sql.variable.substitute": "false"}):
         for text in names:
             assert planted.sql(f"select * from lake.`{text}`.`{text}`").collect() == [(1,)]
             assert [row[1] for row in planted.sql(f"show tables in lake.`{text}`").collect()] == [text]
             seen(planted.sql(f"describe extended lake.`{text}`.v").collect())
-    finally:
-        planted.conf.unset("spark.sql.variable.substitute")
 
 
 @pytest.mark.extended

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -13,20 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
+from tests.spark.settings import settings
 
 
 @pytest.fixture
 def frame(attached: SparkSession) -> DataFrame:
     return attached.range(1000).select("id", (F.col("id") % 4).cast("string").alias("kind"))
-
-
-@contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name)
 
 
 def _files(table: frazil.Table) -> list[dict[str, Any]]:
@@ -50,7 +41,7 @@ def test_a_codec_is_of_one_write(frame: DataFrame, attached: SparkSession, lake:
     frame.writeTo("lake.db.t").option("compression-codec", "snappy").append()
     assert [_codec(one) for one in _files(table)] == ["snappy"] * len(_files(table))
     before = dict(table.properties)
-    with setting(attached, "spark.sql.iceberg.compression-codec", "gzip"):
+    with settings(attached, {"spark.sql.iceberg.compression-codec": "gzip"}):
         frame.writeTo("lake.db.t").overwritePartitions()
         assert {_codec(one) for one in _files(table)} == {"gzip"}
         frame.writeTo("lake.db.t").option("compression-codec", "zstd").overwritePartitions()
@@ -94,7 +85,7 @@ def test_levels_and_strategies_make_files_smaller(
         return sum(one["file_size_in_bytes"] for one in _files(lake.table("db.t")))
 
     assert size(**{name: much}) < size(**{name: little})
-    with setting(attached, f"spark.sql.iceberg.{name}", much):
+    with settings(attached, {f"spark.sql.iceberg.{name}": much}):
         assert size() == size(**{name: much}) < size(**{name: little})
 
 
@@ -121,12 +112,12 @@ def test_rows_are_distributed_as_a_write_asks(attached: SparkSession, lake: fraz
     assert count(lambda one: one.option("distribution-mode", "none")) == 8
     assert count(lambda one: one.option("use-table-distribution-and-ordering", "false")) == 8
     assert {one["sort_order_id"] for one in _files(table)} == {0}
-    with setting(attached, "spark.sql.iceberg.distribution-mode", "none"):
+    with settings(attached, {"spark.sql.iceberg.distribution-mode": "none"}):
         assert count(lambda one: one) == 8
         assert count(lambda one: one.option("distribution-mode", "hash")) == 2
     assert {one["sort_order_id"] for one in _files(table)} == {1}
     assert count(lambda one: one.option("distribution-mode", "hash").option("advisory-partition-size", "200")) > 2
-    with setting(attached, "spark.sql.iceberg.advisory-partition-size", "200"):
+    with settings(attached, {"spark.sql.iceberg.advisory-partition-size": "200"}):
         assert count(lambda one: one.option("distribution-mode", "hash")) > 2
 
 
@@ -205,7 +196,7 @@ def test_properties_of_every_snapshot_may_be_a_setting(
     frame: DataFrame, attached: SparkSession, lake: frazil.Lake
 ) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
-    with setting(attached, "spark.sql.iceberg.snapshot-property.team", "billing"):
+    with settings(attached, {"spark.sql.iceberg.snapshot-property.team": "billing"}):
         frame.writeTo("lake.db.t").append()
         assert _summary(table)["team"] == "billing"
         frame.writeTo("lake.db.t").option("snapshot-property.team", "sales").append()
@@ -226,7 +217,7 @@ def test_columns_are_added_where_a_write_or_the_session_asks(
     frame.writeTo("lake.db.t").option(name, "true").append()
     assert [part.name for part in table.refresh().schema.fields] == ["id", "kind"]
     other = lake.create_table("db.o", "id bigint", properties=accepts)
-    with setting(attached, "spark.sql.iceberg.merge-schema", "true"):
+    with settings(attached, {"spark.sql.iceberg.merge-schema": "true"}):
         frame.writeTo("lake.db.o").append()
     assert [part.name for part in other.refresh().schema.fields] == ["id", "kind"]
 
@@ -240,7 +231,7 @@ def test_nulls_are_looked_for_in_rows_and_columns_are_found_by_name(
     rows = attached.sql("select 'a' kind, cast(if(rand() < 2, 1, null) as bigint) id")
     nulls = attached.sql("select 'a' kind, cast(null as bigint) id")
     rows.writeTo("lake.db.t").option(name, value).append()
-    with setting(attached, f"spark.sql.iceberg.{name}", value):
+    with settings(attached, {f"spark.sql.iceberg.{name}": value}):
         rows.writeTo("lake.db.t").append()
         with pytest.raises(PySparkException):
             nulls.writeTo("lake.db.t").append()
@@ -257,7 +248,7 @@ def test_reads_are_cut_as_options_and_the_session_say(attached: SparkSession, la
     wide: dict[str, str] = {"split-size": "1000000000", "file-open-cost": "0"}
     narrow: dict[str, str] = {"split-size": "20000", "file-open-cost": "0"}
     assert tasks(**wide) < tasks(**narrow)
-    with setting(attached, "spark.sql.iceberg.read.split-size", "20000"):
+    with settings(attached, {"spark.sql.iceberg.read.split-size": "20000"}):
         assert tasks(**{"file-open-cost": "0"}) == tasks(**narrow)
         assert tasks(**wide) < tasks(**narrow)
 
@@ -296,7 +287,7 @@ def test_what_does_nothing_is_named_in_one_warning(frame: DataFrame, attached: S
     with pytest.warns(UserWarning, match=r"To read a table.*vectorization-enabled"):
         assert attached.read.option("vectorization-enabled", "true").table("lake.db.t").count() == 1000
     with (
-        setting(attached, "spark.sql.iceberg.data-planning-mode", "distributed"),
+        settings(attached, {"spark.sql.iceberg.data-planning-mode": "distributed"}),
         pytest.warns(UserWarning, match="data-planning-mode"),
     ):
         assert attached.table("lake.db.t").count() == 1000

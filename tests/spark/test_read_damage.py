@@ -13,6 +13,7 @@ from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from tests.spark.read_cases import check_table, local_table, read_files
+from tests.spark.settings import settings
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "name", STRING)))
 ROWS = [{"id": at, "name": f"n{random.Random(at).random()}"} for at in range(500)]
@@ -27,14 +28,11 @@ def test_a_file_that_vanishes_after_planning_is_named_with_its_table_and_snapsho
     frame = scan_table(table.load()).to_spark(spark)
     assert len(read_files(frame)) == 1
     Path(file.file_path.removeprefix("file://")).unlink()
-    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
-    try:
+    with settings(spark, {"spark.sql.files.ignoreMissingFiles": "true"}):
         with pytest.raises(Exception, match=r"table=db\.t&snapshot=1"):
             frame.collect()
         with pytest.raises(MissingFileError, match="there is no such file") as caught, engine_errors("read"):
             frame.collect()
-    finally:
-        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     assert caught.value.context == {"table": "db.t", "snapshot": "1"}
     assert file.file_path.removeprefix("file://") in caught.value.message
     assert "check()" in str(caught.value.hint)

@@ -20,6 +20,7 @@ from frazil.spec.types import DATE, DOUBLE, INT, LONG, STRING, UUID, NestedField
 from tests.scan_model import same_rows
 from tests.spark.history_model import arrow_rows, spark_rows
 from tests.spark.read_cases import check_table, local_table
+from tests.spark.settings import settings
 from tests.tables import TableBuilder
 
 SCHEMA = Schema(
@@ -123,12 +124,9 @@ def test_files_without_deletes_are_read_apart_or_with_the_others(
     table.commit(*table.write_vectors({first: [0, 7, 19]}))
     table.append(rows_of(rng, 20, 20))
     is_known = setting(spark, UNION_CODEGEN) is not None
-    spark.conf.set(UNION_CODEGEN, is_fused)
-    try:
+    with settings(spark, {UNION_CODEGEN: is_fused}):
         rows = check_table(spark, table, "id > 5", columns=["*", "_pos"])
         plan = scan_table(table.load()).to_spark(spark)._jdf.queryExecution().optimizedPlan().toString()
-    finally:
-        spark.conf.unset(UNION_CODEGEN)
     assert sorted(one["id"] for one in rows) == [at for at in range(40) if at not in (0, 7, 19)]
     assert plan.startswith("Union") is (is_known and is_fused == "true")
 
@@ -157,14 +155,11 @@ def test_a_filter_that_leaves_deletes_out_of_the_plan_loses_no_rows(
         (file,) = table.append(rows)
         table.commit(table.write_position_deletes({file: [0]}))
         table.commit(table.write_equality_deletes([{"id": part * 10 + 1}], ["id"], spec=table.spec, partition=(part,)))
-    spark.conf.set(UNION_CODEGEN, is_fused)
-    try:
+    with settings(spark, {UNION_CODEGEN: is_fused}):
         frame = scan_table(table.load()).to_spark(spark)
         for condition, is_meant in MEANING.items():
             kept = [at for at in range(10, 30) if at not in (10, 11, 20, 21) and is_meant(at)]
             assert sorted(row.id for row in frame.filter(condition).collect()) == kept
-    finally:
-        spark.conf.unset(UNION_CODEGEN)
 
 
 def test_equality_deletes_by_parts_of_structs_and_nulls(spark: SparkSession, tmp_path: Path) -> None:

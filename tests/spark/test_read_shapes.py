@@ -33,6 +33,7 @@ from tests.spark.read_cases import (
     local_table,
     read_files,
 )
+from tests.spark.settings import settings
 from tests.tables import TableBuilder
 
 SCHEMA = Schema(
@@ -135,12 +136,9 @@ def test_files_without_ids_and_without_a_mapping_are_refused_with_what_to_do(
     assert scan_table(table.load(), "title = 'one'").to_arrow().column("id").to_pylist() == [1]
     frame = scan_table(table.load()).to_spark(spark)
     for setting in ("true", "false"):
-        spark.conf.set("spark.sql.parquet.fieldId.read.ignoreMissing", setting)
-        try:
+        with settings(spark, {"spark.sql.parquet.fieldId.read.ignoreMissing": setting}):
             with pytest.raises(Exception, match=r"table=db\.t&snapshot=1.*name-mapping"):
                 frame.collect()
-        finally:
-            spark.conf.unset("spark.sql.parquet.fieldId.read.ignoreMissing")
     with pytest.raises(InvalidDataFileError, match="no field ids") as caught, engine_errors("read"):
         frame.collect()
     assert "name-mapping" in str(caught.value.hint)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, ListType, MapType, NestedField, StructType
 from frazil.storage.local import LocalStorage
 from tests.spark.read_cases import check_same, check_table, local_table, read_files
+from tests.spark.settings import settings
 from tests.spark.type_cases import ALL_TYPES, rows_of_all_types
 from tests.tables import TableBuilder
 
@@ -38,23 +37,6 @@ NESTED = Schema(
         ),
     )
 )
-
-
-@contextmanager
-def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Set session settings for a while; `a__b` is `a.b`."""
-    named = {name.replace("__", "."): value for name, value in values.items()}
-    before = {name: spark.conf.get(name, None) for name in named}
-    for name, value in named.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
 
 
 def plain_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
@@ -350,7 +332,7 @@ def test_no_session_setting_changes_the_rows(spark: SparkSession, hard_table: Ta
     built_before = scan.to_spark(spark)
     text = "old_string = 'it''s' or a_string = 'no' or id in (1, 2)"
     expected = scan_table(loaded, text).count()
-    with settings(spark, **{key.replace(".", "__"): value for key, value in HOSTILE[name].items()}):
+    with settings(spark, HOSTILE[name]):
         rows = check_same(spark, scan)
         assert scan_table(loaded, text).to_spark(spark).count() == expected
         assert built_before.filter("a_new_double = -0.5").count() == len(rows)
@@ -380,7 +362,7 @@ def test_a_lost_or_damaged_file_is_an_error_that_names_it_whatever_the_session_s
         path.write_bytes(b"PAR1" + b"\xff" * (len(data) - length - 4) + data[-length:])
     ignore = "true" if hostile else "false"
     with (
-        settings(spark, spark__sql__files__ignoreMissingFiles=ignore, spark__sql__files__ignoreCorruptFiles=ignore),
+        settings(spark, {"spark.sql.files.ignoreMissingFiles": ignore, "spark.sql.files.ignoreCorruptFiles": ignore}),
         pytest.raises(Exception) as caught,
     ):
         frame.agg({"id": "sum"}).collect()
@@ -435,7 +417,7 @@ def test_a_table_joins_itself_and_is_read_once_for_two_uses(spark: SparkSession,
     frame = scan_table(loaded).to_spark(spark)
     joined = frame.alias("l").join(frame.alias("r"), F.expr("l.id = r.id + 1"))
     assert joined.count() == 49
-    with settings(spark, spark__sql__autoBroadcastJoinThreshold="-1", spark__sql__adaptive__enabled="false"):
+    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.enabled": "false"}):
         again = scan_table(loaded).to_spark(spark)
         counted = frame.groupBy("a").count().alias("l").join(again.groupBy("a").count().alias("r"), "a")
         plan = counted._jdf.queryExecution().executedPlan().toString()
@@ -565,7 +547,7 @@ def test_columns_that_differ_in_case_only_are_both_read(spark: SparkSession, tmp
     table = local_table(tmp_path, schema)
     table.append([{"id": 1, "a": 10, "A": 20}, {"id": 2, "a": None, "A": 30}])
     loaded = table.load()
-    with settings(spark, spark__sql__caseSensitive="true"):
+    with settings(spark, {"spark.sql.caseSensitive": "true"}):
         check_same(spark, scan_table(loaded))
         frame = scan_table(loaded).to_spark(spark)
         assert [tuple(row) for row in frame.filter("A = 20").collect()] == [(1, 10, 20)]

@@ -43,6 +43,7 @@ from frazil.spec.types import (
     Type,
 )
 from tests.spark.read_cases import READS_STRUCTS_BY_PYTHON, check_table, local_table, read_files
+from tests.spark.settings import settings
 from tests.spark.type_cases import ALL_TYPES, DEFAULTS, rows_of_all_types
 
 
@@ -94,14 +95,11 @@ def test_times_are_of_type_time_where_the_session_has_it(spark: SparkSession, tm
     table = local_table(tmp_path, schema)
     table.append([{"t": 3_723_000_004, "l": [0, None]}, {"t": None, "l": None}])
     loaded = table.load()
-    spark.conf.set("spark.sql.timeType.enabled", "true")
-    try:
+    with settings(spark, {"spark.sql.timeType.enabled": "true"}):
         frame = scan_table(loaded).to_spark(spark)
         assert frame.schema["t"].dataType.simpleString() == "time(6)"
         assert frame.select("t").orderBy("t").collect()[1][0] == datetime.time(1, 2, 3, 4)
         assert frame.filter("t = time'01:02:03.000004'").count() == 1
-    finally:
-        spark.conf.unset("spark.sql.timeType.enabled")
 
 
 PROMOTIONS: list[tuple[Type, Type, list[Any]]] = [

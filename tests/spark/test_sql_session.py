@@ -15,6 +15,7 @@ import frazil
 from frazil.errors import (
     InvalidRequestError,
 )
+from tests.spark.settings import settings
 
 
 def rows(frame: Any) -> list[tuple[Any, ...]]:
@@ -261,11 +262,8 @@ def test_insert_goes_by_place_by_name_and_by_list(filled: SparkSession, sql: Any
 def test_insert_overwrites_what_the_mode_says(filled: SparkSession, sql: Any) -> None:
     sql("insert overwrite lake.db.t partition (kind = 'a') values (10)")
     assert sql("select * from lake.db.t") == [(10, "a"), (2, "b")]
-    filled.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
-    try:
+    with settings(filled, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
         sql("insert overwrite lake.db.t values (20, 'b'), (21, 'c')")
-    finally:
-        filled.conf.unset("spark.sql.sources.partitionOverwriteMode")
     assert sql("select * from lake.db.t") == [(10, "a"), (20, "b"), (21, "c")]
     sql("insert into lake.db.t replace where kind = 'c' values (30, 'c')")
     assert sql("select * from lake.db.t") == [(10, "a"), (20, "b"), (30, "c")]

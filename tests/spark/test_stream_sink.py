@@ -18,6 +18,7 @@ import frazil
 from frazil.errors import StorageError
 from frazil.sessions.stream_compaction import compactions
 from frazil.storage.local import LocalStorage
+from tests.spark.settings import settings
 
 COLUMNS = "id bigint, v string"
 
@@ -547,15 +548,10 @@ def test_rows_of_a_batch_are_written_as_they_were_computed(
     types = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in made.schema)
     spark.sql(f"create table lake.db.typed ({types}) using iceberg")
     frame = spark.readStream.schema(types).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "rows"))
-    known = "spark.sql.codegen.wholeStage"
-    before = spark.conf.get(known)
-    spark.conf.set(known, str(generates_code).lower())
-    try:
+    with settings(spark, {"spark.sql.codegen.wholeStage": str(generates_code).lower()}):
         run(frame.where("id % 11 <> 0"), checkpoint, "lake.db.typed")
-        plans = spark._jsparkSession.sharedState().statusStore().executionsList()
-        plan = plans.apply(plans.size() - 1).physicalPlanDescription()
-    finally:
-        spark.conf.set(known, str(before))
+    plans = spark._jsparkSession.sharedState().statusStore().executionsList()
+    plan = plans.apply(plans.size() - 1).physicalPlanDescription()
     expected = made.where("id % 11 <> 0").orderBy("id").collect()
     assert spark.table("lake.db.typed").orderBy("id").collect() == expected
     assert ("Scan Computed" in plan) == generates_code

@@ -25,6 +25,7 @@ from frazil.datafile.write_target import write_target
 from frazil.spark.write import native_write
 from frazil.spec.partition_key import values_key
 from tests.s3_server import BUCKET, running
+from tests.spark.settings import settings
 
 UTC = datetime.UTC
 
@@ -110,13 +111,8 @@ def test_a_value_that_does_not_fit_leaves_the_table_as_it_was(
     table = lake.create_table("db.t", ddl)
     frame = spark.sql(query)
     frame = frame.select("*", F.lit(1).alias("must")) if "must" not in frame.columns else frame
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    try:
-        with pytest.raises(frazil.SchemaMismatchError) as problem:
-            table.append(frame)
-    finally:
-        spark.conf.set("spark.sql.ansi.enabled", str(before))
+    with settings(spark, {"spark.sql.ansi.enabled": ansi}), pytest.raises(frazil.SchemaMismatchError) as problem:
+        table.append(frame)
     assert message in str(problem.value)
     assert table.refresh().current_snapshot is None
     assert stored_files(table) == []
@@ -188,10 +184,7 @@ def test_files_carry_ids_on_every_field_and_no_users_setting_reaches_them(
         "spark.sql.files.maxRecordsPerFile": "1",
         "spark.sql.parquet.compression.codec": "gzip",
     }
-    before: dict[str, str | None] = {name: spark.conf.get(name) for name in hostile}
-    for name, value in hostile.items():
-        spark.conf.set(name, value)
-    try:
+    with settings(spark, hostile):
         table.append(
             spark.sql(
                 "select id, date'1500-01-01' as d, timestamp'1500-01-01 00:00:00Z' as ts, "
@@ -199,9 +192,6 @@ def test_files_carry_ids_on_every_field_and_no_users_setting_reaches_them(
             )
         )
         assert {name: spark.conf.get(name) for name in hostile} == hostile
-    finally:
-        for name, old in before.items():
-            spark.conf.set(name, str(old))
     row = rows_of(table)[0]
     assert row["d"] == datetime.date(1500, 1, 1)
     assert row["ts"] == datetime.datetime(1500, 1, 1, tzinfo=UTC)

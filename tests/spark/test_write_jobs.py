@@ -26,6 +26,7 @@ from frazil.spark.read.kept_rows import collect_few, keep_rows, start_over_if_lo
 from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_positions
 from frazil.spec.partitioning import UNPARTITIONED
 from frazil.spec.types import LongType, NestedField
+from tests.spark.settings import settings
 
 
 def count_jobs(spark: SparkSession, run: Callable[[], Any]) -> int:
@@ -75,16 +76,11 @@ def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lak
 def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": "merge-on-read"})
     table.append(spark.range(0, 50_000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
-    threshold = "spark.sql.autoBroadcastJoinThreshold"
-    kept = spark.conf.get(threshold)
-    spark.conf.set(threshold, "1000")
-    try:
+    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "1000"}):
         source = spark.range(0, 100_000, 250, numPartitions=2).selectExpr("id", "'b' as name")
         table.upsert(source, keys=["id"])
         matched = table.merge(source.filter("id < 5000"), on="target.id = source.id").when_matched()
         matched.update({"name": "'c'"}).execute()
-    finally:
-        spark.conf.set(threshold, kept or "10MB")
     found = table.scan().to_arrow().to_pylist()
     assert len(found) == 50_000 + 200
     assert sum(row["name"] == "c" for row in found) == 20
@@ -97,17 +93,12 @@ def test_statements_merge_few_keys_into_a_large_table(
 ) -> None:
     table = attached_lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": mode})
     table.append(spark.range(0, 1000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
-    threshold = "spark.sql.autoBroadcastJoinThreshold"
-    kept = spark.conf.get(threshold)
-    spark.conf.set(threshold, "1")
-    try:
+    with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "1"}):
         spark.sql(
             "merge into lake.db.t t using (select id, concat('b', id) as name from range(990, 1010)) s on t.id = s.id "
             "when matched and s.id < 995 then update set name = t.name || s.name "
             "when matched and s.name = 'b999' then delete when not matched and s.id < 1005 then insert *"
         )
-    finally:
-        spark.conf.set(threshold, kept or "10MB")
     expected = {number: f"a{number}" for number in range(999)}
     expected |= {number: f"a{number}b{number}" for number in range(990, 995)}
     expected |= {number: f"b{number}" for number in range(1000, 1005)}

@@ -126,8 +126,9 @@ def hash_longs(column: Column, spark: SparkSession) -> Column | None:
 
 def can_reach(frame: DataFrame, location: str, options: Mapping[str, str]) -> bool:
     """Return whether Spark's own file systems know a location; object stores may need a package that is not there."""
-    if location.startswith("file:") or not is_classic(frame.sparkSession):
-        return location.startswith("file:")
+    is_local = location.startswith("file:")
+    if is_local or not is_classic(frame.sparkSession):
+        return is_local
     return bool(_written(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
 
 

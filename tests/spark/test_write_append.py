@@ -456,7 +456,8 @@ def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_t
                 UserWarning, match=r"^800 bytes are written on the driver, to s3:.*hadoop-aws:"
             ) as caught:
                 table.append(spark.range(100))
-            assert len(caught) == 1
+            # Older Sparks leave sockets to Python, which warns of them.
+            assert [one.category for one in caught if one.category is not ResourceWarning] == [UserWarning]
             assert table.scan().count() == 100
 
 

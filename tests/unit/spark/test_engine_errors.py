@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.errors import PySparkException
 
-from frazil.errors import EngineError
+from frazil.errors import EngineError, MissingFileError
 from frazil.spark.jvm.engine_errors import engine_errors
 
 AMAZON = (
@@ -28,3 +28,19 @@ def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
         raise PySparkException(text)
     assert caught.value.hint is not None
     assert "with new credentials" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"),
+    [
+        ("FILE_NOT_EXIST", "java.io.FileNotFoundException: /f.parquet (No such file or directory)"),
+        ("NO_HINT", "java.nio.file.NoSuchFileException: /f.parquet"),
+    ],
+)
+def test_a_file_that_is_gone_is_missing_whatever_java_calls_it(kind: str, cause: str) -> None:
+    text = f"[FAILED_READ_FILE.{kind}] Error while reading file file:/f.parquet#table=db.t&snapshot=1&hint=x\n"
+    with (
+        pytest.raises(MissingFileError, match=r"Cannot read data file file:/f\.parquet: there is no such file"),
+        engine_errors("read db.t"),
+    ):
+        raise PySparkException(f"{text}Caused by: {cause}\n")

@@ -44,6 +44,8 @@ _ENDED_HINT = (
     "Run it again, with new credentials; for a longer job, have the catalog service vend credentials that last longer."
 )
 _FAILED_FILE = re.compile(r"FAILED_READ_FILE\.(\w+)\]")
+_MISSING = re.compile(r"java\.(io\.FileNotFoundException|nio\.file\.NoSuchFileException)\b")
+"""What Java says of a file that is not there: Spark knows the first; Hadoop says the second where it goes meanwhile."""
 _MAPPING_HINT = (
     "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which goes by the order of "
     "columns."
@@ -141,8 +143,8 @@ def _about_file(text: str) -> FrazilError | None:
     table, _, snapshot = rest.rpartition("&snapshot=")
     if not mark or not table or not head.strip():
         return None
-    path, is_missing = unquote(head.rsplit(maxsplit=1)[-1]), failed[1] == "FILE_NOT_EXIST"
-    causes = _CAUSE.findall(text)
+    path, causes = unquote(head.rsplit(maxsplit=1)[-1]), _CAUSE.findall(text)
+    is_missing = failed[1] == "FILE_NOT_EXIST" or (bool(causes) and _MISSING.match(causes[-1]) is not None)
     reason = "there is no such file" if is_missing else causes[-1][:_MAX_REASON] if causes else "Spark cannot read it"
     error_class = MissingFileError if is_missing else InvalidDataFileError
     has_no_ids = "contain any field Ids" in reason

@@ -128,7 +128,8 @@ def main(warehouse: str, checkpoints: str, how: str) -> None:
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.codegen.wholeStage", "false")
+        # Rows come to a sink in two ways.
+        .config("spark.sql.codegen.wholeStage", random.choice(("true", "false")))
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

@@ -554,4 +554,7 @@ def test_rows_of_a_batch_are_written_as_they_were_computed(
     plan = plans.apply(plans.size() - 1).physicalPlanDescription()
     expected = made.where("id % 11 <> 0").orderBy("id").collect()
     assert spark.table("lake.db.typed").orderBy("id").collect() == expected
+    for (path,) in spark.sql("select file_path from lake.db.typed.files").collect():
+        parts = pq.read_schema(path.removeprefix("file://")).field("s").type
+        assert [int(part.metadata[b"PARQUET:field_id"]) for part in parts] == [6, 7]
     assert ("Scan Computed" in plan) == generates_code

@@ -69,6 +69,8 @@ public class LakeSink implements Sink {
       Door.ask("sink-batch", asked, handed);
     } finally {
       Written.KEPT.remove();
+      // What a batch has broadcast can go before the next one comes.
+      kept.remove("binary");
     }
   }
 

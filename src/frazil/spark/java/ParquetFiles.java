@@ -11,7 +11,7 @@ import scala.collection.immutable.Map;
 
 /**
  * Spark's Parquet writer, whose tasks are told Hadoop's settings without where each comes from. Hadoop compresses that for
- * every one of a thousand settings: a task would start ten milliseconds later.
+ * every one of a thousand settings, and each task reads it again: some milliseconds before its first row.
  */
 public class ParquetFiles extends ParquetFileFormat {
   public OutputWriterFactory prepareWrite(SparkSession session, Job job, Map options, StructType dataSchema) {

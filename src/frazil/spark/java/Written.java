@@ -70,8 +70,8 @@ public class Written {
     List wanted = (List) Door.parse(columns);
     LogicalPlan plan = rows.queryExecution().analyzed();
     // Rows that are computed already, as those of a stream's batch, would be copied one by one for a projection.
-    if (plan instanceof LogicalRDD && has(plan, wanted))
-      return in((SparkSession) rows.sparkSession(), described((LogicalRDD) plan, wanted));
+    LogicalPlan described = plan instanceof LogicalRDD ? described((LogicalRDD) plan, wanted) : null;
+    if (described != null) return in((SparkSession) rows.sparkSession(), described);
     Column[] made = new Column[wanted.size()];
     for (int i = 0; i < made.length; i++) {
       Map one = (Map) wanted.get(i);
@@ -82,31 +82,18 @@ public class Written {
     return (Dataset) rows.select(made);
   }
 
-  /** Whether a plan's columns are those wanted, in their order and of their types, but for what is known of parts. */
-  private static boolean has(LogicalPlan plan, List wanted) {
-    if (plan.output().size() != wanted.size()) return false;
-    for (int i = 0; i < wanted.size(); i++) {
-      Attribute column = (Attribute) plan.output().apply(i);
-      Map one = (Map) wanted.get(i);
-      if (!column.name().equals(one.get("name"))) return false;
-      if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(column.dataType(), type(column, one))) return false;
-    }
-    return true;
-  }
-
-  private static DataType type(Attribute column, Map wanted) {
-    String type = (String) wanted.get("type");
-    return type == null ? column.dataType() : DataType.fromJson(type);
-  }
-
-  /** Rows that are computed already, with what is known of their columns. */
+  /** Rows that are computed already, with what is known of their columns; null where they are not those wanted. */
   private static LogicalPlan described(LogicalRDD plan, List wanted) {
+    if (plan.output().size() != wanted.size()) return null;
     ArrayList output = new ArrayList();
     for (int i = 0; i < wanted.size(); i++) {
-      Map one = (Map) wanted.get(i);
       Attribute column = (Attribute) plan.output().apply(i);
-      Metadata metadata = Metadata.fromJson((String) one.get("metadata"));
-      output.add(column.withDataType(type(column, one)).withMetadata(metadata));
+      Map one = (Map) wanted.get(i);
+      String asked = (String) one.get("type");
+      DataType type = asked == null ? column.dataType() : DataType.fromJson(asked);
+      if (!column.name().equals(one.get("name"))) return null;
+      if (!DataType$.MODULE$.equalsIgnoreCompatibleNullability(column.dataType(), type)) return null;
+      output.add(column.withDataType(type).withMetadata(Metadata.fromJson((String) one.get("metadata"))));
     }
     return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Door.seq(output)});
   }

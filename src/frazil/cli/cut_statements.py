@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from frazil.query.engine import split_statements
 from frazil.spec.token_cursor import BROKEN, Token
 from frazil.sql.tokens import cut_tokens
 
@@ -49,6 +50,20 @@ def all_statements(text: str) -> list[Statement]:
     if tokens:
         line = text.count("\n", 0, len(text) - len(rest) + tokens[0].start) + 1
         found.append(Statement(rest[tokens[0].start :].rstrip(), line))
+    return found
+
+
+def cut_local_statements(text: str) -> list[Statement]:
+    """Return every statement of a text in DuckDB's dialect."""
+    found: list[Statement] = []
+    place = 0
+    for piece in split_statements(text):
+        plain = piece.strip()
+        start = text.find(piece, place)
+        lines_before = text.count("\n", 0, max(start, 0) + len(piece) - len(piece.lstrip()))
+        place = max(start, 0) + len(piece)
+        if plain.rstrip(";").strip():
+            found.append(Statement(plain.rstrip(";").rstrip(), lines_before + 1))
     return found
 
 

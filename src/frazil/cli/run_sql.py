@@ -1,6 +1,7 @@
 """`frazil sql`: statements from the command line, a file, standard input, or typed on a terminal.
 
-They run on a local Spark session, or with `--local` in this process, where they only read (`lake/local_sql.py`).
+They run on a local Spark session in Spark's dialect, or with `--local` in this process in DuckDB's
+(`lake/local_sql.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 import typer
 
 from frazil.cli.complete_sql import LAKE, complete_sql
-from frazil.cli.cut_statements import Statement, all_statements
+from frazil.cli.cut_statements import Statement, all_statements, cut_local_statements
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped, wrong_usage
@@ -48,7 +49,8 @@ def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, 
     if text is not None and file is not None:
         raise wrong_usage("Cannot take statements from the command line and from a file: give one of them")
     is_asked = text is None and file is None and sys.stdin.isatty()
-    statements = [] if is_asked else all_statements(_read(text, file))
+    cut = cut_local_statements if is_local else all_statements
+    statements = [] if is_asked else cut(_read(text, file))
     if not is_asked and not statements:
         raise InvalidRequestError("Cannot run SQL: there is no statement")
     with contextlib.ExitStack() as stack:

@@ -15,9 +15,12 @@ from typing import Any, Final
 
 from frazil.errors import FrazilError
 from frazil.progress import showing
+from frazil.query.worker import end_queries
 from frazil.serve.telemetry import LOG
 
 THREADS: Final = 4
+QUERY_THREADS: Final = 2
+"""Queries of users run on threads of their own, so that pages do not wait for them."""
 MAX_KEPT: Final = 200
 FAILED_SECONDS: Final = 5.0
 """How long a failure is kept: what failed may be well by the next look."""
@@ -74,12 +77,13 @@ class Jobs:
 
     def __init__(self, threads: int = THREADS, kept: int = MAX_KEPT) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="frazil-console")
+        self._queries = ThreadPoolExecutor(QUERY_THREADS, thread_name_prefix="frazil-queries")
         self._kept = kept
         self._lock = threading.Lock()
         self._jobs: OrderedDict[Hashable, Job] = OrderedDict()
 
-    def job(self, key: Hashable, what: str, make: Callable[[], Any]) -> Job:
-        """Return the work of a key; begin it where nobody has."""
+    def job(self, key: Hashable, what: str, make: Callable[[], Any], *, is_query: bool = False) -> Job:
+        """Return the work of a key; begin it if there is none."""
         with self._lock:
             found = self._jobs.get(key)
             if found is not None and not _is_stale(found):
@@ -89,7 +93,7 @@ class Jobs:
             self._jobs.move_to_end(key)
             for old in [key for key, known in self._jobs.items() if known.is_done][: len(self._jobs) - self._kept]:
                 del self._jobs[old]
-        self._pool.submit(job.run, make)
+        (self._queries if is_query else self._pool).submit(job.run, make)
         return job
 
     def find(self, key: Hashable) -> Job | None:
@@ -98,7 +102,10 @@ class Jobs:
             return self._jobs.get(key)
 
     def close(self) -> None:
-        """Begin nothing more; what goes on ends."""
+        """Begin nothing more, end queries, and wait for the rest."""
+        self._queries.shutdown(wait=False, cancel_futures=True)
+        end_queries()
+        self._queries.shutdown(wait=True)
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -1,4 +1,7 @@
-"""SQL in this process, over the tables of the lake, for small results; and the same text for Spark."""
+"""SQL over the tables of the lake, for small results; and the same text for Spark.
+
+Each query runs in a process of its own, which is ended at a deadline (`query/worker.py`).
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ import pyarrow as pa
 
 from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.console.visit import PageSection, Visit, name_text
+from frazil.lake.local_sql import query as run_query
 from frazil.pictures.markup import Html
+from frazil.query.limits import Limits
 from frazil.serve.exchange import Answer
 from frazil.sql.quote_names import quote_if_needed
 
 MAX_ROWS: Final = 1_000
 MAX_NAMES: Final = 200
+QUERY_SECONDS: Final = 30.0
 
 
 def sql_page(visit: Visit) -> Answer:
@@ -28,7 +34,7 @@ def sql_page(visit: Visit) -> Answer:
         # The page's script asks for the answer of this very run.
         run = visit.text("run") or secrets.token_hex(8)
         visit.query = {**visit.query, "run": run}
-        parts["answer"] = PageSection(("sql", run, query), "the query", lambda: _answer(visit, query))
+        parts["answer"] = PageSection(("sql", run, query), "the query", lambda: _answer(visit, query), is_query=True)
     name = quote_if_needed(visit.lake.catalog.name)
     return visit.page(
         "sql.html",
@@ -45,7 +51,8 @@ def sql_page(visit: Visit) -> Answer:
 
 def _answer(visit: Visit, query: str) -> Html:
     began = time.monotonic()
-    result = visit.lake.sql(query)
+    limits = Limits(timeout_seconds=QUERY_SECONDS)
+    result = run_query(visit.lake, query, parameters={}, frames={}, values={}, limits=limits, is_isolated=True)
     batches: list[pa.RecordBatch] = []
     count = 0
     for batch in result.to_batches():

@@ -68,6 +68,8 @@ class PageSection:
     key: Hashable
     what: str
     make: Callable[[], Html]
+    is_query: bool = False
+    """Whether it runs SQL of a user."""
 
 
 @dataclass
@@ -161,7 +163,8 @@ class Visit:
         return html_answer(body, code=code)
 
     def _begin(self, page_section: PageSection) -> Job:
-        return self.console.jobs.job(page_section.key, page_section.what, page_section.make)
+        jobs = self.console.jobs
+        return jobs.job(page_section.key, page_section.what, page_section.make, is_query=page_section.is_query)
 
     def _part(self, page_section: PageSection) -> Answer:
         job = self._begin(page_section)

@@ -24,12 +24,14 @@ from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
 from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Name = str | tuple[str, ...]
+NO_ARGUMENTS: Final[Mapping[str, object]] = FrozenMap({})
 TRUSTED_VIEWS: Final = "read.trusted-views"
 """The property by which queries of views may call Java, run programs and open files by their path."""
 
@@ -254,17 +256,35 @@ class Lake:
         how = purge_files if purge else None
         return self._catalog.drop_table(parse_name(name), purge=how, delete_roots=delete_roots)
 
-    def sql(self, query: str, /, **parameters: object) -> QueryResult:
-        """Run a query here, without Spark: `lake.sql("select count(*) n from db.t where id > :x", x=5)`.
+    def sql(
+        self,
+        query: str,
+        /,
+        *,
+        dialect: str = "duckdb",
+        timeout: float | None = None,
+        max_rows: int | None = None,
+        memory_limit: int | str | None = None,
+        frames: Mapping[str, object] = NO_ARGUMENTS,
+        parameters: Mapping[str, object] = NO_ARGUMENTS,
+        **values: object,
+    ) -> QueryResult:
+        """Run SQL here, without Spark: `lake.sql("select count(*) n from db.t where id > $x", x=5)`.
 
-        It only reads. Tables are named with their namespace; `VERSION AS OF` and `TIMESTAMP AS OF` may follow. Columns
-        and filters of the query prune files as a scan's do. The result is Arrow, which is read when it is asked for:
-        `to_arrow()`, `to_batches()`, `to_pandas()`, `to_polars()`, `to_pylist()`, or `pa.table(…)` of it. The engine is
-        DataFusion; what it means otherwise than Spark does is in docs/local-sql.md.
+        The dialect is DuckDB's. Tables are named with their namespace: `db.t`, `lake.db.t`, `db.t.snapshots`; time
+        travel is `db.t at (version => 5)`. Other arguments are values of `$parameters`, or the caller's own data by
+        the names that the query gives it: `lake.sql("from db.t join mine using (id)", mine=frame)`; `parameters` and
+        `frames` are for names that are arguments of this method. Columns and filters of the query prune files as a
+        scan's do. The result is Arrow, computed on demand. More than `max_rows` rows are an error, as is a query that
+        takes longer than `timeout` seconds. `memory_limit` bounds sorts, groups and joins (2 GiB); they spill to
+        temporary files. With `dialect="spark"` the text is translated from Spark's dialect, and computes with
+        DuckDB's arithmetic.
         """
         from frazil.lake.local_sql import query as run
+        from frazil.query.limits import make_limits
 
-        return run(self, query, parameters)
+        limits = make_limits(timeout, max_rows, memory_limit)
+        return run(self, query, parameters=parameters, frames=frames, values=values, limits=limits, dialect=dialect)
 
     # Views
 

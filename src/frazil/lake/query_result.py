@@ -1,30 +1,30 @@
-"""The rows of a query that runs in this process: what `lake.sql` gives. `local_sql.py` makes them."""
+"""The rows of a query that runs in this process: the result of `lake.sql`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
-from frazil.errors import FrazilError, InvalidRequestError
 from frazil.lake.hand_offs import HandOffs
-
-Result = TypeVar("Result")
 
 
 class QueryResult(HandOffs):
     """The rows of a query. Each method that reads them runs it, over the same snapshots.
 
-    `to_reader()`, `to_batches()` and `__arrow_c_stream__` read in bounded memory; `to_arrow()` and what is like a table
-    of Arrow's (`to_pylist()`, `num_rows`, `column()`) hold the whole answer.
+    `to_reader()`, `to_batches()` and `__arrow_c_stream__` read in bounded memory. `to_arrow()` and the methods of an
+    Arrow table (`to_pylist()`, `num_rows`, `column()`) hold all rows.
     """
 
-    def __init__(self, text: str, run: Callable[[], Any], failures: list[FrazilError]) -> None:
+    def __init__(
+        self, text: str, schema: pa.Schema, start: Callable[[], Iterator[pa.RecordBatch]], explain: Callable[[], str]
+    ) -> None:
         self._text = text
-        self._failures = failures
-        self._frame = self._checked(run)
+        self._schema = schema
+        self._start = start
+        self._explain = explain
 
     def __repr__(self) -> str:
         return f"QueryResult({', '.join(self.column_names)})"
@@ -33,48 +33,28 @@ class QueryResult(HandOffs):
     def _source(self) -> tuple[str, str]:
         return "query", self._text
 
-    def _checked(self, do: Callable[[], Result]) -> Result:
-        """Do something in the engine; what it raises becomes an error of frazil's, or the one that was behind it."""
-        try:
-            return do()
-        except FrazilError:
-            raise
-        except Exception as error:
-            if self._failures:
-                raise self._failures[-1] from error
-            reason = _reason(error)
-            hint = "Names are case-sensitive. What is not understood here may run on Spark."
-            if "Resources exhausted" in reason:
-                hint = "The memory of a query is bounded, and a join holds its smaller side. Run it on Spark."
-            raise InvalidRequestError(f"Cannot run the query: {reason}", hint=hint) from error
-
-    @cached_property
+    @property
     def arrow_schema(self) -> pa.Schema:
         """The columns, as Arrow describes them."""
-        return self._checked(self._frame.schema)
+        return self._schema
 
     @property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow describes them."""
-        return self.arrow_schema
+        return self._schema
 
     @property
     def column_names(self) -> list[str]:
         """The names of the columns."""
-        return list(self.arrow_schema.names)
+        return list(self._schema.names)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in batches, as they are computed."""
-        reader = self._checked(lambda: pa.RecordBatchReader.from_stream(self._frame))
-        while True:
-            batch = self._checked(lambda: next(reader, None))
-            if batch is None:
-                return
-            yield batch
+        return self._start()
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as a table in memory."""
-        return pa.Table.from_batches(self.to_batches(), schema=self.arrow_schema)
+        return pa.Table.from_batches(self.to_batches(), schema=self._schema)
 
     @cached_property
     def _whole(self) -> pa.Table:
@@ -82,7 +62,7 @@ class QueryResult(HandOffs):
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self._whole.num_rows)
 
     def __len__(self) -> int:
@@ -90,8 +70,8 @@ class QueryResult(HandOffs):
 
     @property
     def num_columns(self) -> int:
-        """How many columns there are."""
-        return len(self.arrow_schema)
+        """The number of columns."""
+        return len(self._schema)
 
     def column(self, name_or_place: str | int) -> pa.ChunkedArray:
         """Return a column by its name or its index."""
@@ -99,22 +79,14 @@ class QueryResult(HandOffs):
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return all rows as dicts."""
-        found: list[dict[str, Any]] = self._whole.to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self._whole.to_pylist()
+        return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return all columns as lists."""
-        found: dict[str, list[Any]] = self._whole.to_pydict()
-        return found
+        columns: dict[str, list[Any]] = self._whole.to_pydict()
+        return columns
 
     def explain(self) -> str:
-        """Return the engine's plan as text: which filters and columns reach the scans."""
-        return str(self._checked(lambda: self._frame.optimized_logical_plan().display_indent()))
-
-
-def _reason(error: Exception) -> str:
-    text = str(error)
-    for head in ("External error: ", "DataFusion error: ", "Arrow error: ", "Error during planning: ", "SQL error: "):
-        text = text.replace(head, "")
-    # An optimizer's failure names its cause last.
-    return text.rpartition("caused by\n")[2].partition("\n\n")[0].strip()
+        """Return which files are read and which conditions prune them, and DuckDB's plan."""
+        return self._explain()

@@ -288,6 +288,11 @@ def reach_of(storage: Storage, location: str) -> Mapping[str, str]:
     return storage.reach(location) if isinstance(storage, SchemeStorage) else {}
 
 
+def is_fenced(storage: Storage) -> bool:
+    """Return whether a storage opens only what is inside some folders."""
+    return isinstance(storage, SchemeStorage) and storage.is_fenced
+
+
 def check_readable(storage: Storage, locations: Sequence[str]) -> None:
     """Refuse locations that somebody who reads them past a storage, as Spark does, may not be given."""
     if isinstance(storage, SchemeStorage):

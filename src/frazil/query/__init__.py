@@ -1,0 +1,1 @@
+"""SQL in this process: DuckDB over pinned scans of lake tables."""

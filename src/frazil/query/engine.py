@@ -1,0 +1,147 @@
+"""DuckDB as it is used here: one connection per query, closed to files, the network, extensions and Python variables.
+
+Settings are made before the first statement that holds text of a user, and locked. Only the data files of the plan can
+be opened (`allowed_paths`). Times are in UTC.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from frazil.errors import CancelledError, EngineError, FrazilError, InvalidRequestError, StorageError
+from frazil.query.limits import Limits
+from frazil.threads import default_threads
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+NO_LIMITS = Limits()
+_CUT = ("\n\nLINE ", "\nLINE ", "\n\nStack Trace")
+_MAX_REASON = 1_000
+_KINDS = ("Binder", "Catalog", "Parser", "Conversion", "Invalid Input", "Out of Range", "Not implemented", "Constraint")
+
+
+def check_installed() -> None:
+    """Refuse to go on without DuckDB."""
+    if find_spec("duckdb") is None:
+        raise InvalidRequestError(
+            "Cannot run SQL in this process: DuckDB is not installed", hint="Install it: pip install 'frazil[sql]'."
+        )
+
+
+def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyConnection:
+    """Return a connection that can open the files at `paths`, and nothing else."""
+    check_installed()
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "threads": default_threads(),
+            "memory_limit": f"{limits.memory_bytes} B",
+            "temp_directory": str(Path(tempfile.gettempdir(), f"frazil-sql-{os.getpid()}-{os.urandom(6).hex()}")),
+            "python_enable_replacements": False,
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_community_extensions": False,
+            "allow_persistent_secrets": False,
+        }
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    if paths:
+        connection.execute("SET parquet_metadata_cache = true")
+        connection.execute(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
+    if limits.timeout_seconds is not None:
+        connection.execute(f"SET max_execution_time = {max(1, int(limits.timeout_seconds * 1000))}")
+    connection.execute("SET allowed_configs = ['arrow_lossless_conversion']")
+    connection.execute("SET enable_external_access = false")
+    return connection
+
+
+def lock(connection: DuckDBPyConnection) -> None:
+    """Let nothing change the settings of a connection any more."""
+    connection.execute("SET lock_configuration = true")
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a text, as DuckDB's parser cuts them."""
+    connection = connect()
+    try:
+        with engine_errors():
+            return [statement.query for statement in connection.extract_statements(text)]
+    finally:
+        connection.close()
+
+
+@contextlib.contextmanager
+def engine_errors(limits: Limits = NO_LIMITS) -> Iterator[None]:
+    """Turn DuckDB's errors into frazil's."""
+    try:
+        yield
+    except FrazilError:
+        raise
+    except Exception as error:
+        found = frazil_error(error, limits)
+        if found is None:
+            raise
+        raise found from error
+
+
+def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilError | None:
+    """Return the error that a user gets for one of DuckDB's, or None for any other exception."""
+    text = str(error)
+    if type(error).__module__.partition(".")[0] not in ("duckdb", "_duckdb") and not _is_stream_error(error, text):
+        return None
+    reason = text
+    for cut in _CUT:
+        reason = reason.partition(cut)[0]
+    kind, _, rest = reason.partition(" Error: ")
+    rest = rest if len(rest) <= _MAX_REASON else f"{rest[:_MAX_REASON]} …"
+    if "maximum execution time" in text:
+        return CancelledError(
+            f"Cannot finish the query: it took longer than its limit of {limits.timeout_seconds:g} seconds"
+            if limits.timeout_seconds is not None
+            else f"Cannot finish the query: {rest}",
+            hint="Give it more time: lake.sql(…, timeout=…).",
+        )
+    if kind.endswith("INTERRUPT"):
+        return CancelledError("Cannot finish the query: it was cancelled")
+    if "Out of Memory" in kind:
+        return EngineError(
+            f"Cannot finish the query: it needs more than its limit of {limits.memory_bytes >> 20:,} MiB of memory",
+            hint="Give it more: lake.sql(…, memory_limit='8 GB'). Or run it on Spark.",
+        )
+    if kind.endswith("IO"):
+        return StorageError(f"Cannot read a file of the query: {rest.strip()}")
+    if kind.endswith("Permission"):
+        return InvalidRequestError(
+            "Cannot run the query: it names a file, a network address or a setting, and a query reads tables only",
+            hint="Give your own data as an argument: lake.sql('… from mine', mine=frame).",
+            cause=rest.strip(),
+        )
+    if "Max expression depth" in text:
+        return InvalidRequestError("Cannot run the query: it is nested too deeply")
+    if kind.endswith("INTERNAL") or "FATAL" in kind:
+        return EngineError(f"Cannot finish the query: DuckDB failed: {rest.strip()}")
+    reason = rest.strip() if any(kind.endswith(known) for known in _KINDS) else reason.strip()
+    return InvalidRequestError(f"Cannot run the query: {reason}")
+
+
+def _is_stream_error(error: BaseException, text: str) -> bool:
+    # What fails while Arrow reads a result comes as OSError, with DuckDB's text.
+    return isinstance(error, OSError) and " Error: " in text.partition("\n")[0]
+
+
+def text_literal(text: str) -> str:
+    """Return a text as a literal of SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """Return a name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,256 @@
+"""Constants of a query as literals of predicates, only where comparing them is certain to mean the same in DuckDB.
+
+A literal that a column's type cannot hold exactly becomes a range around it, so that a predicate keeps too many rows
+rather than too few.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, InvalidOperation
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+
+from frazil.expr.predicates import TypedText
+from frazil.query.syntax import Node
+from frazil.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntType,
+    LongType,
+    StringType,
+    TimestampNsType,
+    TimestampType,
+    TimestamptzNsType,
+    TimestamptzType,
+    Type,
+    UuidType,
+)
+
+_INTEGER: Final = re.compile(r"[+-]?\d{1,38}")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
+_TIMESTAMPTZ: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d(?::\d\d)?)?)?")
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_EXACT_INTEGERS: Final = 2**53
+_DIGITS: Final = Context(prec=80)
+
+Range = tuple[Any, Any]
+"""The least and the greatest literal that a constant can be equal to; the same object if it is exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A constant of a query: `kind` is `text` for a literal in quotes, whose type its context decides."""
+
+    kind: str
+    value: Any
+
+    @property
+    def is_null(self) -> bool:
+        """Whether it is null."""
+        return self.kind == "null"
+
+
+NULL: Final = Constant("null", None)
+
+
+def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None:
+    """Return the constant that a node of a tree is; None if it is something else."""
+    kind = node.get("type")
+    if kind == "VALUE_CONSTANT":
+        return _literal(node.get("literal", {}))
+    if kind == "VALUE_PARAMETER":
+        return _parameter(parameters.get(node["identifier"]))
+    if kind == "OPERATOR_CAST" and not node.get("try_cast"):
+        inner = constant_of(node["child"], parameters)
+        type_expression = node.get("type_expr", {})
+        if inner is None or inner.kind != "text" or type_expression.get("children"):
+            return None
+        target = str(type_expression.get("type_name", "")).lower()
+        patterns = {
+            "date": ("date", _DATE),
+            "timestamp": ("timestamp", _TIMESTAMP),
+            "datetime": ("timestamp", _TIMESTAMP),
+            "timestamptz": ("timestamptz", _TIMESTAMPTZ),
+            "timestamp with time zone": ("timestamptz", _TIMESTAMPTZ),
+        }
+        made = patterns.get(target)
+        return Constant(made[0], inner.value) if made is not None and made[1].fullmatch(inner.value) else None
+    return None
+
+
+def _literal(literal: Node) -> Constant | None:
+    kind, text = literal.get("kind"), literal.get("text", "")
+    if kind == "NULL_LITERAL":
+        return NULL
+    if kind == "BOOLEAN":
+        return Constant("boolean", text.lower() == "true")
+    if kind == "STRING":
+        return Constant("text", text)
+    if kind == "INTEGER" and _INTEGER.fullmatch(text):
+        return Constant("number", Decimal(text))
+    if kind == "NUMERIC" and _NUMBER.fullmatch(text):
+        return Constant("double" if "e" in text.lower() else "number", Decimal(text))
+    return None
+
+
+def _parameter(value: object) -> Constant | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return Constant("boolean", value)
+    if isinstance(value, int):
+        return Constant("number", Decimal(value))
+    if isinstance(value, Decimal) and value.is_finite():
+        return Constant("number", value)
+    if isinstance(value, float) and math.isfinite(value):
+        return Constant("double", Decimal(value))
+    if isinstance(value, str):
+        return Constant("text", value)
+    if isinstance(value, datetime.datetime):
+        if type(value) is not datetime.datetime:  # pandas has times in nanoseconds
+            return None
+        if value.tzinfo is None:
+            return Constant("timestamp", value.isoformat(sep=" "))
+        return Constant("timestamptz", value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" "))
+    if isinstance(value, datetime.date):
+        return Constant("date", value.isoformat())
+    if isinstance(value, UUID):
+        return Constant("text", str(value))
+    return None
+
+
+def range_of(constant: Constant, data_type: Type) -> Range | None:
+    """Return the literals of a column's type between which a constant lies; None if that is not certain."""
+    for types, convert in _RANGES:
+        if isinstance(data_type, types):
+            try:
+                return convert(constant, data_type)
+            except (ValueError, InvalidOperation, OverflowError):
+                return None
+    return None
+
+
+def exact_values(constants: Sequence[Constant | None], data_type: Type) -> list[Any] | None:
+    """Return the literals of a list of constants, without nulls; None if one of them is not exact."""
+    values: list[Any] = []
+    for constant in constants:
+        if constant is None:
+            return None
+        if constant.is_null:
+            continue
+        bounds = range_of(constant, data_type)
+        if bounds is None or bounds[0] is not bounds[1]:
+            return None
+        values.append(bounds[0])
+    return values
+
+
+def _number(constant: Constant) -> Decimal | None:
+    if constant.kind in ("number", "double"):
+        return constant.value if isinstance(constant.value, Decimal) else None
+    if constant.kind == "text" and _INTEGER.fullmatch(constant.value):
+        return Decimal(constant.value)
+    return None
+
+
+def _integer(constant: Constant, data_type: Type) -> Range | None:
+    number = _number(constant)
+    if number is None or abs(number) >= (_EXACT_INTEGERS if constant.kind == "double" else 2**63 - 1):
+        return None
+    low, high = math.floor(number), math.ceil(number)
+    return (low, low) if low == high else (low, high)
+
+
+def _decimal(constant: Constant, data_type: Type) -> Range | None:
+    number = _number(constant)
+    assert isinstance(data_type, DecimalType)
+    if number is None or constant.kind == "double":
+        return None
+    step = Decimal(1).scaleb(-data_type.scale)
+    low = number.quantize(step, ROUND_FLOOR, _DIGITS)
+    high = number.quantize(step, ROUND_CEILING, _DIGITS)
+    if max(abs(low), abs(high)) >= Decimal(10) ** (data_type.precision - data_type.scale):
+        return None
+    return (low, low) if low == high else (low, high)
+
+
+def _floating(constant: Constant, data_type: Type) -> Range | None:
+    number = _number(constant)
+    if number is None or constant.kind == "text":
+        return None
+    kind: Any = np.float32 if isinstance(data_type, FloatType) else np.float64
+    with np.errstate(all="ignore"):
+        nearest = kind(float(number))
+        low, high = float(np.nextafter(nearest, kind(-np.inf))), float(np.nextafter(nearest, kind(np.inf)))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    if Decimal(float(nearest)) == number:
+        exact = float(nearest)
+        return exact, exact
+    return low, high
+
+
+def _boolean(constant: Constant, data_type: Type) -> Range | None:
+    return (constant.value, constant.value) if constant.kind == "boolean" else None
+
+
+def _text(constant: Constant, data_type: Type) -> Range | None:
+    return (constant.value, constant.value) if constant.kind == "text" else None
+
+
+def _date(constant: Constant, data_type: Type) -> Range | None:
+    if constant.kind not in ("date", "text") or not _DATE.fullmatch(constant.value):
+        return None
+    datetime.date.fromisoformat(constant.value)
+    return _same(TypedText("date", constant.value))
+
+
+def _timestamp(constant: Constant, data_type: Type) -> Range | None:
+    if constant.kind not in ("date", "timestamp", "text") or not _TIMESTAMP.fullmatch(constant.value):
+        return None
+    moment = datetime.datetime.fromisoformat(constant.value)
+    return _same(TypedText("timestamp_ntz", moment.isoformat(sep=" ")))
+
+
+def _timestamptz(constant: Constant, data_type: Type) -> Range | None:
+    if constant.kind not in ("date", "timestamp", "timestamptz", "text") or not _TIMESTAMPTZ.fullmatch(constant.value):
+        return None
+    moment = datetime.datetime.fromisoformat(constant.value)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    return _same(TypedText("timestamp", f"{moment.isoformat(sep=' ')}Z"))
+
+
+def _uuid(constant: Constant, data_type: Type) -> Range | None:
+    if constant.kind != "text" or not _UUID.fullmatch(constant.value):
+        return None
+    return _same(constant.value.lower())
+
+
+def _same(value: Any) -> Range:
+    return value, value
+
+
+_RANGES: Final[tuple[tuple[tuple[type[Type], ...], Callable[[Constant, Type], Range | None]], ...]] = (
+    ((IntType, LongType), _integer),
+    ((DecimalType,), _decimal),
+    ((FloatType, DoubleType), _floating),
+    ((BooleanType,), _boolean),
+    ((StringType,), _text),
+    ((DateType,), _date),
+    ((TimestampType, TimestampNsType), _timestamp),
+    ((TimestamptzType, TimestamptzNsType), _timestamptz),
+    ((UuidType,), _uuid),
+)

@@ -1,0 +1,74 @@
+"""Messages between a server and the process of one query: a kind, a length, and bytes.
+
+What the process of a query sends is JSON and Arrow, never a pickle: the query is a stranger's.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import IO, Any, Final
+
+import pyarrow as pa
+
+_HEAD: Final = struct.Struct("<cQ")
+JSON: Final = b"j"
+BATCH: Final = b"b"
+SCHEMA: Final = b"s"
+END: Final = b"e"
+ERROR: Final = b"x"
+PICKLE: Final = b"p"
+MAX_MESSAGE_BYTES: Final = 1 << 32
+
+
+def write_message(out: IO[bytes], kind: bytes, payload: bytes | pa.Buffer = b"") -> None:
+    """Write one message."""
+    out.write(_HEAD.pack(kind, len(payload)))
+    out.write(payload)
+    out.flush()
+
+
+def head_size() -> int:
+    """Return the number of bytes before a message's content."""
+    return _HEAD.size
+
+
+def parse_head(data: bytes) -> tuple[bytes, int]:
+    """Return a message's kind and the length of its content."""
+    kind, length = _HEAD.unpack(data)
+    if length > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {length} bytes")
+    return kind, length
+
+
+def read_message(source: IO[bytes]) -> tuple[bytes, bytes]:
+    """Read one message; EOFError if there are no more."""
+    head = source.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        raise EOFError
+    kind, length = parse_head(head)
+    payload = source.read(length)
+    if len(payload) < length:
+        raise EOFError
+    return kind, payload
+
+
+def encode_json(value: Any) -> bytes:
+    """Return a value as JSON."""
+    return json.dumps(value).encode()
+
+
+def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
+    """Return a batch with its schema, as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def decode_batch(data: bytes) -> pa.RecordBatch:
+    """Return the batch of an Arrow stream, checked."""
+    with pa.ipc.open_stream(data) as reader:
+        batch = reader.read_next_batch()
+    batch.validate(full=True)
+    return batch

@@ -1,0 +1,50 @@
+"""Values of parameters, as DuckDB takes them."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+
+from frazil.errors import InvalidRequestError
+
+_PLAIN = (bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.time, datetime.timedelta)
+
+
+def parameter_value(name: str, value: Any) -> Any:
+    """Return the value of a parameter for DuckDB; refuse types that it would not take exactly."""
+    if isinstance(value, pa.Scalar):
+        if not value.is_valid:
+            return None
+        if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
+            return _nanoseconds(np.datetime64(value.value, "ns"), has_zone=value.type.tz is not None)
+        value = value.as_py()
+    if isinstance(value, np.datetime64):
+        return _nanoseconds(value, has_zone=False)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", None):  # one of pandas
+        return _nanoseconds(value.to_datetime64(), has_zone=value.tzinfo is not None)  # type: ignore[attr-defined]
+    if type(value).__name__ == "Timestamp" and hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime()
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, list | tuple):
+        return [parameter_value(name, item) for item in value]
+    if isinstance(value, dict):
+        return {key: parameter_value(name, item) for key, item in value.items()}
+    raise InvalidRequestError(f"Cannot use the parameter {name!r}: a {type(value).__name__} is not a value of SQL")
+
+
+def _nanoseconds(moment: np.datetime64, *, has_zone: bool) -> Any:
+    import duckdb
+
+    if np.isnat(moment):
+        return None
+    text = str(moment.astype("datetime64[ns]")).replace("T", " ")
+    kind = "TIMESTAMPTZ_NS" if has_zone else "TIMESTAMP_NS"
+    return duckdb.Value(f"{text}+00" if has_zone else text, duckdb.sqltype(kind))

@@ -1,0 +1,183 @@
+"""A query that is ready to run: its text, and everything that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import pyarrow as pa
+
+from frazil.query.column_types import read_columns
+from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted
+from frazil.query.limits import Limits
+from frazil.query.native_scan import Footers
+from frazil.query.syntax import SERIALIZE
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+SCHEMA: Final = "frazil"
+"""The schema in DuckDB of everything that a query reads."""
+_FOOTERS: Final = """
+    SELECT list(file_name), columns FROM (
+        SELECT file_name, list(
+            {'name': name, 'type': type, 'type_length': type_length, 'repetition_type': repetition_type,
+             'num_children': num_children, 'field_id': field_id, 'logical_type': logical_type,
+             'duckdb_type': duckdb_type}
+            ORDER BY column_id) AS columns
+        FROM parquet_schema($1::VARCHAR[]) GROUP BY file_name)
+    GROUP BY columns
+"""
+
+
+class ArrowSource(Protocol):
+    """Rows that frazil reads: the columns and conditions that DuckDB asks for are pushed down to them."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows."""
+
+
+@dataclass(frozen=True)
+class PreparedQuery:
+    """A query over views, tables in memory and Arrow sources, all by their names in the schema `frazil`."""
+
+    text: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    paths: Sequence[str] = ()
+    """The files that DuckDB opens itself."""
+    tables: Mapping[str, pa.Table] = field(default_factory=dict)
+    sources: Mapping[str, ArrowSource] = field(default_factory=dict)
+    views: Sequence[tuple[str, str, str]] = ()
+    """Schema, name and query of each view, those that others read before them."""
+    limits: Limits = NO_LIMITS
+    has_deletes: bool = False
+
+
+class Engine(Protocol):
+    """DuckDB, here or in a process of its own."""
+
+    def serialize(self, text: str) -> str:
+        """Return the JSON of a query's tree."""
+
+    def describe(self, paths: Sequence[str]) -> Footers:
+        """Return the columns of Parquet files; none of them if one cannot be read."""
+
+    def run(self, query: PreparedQuery) -> Any:
+        """Start a query."""
+
+
+class LocalEngine:
+    """DuckDB in this process."""
+
+    def serialize(self, text: str) -> str:
+        """Return the JSON of a query's tree."""
+        connection = connect()
+        try:
+            with engine_errors():
+                (found,) = connection.execute(SERIALIZE, [text]).fetchall()[0]
+                return str(found)
+        finally:
+            connection.close()
+
+    def describe(self, paths: Sequence[str]) -> Footers:
+        """Return the columns of Parquet files; none of them if one cannot be read."""
+        import duckdb
+
+        connection = connect(paths=paths)
+        try:
+            return read_footers(connection, paths)
+        except duckdb.Error:
+            return {}  # frazil reads the files, and raises the error that belongs to one of them
+        finally:
+            connection.close()
+
+    def run(self, query: PreparedQuery) -> QueryRun:
+        """Start a query."""
+        return QueryRun(query)
+
+
+def read_footers(connection: DuckDBPyConnection, paths: Sequence[str]) -> Footers:
+    """Return the columns of Parquet files by path."""
+    footers: dict[str, Any] = {}
+    for files, rows in footer_rows(connection, paths):
+        footers.update(dict.fromkeys(files, read_columns(rows)))
+    return footers
+
+
+def footer_rows(connection: DuckDBPyConnection, paths: Sequence[str]) -> list[tuple[list[str], list[dict[str, Any]]]]:
+    """Return the elements of the schemas of Parquet files, each with the files that have it."""
+    rows: list[tuple[list[str], list[dict[str, Any]]]] = connection.execute(_FOOTERS, [list(paths)]).fetchall()
+    return rows
+
+
+class QueryRun:
+    """A query in DuckDB, from its first statement to its last batch. Close it when it is done."""
+
+    def __init__(self, query: PreparedQuery) -> None:
+        self._query = query
+        self._connection = connect(query.limits, query.paths)
+        try:
+            with engine_errors(query.limits):
+                self._prepare()
+                self._relation = self._connection.sql(query.text, params=dict(query.parameters) or None)
+                if any("UUID" in str(kind) for kind in self._relation.types):
+                    self._connection.execute("SET arrow_lossless_conversion = true")
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
+        connection, query = self._connection, self._query
+        for schema in dict.fromkeys((SCHEMA, *(schema for schema, _, _ in query.views))):
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+        for name, rows in {**query.tables, **query.sources}.items():
+            connection.register(name, rows)
+        if query.has_deletes:
+            # It takes rows by the number of the file and the row, and fails on filters over these.
+            connection.execute("SET disabled_optimizers = 'late_materialization'")
+        for schema, name, text in query.views:
+            connection.execute(f"CREATE VIEW {quoted(schema)}.{quoted(name)} AS {text}")
+        lock(connection)
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the query."""
+        return self._query.limits
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The names of the columns, with the names of their types in DuckDB."""
+        names, types = self._relation.columns, self._relation.types
+        return [(name, str(kind)) for name, kind in zip(names, types, strict=True)]
+
+    def schema(self) -> pa.Schema:
+        """Return the columns, as DuckDB hands them to Arrow."""
+        with engine_errors(self._query.limits):
+            return self._relation.limit(0).to_arrow_table().schema
+
+    def reader(self, batch_rows: int) -> pa.RecordBatchReader:
+        """Return the rows as they are computed."""
+        with engine_errors(self._query.limits):
+            return self._relation.to_arrow_reader(batch_rows)
+
+    def explain(self) -> str:
+        """Return DuckDB's plan."""
+        with engine_errors(self._query.limits):
+            return str(self._relation.explain())
+
+    def progress(self) -> float:
+        """Return how far the query is, in percent; -1 if unknown."""
+        return float(self._connection.query_progress())
+
+    def interrupt(self) -> None:
+        """Stop what runs."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Release everything."""
+        self._connection.close()

@@ -1,0 +1,253 @@
+"""The tables, parameters and columns that a query names, read from DuckDB's own parse tree.
+
+`json_serialize_sql` gives the tree of a query with the places of its nodes in the text. Names of tables are replaced
+at those places, and the rest of the text stays as it was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from frazil.errors import InvalidRequestError, SqlSyntaxError, UnsupportedError
+from frazil.query.deep_json import decode_json
+from frazil.query.engine import quoted
+from frazil.spec.text_place import syntax_error
+
+Node: TypeAlias = dict[str, Any]
+Serialize: TypeAlias = Callable[[str], str]
+"""Returns the JSON of a query's tree."""
+
+SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)"
+_NAME_PART: Final = re.compile(rb'(?:\s|--[^\n]*\n|/\*.*?\*/)*("(?:[^"]|"")*"|[^\s."();,/-]+)', re.DOTALL)
+_DOT: Final = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/)*\.", re.DOTALL)
+_POINTERS: Final = frozenset(
+    {"arrow_scan", "arrow_scan_dumb", "pandas_scan", "python_arrow_scan", "python_map_function"}
+)
+"""Functions that take addresses of memory as arguments."""
+
+
+class NotAQueryError(UnsupportedError):
+    """The text is a statement other than a query."""
+
+
+@dataclass(eq=False)
+class TableReference:
+    """A table that a query names, where it stands in the text, and the state of it that is requested."""
+
+    path: tuple[str, ...]
+    node: Node = field(repr=False)
+    start: int | None
+    end: int | None
+    alias: str | None
+    column_aliases: tuple[str, ...]
+    version: Node | None = None
+    timestamp: Node | None = None
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether the query reads a sample of the table."""
+        return "sample" in self.node
+
+    @property
+    def visible_name(self) -> str:
+        """The name that columns of the table are qualified with."""
+        return self.alias or self.path[-1]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query: its text, its tree, and what it names."""
+
+    text: str
+    node: Node = field(repr=False)
+    tables: tuple[TableReference, ...]
+    parameters: frozenset[str]
+    """All parameters, those of time travel too."""
+    run_parameters: frozenset[str]
+    """The parameters that stay in the text."""
+    names: frozenset[str]
+    """The parts of all names of columns, in lower case."""
+    has_star: bool
+    """Whether columns are meant that are not named."""
+    qualified: tuple[tuple[tuple[str, ...], int, int], ...]
+    """Names of columns with the table's namespace before them, and where they stand."""
+
+    def mentions(self, column: str, tables: frozenset[str]) -> bool:
+        """Return whether the query may read a column of a table with one of these visible names."""
+        return self.has_star or column.lower() in self.names or not self.names.isdisjoint(tables)
+
+    def replace_tables(self, names: Mapping[TableReference, str]) -> str:
+        """Return the text with other names in place of those of tables."""
+        encoded = self.text.encode()
+        changes: list[tuple[int, int, bytes]] = []
+        for table, name in names.items():
+            if table.start is None or table.end is None:
+                continue
+            alias = quoted(table.visible_name)
+            if table.version is not None or table.timestamp is not None:
+                columns = f"({', '.join(map(quoted, table.column_aliases))})" if table.column_aliases else ""
+                changes.append((table.start, table.end, f"{name} AS {alias}{columns}".encode()))
+                continue
+            end = _name_end(encoded, table)
+            changes.append((table.start, end, (name if table.alias else f"{name} AS {alias}").encode()))
+        paths = {tuple(part.lower() for part in table.path): table for table in names if table.alias is None}
+        for column, start, end in self.qualified:
+            lower = tuple(part.lower() for part in column)
+            for size in range(len(column) - 1, 1, -1):
+                owner = paths.get(lower[:size])
+                if owner is not None:
+                    rest = ".".join(map(quoted, (owner.path[-1], *column[size:])))
+                    changes.append((start, end, rest.encode()))
+                    break
+        for start, end, new in sorted(changes, reverse=True):
+            encoded = encoded[:start] + new + encoded[end:]
+        return encoded.decode()
+
+
+def _name_end(text: bytes, table: TableReference) -> int:
+    assert table.start is not None
+    end = table.start
+    for place in range(len(table.path)):
+        if place:
+            dot = _DOT.match(text, end)
+            end = end if dot is None else dot.end()
+        part = _NAME_PART.match(text, end)
+        if part is None:
+            raise UnsupportedError(f"Cannot find the name {'.'.join(table.path)} in the query")
+        end = part.end()
+    return end
+
+
+def parse_query(text: str, serialize: Serialize) -> Query:
+    """Parse the text of one query; refuse other statements, several of them, and text that is not SQL."""
+    if "\0" in text:
+        raise InvalidRequestError("Cannot run SQL: the text holds a NUL character")
+    made = decode_json(serialize(text))
+    if made.get("error"):
+        raise _syntax_error(text, made)
+    statements = made["statements"]
+    if not statements:
+        raise InvalidRequestError("Cannot run SQL: there is no statement")
+    if len(statements) > 1:
+        raise InvalidRequestError("Cannot run SQL: there are several statements", hint="Run them one by one.")
+    return _read_tree(text, statements[0]["node"])
+
+
+def _syntax_error(text: str, made: Node) -> InvalidRequestError | UnsupportedError:
+    message = str(made.get("error_message", "it is not SQL"))
+    if "expression depth" in message:
+        return InvalidRequestError("Cannot run the query: it is nested too deeply")
+    if made.get("error_type") == "not implemented":
+        return NotAQueryError("Cannot run the statement: it is not a query")
+    if made.get("position") is None:
+        return SqlSyntaxError(f"Cannot parse the query: {message}")
+    place = len(text.encode()[: int(made["position"])].decode(errors="ignore"))
+    after = text[place:].lower()
+    hint = None
+    if after.startswith(":") or text[place - 1 : place] == ":":
+        hint = "Parameters are written $name."
+    elif re.match(r"(version|timestamp)?\s*as\s+of\b|of\b", after) or re.search(
+        r"\b(version|timestamp)\s*$", text[:place], re.IGNORECASE
+    ):
+        hint = "Time travel is written db.t AT (VERSION => 5) or AT (TIMESTAMP => '2026-01-01'), after the alias."
+    elif after.startswith("`"):
+        hint = 'Names are quoted with ". Spark\'s dialect is read with dialect="spark".'
+    return syntax_error("the query", text, place, message, hint=hint)
+
+
+def _read_tree(text: str, root: Node) -> Query:
+    tables: list[TableReference] = []
+    parameters: set[str] = set()
+    names: set[str] = set()
+    qualified: list[tuple[tuple[str, ...], int, int]] = []
+    has_star = False
+    stack: list[tuple[Any, frozenset[str]]] = [(root, frozenset())]
+    while stack:
+        node, known = stack.pop()
+        if isinstance(node, list):
+            stack += [(child, known) for child in reversed(node)]
+            continue
+        if not isinstance(node, dict):
+            continue
+        kind = node.get("type")
+        known = _open_scopes(node, known, stack)
+        if kind == "BASE_TABLE":
+            path = tuple(node["qualified_name"]["path"])
+            if not _is_common_table(path, known):
+                tables.append(_reference(node, path))
+        elif kind == "VALUE_PARAMETER":
+            parameters.add(node["identifier"])
+        elif kind == "COLUMN_REF":
+            column = tuple(node["column_names"])
+            names.update(part.lower() for part in column)
+            if len(column) > 2 and "query_location_length" in node:
+                start = node.get("query_location", 0)
+                qualified.append((column, start, start + node["query_location_length"]))
+        elif kind == "STAR" or node.get("ref_type") in ("NATURAL", "POSITIONAL") or kind in ("PIVOT", "SHOW_REF"):
+            has_star = True
+        elif kind == "TABLE_FUNCTION" and node["function"].get("function_name", "").lower() in _POINTERS:
+            raise InvalidRequestError(f"Cannot use the function {node['function']['function_name']} in a query")
+        names.update(name.lower() for name in node.get("using_columns", ()))
+        stack += [
+            (child, known)
+            for key, child in node.items()
+            if key not in ("cte_map", "at_clause") and isinstance(child, dict | list)
+        ]
+    tables.sort(key=lambda table: -1 if table.start is None else table.start)
+    states = {
+        part["identifier"]
+        for table in tables
+        for part in walk(table.node.get("at_clause"))
+        if part.get("type") == "VALUE_PARAMETER"
+    }
+    run_parameters = frozenset(parameters)
+    parameters |= states
+    return Query(
+        text, root, tuple(tables), frozenset(parameters), run_parameters, frozenset(names), has_star, tuple(qualified)
+    )
+
+
+def _open_scopes(node: Node, known: frozenset[str], stack: list[tuple[Any, frozenset[str]]]) -> frozenset[str]:
+    """Push the common tables of a query onto a stack, each with those before it; return all that the query knows."""
+    for entry in node.get("cte_map", {}).get("map", ()):
+        stack.append((entry["value"], known))
+        known |= {entry["key"].lower()}
+    if node.get("type") == "RECURSIVE_CTE_NODE":
+        known |= {node["cte_name"].lower(), f"recurring.{node['cte_name'].lower()}"}
+    return known
+
+
+def _is_common_table(path: tuple[str, ...], known: frozenset[str]) -> bool:
+    return len(path) <= 2 and ".".join(path).lower() in known and (len(path) == 1 or path[0].lower() == "recurring")
+
+
+def _reference(node: Node, path: tuple[str, ...]) -> TableReference:
+    length = node.get("query_location_length")
+    start = node.get("query_location", 0) if length is not None else None
+    state = node.get("at_clause", {})
+    unit = state.get("unit", "").upper()
+    return TableReference(
+        path,
+        node,
+        start,
+        None if start is None else start + length,
+        node.get("alias") or None,
+        tuple(node.get("column_name_alias", ())),
+        state["expr"] if unit == "VERSION" else None,
+        state["expr"] if unit == "TIMESTAMP" else None,
+    )
+
+
+def walk(node: Any) -> Iterator[Node]:
+    """Yield every object of a tree."""
+    stack = [node]
+    while stack:
+        found = stack.pop()
+        if isinstance(found, dict):
+            yield found
+            stack += found.values()
+        elif isinstance(found, list):
+            stack += found

@@ -1,0 +1,330 @@
+"""Queries of strangers, each in a process of its own that is ended at a deadline.
+
+A server, the console and lakes whose content is not trusted run queries here. When the process dies, the query gets
+an error, and the next one a new process. A spare is started ahead, so that a query does not wait for Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from frazil import errors
+from frazil.errors import CancelledError, EngineError, FrazilError
+from frazil.query.column_types import read_columns
+from frazil.query.limits import Limits
+from frazil.query.messages import (
+    BATCH,
+    END,
+    ERROR,
+    JSON,
+    PICKLE,
+    SCHEMA,
+    decode_batch,
+    encode_batch,
+    head_size,
+    parse_head,
+    write_message,
+)
+from frazil.query.native_scan import Footers
+from frazil.query.prepared import PreparedQuery
+from frazil.query.worker_process import Request
+from frazil.threads import default_threads
+
+DEFAULT_SECONDS: Final = 60.0
+DEFAULT_MEMORY_BYTES: Final = 1 << 30
+_KEPT_VARIABLES: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
+_ANSWER_SECONDS: Final = 0.5
+
+
+class _Spare:
+    """One process that is ready for the next query."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def take(self) -> subprocess.Popen[bytes]:
+        """Return a process, and start another for the next query."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            process = _start()
+        threading.Thread(target=self._refill, daemon=True).start()
+        return process
+
+    def end(self) -> None:
+        """End the process that waits."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def _refill(self) -> None:
+        with self._lock:
+            if self._process is None or self._process.poll() is not None:
+                with contextlib.suppress(OSError):
+                    self._process = _start()
+
+
+_SPARE: Final = _Spare()
+_RUNNING: Final[weakref.WeakSet[WorkerEngine]] = weakref.WeakSet()
+
+
+def end_queries() -> None:
+    """End every query that runs in a process of its own: the server stops."""
+    for engine in list(_RUNNING):
+        engine.end()
+    _SPARE.end()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "frazil.query.worker_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+    )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if stream is not None:
+                stream.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(5)
+
+
+class WorkerEngine:
+    """DuckDB in a process of its own, for one query and for so long as the limits say."""
+
+    def __init__(self, limits: Limits) -> None:
+        seconds = DEFAULT_SECONDS if limits.timeout_seconds is None else limits.timeout_seconds
+        self.limits = replace(
+            limits, timeout_seconds=seconds, memory_bytes=min(limits.memory_bytes, DEFAULT_MEMORY_BYTES)
+        )
+        self._seconds = seconds
+        self._deadline = time.monotonic() + seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        _RUNNING.add(self)
+
+    # --- requests
+
+    def serialize(self, text: str) -> str:
+        """Return the JSON of a query's tree."""
+        return str(self._json(Request("serialize", text)))
+
+    def describe(self, paths: Sequence[str]) -> Footers:
+        """Return the columns of Parquet files; none of them if one cannot be read."""
+        found: dict[str, Any] = {}
+        for files, rows in self._json(Request("describe", paths=tuple(paths))):
+            found.update(dict.fromkeys(files, read_columns(rows)))
+        return found
+
+    def run(self, query: PreparedQuery) -> WorkerRun:
+        """Start a query."""
+        return WorkerRun(self, query)
+
+    def _json(self, request: Request) -> Any:
+        self.send(request)
+        kind, payload = self.receive()
+        if kind != JSON:
+            raise self._failed("it sent something else than an answer")
+        return json.loads(payload)
+
+    # --- messages
+
+    def begin(self) -> None:
+        """Take a process for a further run of the query."""
+        self._deadline = time.monotonic() + self._seconds
+
+    def send(self, request: Request) -> None:
+        """Send a request, to a new process if there is none."""
+        self._write(PICKLE, pickle.dumps(request))
+
+    def _write(self, kind: bytes, payload: bytes | pa.Buffer) -> None:
+        if self._process is None:
+            self._process = _SPARE.take()
+            self._write(PICKLE, pickle.dumps((self.limits.memory_bytes, self._seconds * default_threads() + 5)))
+        assert self._process.stdin is not None
+        # A process that does not read any more must not hold the server: it is ended at the deadline.
+        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._process.kill)
+        timer.start()
+        try:
+            write_message(self._process.stdin, kind, payload)
+        except (BrokenPipeError, ValueError, OSError):
+            raise self._failed("its process ended") from None
+        finally:
+            timer.cancel()
+
+    def send_batches(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Send the rows of one table."""
+        for batch in batches:
+            self._write(BATCH, encode_batch(batch))
+        self._write(END, b"")
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """Return the next message; an error that the process sent is raised."""
+        kind, length = self._parse(self._read(head_size()))
+        payload = self._read(length)
+        if kind == ERROR:
+            raise _error_of(payload)
+        return kind, payload
+
+    def _parse(self, head: bytes) -> tuple[bytes, int]:
+        try:
+            return parse_head(head)
+        except ValueError as error:
+            raise self._failed("it sent something else than an answer") from error
+
+    def _read(self, size: int) -> bytes:
+        process = self._process
+        if process is None or process.stdout is None:
+            raise self._failed("its process ended")
+        descriptor = process.stdout.fileno()
+        parts: list[bytes] = []
+        while size:
+            left = self._deadline - time.monotonic()
+            # DuckDB's own limit comes first and says more.
+            if left + _ANSWER_SECONDS <= 0 or not select.select([descriptor], [], [], left + _ANSWER_SECONDS)[0]:
+                self.close()
+                raise self._too_long()
+            data = os.read(descriptor, min(size, 1 << 20))
+            if not data:
+                raise self._failed("its process ended")
+            parts.append(data)
+            size -= len(data)
+        return b"".join(parts)
+
+    def _too_long(self) -> CancelledError:
+        return CancelledError(
+            f"Cannot finish the query: it took longer than its limit of {self._seconds:g} seconds",
+            hint="Narrow the query down, or run it in a process of your own.",
+        )
+
+    def _failed(self, reason: str) -> FrazilError:
+        process = self._process
+        code = None
+        if process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = process.wait(1)
+        self.close()
+        if time.monotonic() >= self._deadline or code == -signal.SIGXCPU:
+            return self._too_long()
+        if code is not None and code < 0:
+            reason = f"its process was ended by signal {-code}, probably for want of memory"
+        return EngineError(f"Cannot finish the query: {reason}", hint="Narrow the query down, or run it on Spark.")
+
+    def close(self) -> None:
+        """End the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
+
+    def end(self) -> None:
+        """Kill the process from another thread: the thread that reads from it gets an error."""
+        process = self._process
+        if process is not None:
+            process.kill()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class WorkerRun:
+    """A query in a process of its own. It is sent when something of it is needed."""
+
+    def __init__(self, engine: WorkerEngine, query: PreparedQuery) -> None:
+        self._engine = engine
+        self._query = replace(query, limits=engine.limits)
+        self._schema: pa.Schema | None = None
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the query."""
+        return self._query.limits
+
+    def _send(self, what: str) -> None:
+        sources = self._query.sources
+        empty = {name: pa.RecordBatch.from_pylist([], schema=source.schema) for name, source in sources.items()}
+        streams = tuple((name, encode_batch(batch).to_pybytes()) for name, batch in empty.items())
+        self._engine.send(Request(what, query=replace(self._query, sources={}), streams=streams))
+        for source in sources.values():
+            self._engine.send_batches(source.to_batches())
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """The names of the columns, with the names of their types in DuckDB."""
+        self._send("columns")
+        return [(str(name), str(kind)) for name, kind in json.loads(self._engine.receive()[1])]
+
+    def explain(self) -> str:
+        """Return DuckDB's plan."""
+        self._send("explain")
+        return str(json.loads(self._engine.receive()[1]))
+
+    def schema(self) -> pa.Schema:
+        """Return the columns; the query begins to run."""
+        if self._schema is None:
+            self._send("rows")
+            kind, payload = self._engine.receive()
+            if kind != SCHEMA:
+                raise EngineError("Cannot finish the query: its process sent something else than an answer")
+            self._schema = decode_batch(payload).schema
+        return self._schema
+
+    def reader(self, batch_rows: int) -> Any:
+        """Return the rows as they are computed."""
+        self.schema()
+        return self._batches()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        while True:
+            kind, payload = self._engine.receive()
+            if kind == END:
+                return
+            yield decode_batch(payload)
+
+    def progress(self) -> float:
+        """Return how far the query is: unknown."""
+        return -1.0
+
+    def interrupt(self) -> None:
+        """End the process."""
+        self._engine.close()
+
+    def close(self) -> None:
+        """End the process."""
+        self._engine.close()
+
+
+def _error_of(payload: bytes) -> FrazilError:
+    try:
+        known = json.loads(payload)
+        kind = getattr(errors, str(known["kind"]), FrazilError)
+        kind = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else FrazilError
+        if kind.__init__ is not FrazilError.__init__:
+            kind = EngineError
+        return kind(str(known["message"]), hint=known.get("hint"))
+    except (ValueError, KeyError, TypeError):
+        return EngineError("Cannot finish the query: its process sent something else than an answer")

@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 VENV_SPARK_4_1 := .venv-spark-4.1
 VENV_DBT := .venv-dbt
+VENV_INTEROP := .venv-interop
 VENV_DBT_JAR := .venv-spark-4.1-dbt
 DIST ?= dist
 SPARKS ?= 4.0 4.1 4.2 4.3
@@ -83,14 +84,16 @@ test-recipes: setup ## Run the recipes that need more packages: OpenLineage, Gre
 
 test-interop: setup ## Let every implementation check every other; write docs/interop.md, docs/sql-differences.md and, where ICEBERG_DOCS has the pages, docs/jar-pages.md
 	@tools/check_java.sh
-	@PYTHON="$(PYTHON)" tools/setup.sh interop
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_INTEROP)
+	@PYTHON="$(PYTHON)" tools/setup.sh spark $(VENV_INTEROP)
+	@PYTHON="$(PYTHON)" tools/setup.sh interop $(VENV_INTEROP)
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
 	rm -f .interop-seen
-	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop -m "interop and spark"
-	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/interop/test_rest_clients.py
-	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/pytest -q tests/spark/test_write_interop.py
-	FRAZIL_INTEROP_SEEN=.interop-seen $(BIN)/python -m tests.interop.interop_page
+	FRAZIL_INTEROP_SEEN=.interop-seen $(VENV_INTEROP)/bin/pytest -q tests/interop -m "interop and spark"
+	FRAZIL_INTEROP_SEEN=.interop-seen $(VENV_INTEROP)/bin/pytest -q tests/interop/test_rest_clients.py
+	FRAZIL_INTEROP_SEEN=.interop-seen $(VENV_INTEROP)/bin/pytest -q tests/spark/test_write_interop.py
+	FRAZIL_INTEROP_SEEN=.interop-seen $(VENV_INTEROP)/bin/python -m tests.interop.interop_page
 
 test-browser: setup ## Test the console in Chromium, which the system has (apt install chromium), and write its pictures to docs/console
 	@PYTHON="$(PYTHON)" tools/setup.sh browser
@@ -98,7 +101,8 @@ test-browser: setup ## Test the console in Chromium, which the system has (apt i
 
 bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.md; FRAZIL_BENCH_SCALE makes it larger or smaller
 	@tools/check_java.sh
-	@PYTHON="$(PYTHON)" tools/setup.sh interop
+	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_INTEROP)
+	@PYTHON="$(PYTHON)" tools/setup.sh interop $(VENV_INTEROP)
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_SPARK_4_1)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark-4.1 $(VENV_SPARK_4_1)
 	@tools/run_bench.sh $(BIN)/python $(VENV_SPARK_4_1)/bin/python

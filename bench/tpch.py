@@ -29,7 +29,7 @@ from typing import Any
 from bench.measure import Results, scale
 
 TABLES = ("region", "nation", "supplier", "customer", "part", "partsupp", "orders", "lineitem")
-MAKER = Path(__file__).resolve().parent.parent / ".venv" / "bin" / "python"
+MAKER = Path(__file__).resolve().parent.parent / ".venv-interop" / "bin" / "python"
 DUCK = "DuckDB"
 CORES = 2
 TOLERANCE = 1e-3

@@ -15,8 +15,11 @@ compile() {
 compile requirements/dev.lock pyproject.toml --group build --group test --group check --group docs --group bench --group lock
 # Spark is apart because it is large and only few targets need it; versions shared with dev.lock are the same.
 compile requirements/spark.lock pyproject.toml --extra spark --constraint requirements/dev.lock
-# Peers for the matrix of implementations, added to the same environment.
-compile requirements/interop.lock pyproject.toml --group interop --constraint requirements/dev.lock
+# Peers for the matrix of implementations, in an environment of its own: DuckDB's extensions as packages end at 1.5.
+constraint=$(mktemp)
+trap 'rm -f "$constraint"' EXIT
+sed '/^duckdb==/,/^[^ ]/{/^duckdb==/d;/^ /d}' requirements/dev.lock >"$constraint"
+compile requirements/interop.lock pyproject.toml --group interop --constraint "$constraint"
 # Every other Spark 4, each for an environment of its own; the newest is in spark.lock.
 for spark in 4.0 4.1 4.2; do
     compile "requirements/spark-$spark.lock" pyproject.toml --extra spark --constraint requirements/dev.lock \

@@ -15,7 +15,7 @@ from tests.architecture.source_files import ROOT, imports_in, is_under, source_f
 TYPES_FOR_EDITORS = ("DataFrame", "SparkSession")
 """Types of PySpark's that signatures outside its room may name: type checkers load them, and nothing else does."""
 PYPROJECT = ROOT / "pyproject.toml"
-LATE_IMPORTS = {"botocore", "datafusion", "psycopg"}
+LATE_IMPORTS = {"botocore", "datafusion", "duckdb", "psycopg", "sqlglot"}
 """Packages so slow to import that a function may import them when it needs them."""
 
 LATE_MODULES = {
@@ -23,7 +23,8 @@ LATE_MODULES = {
     "frazil.storage.object_stores": "most lakes are in one store or none",
     "frazil.rest.open_rest": "HTTP takes its time to load, and only services need it",
     "frazil.rest.settings": "the same",
-    "frazil.lake.local_sql": "a query needs DataFusion",
+    "frazil.lake.local_sql": "only queries need DuckDB and what leads to it",
+    "frazil.query.limits": "the same",
     "frazil.lake.scan_dataset": "it needs Arrow's datasets",
 }
 """Modules that a function imports when it needs them, and why. The terminal does so with all: help is there at once."""

@@ -1,4 +1,4 @@
-"""SQL over the tables of the lake, for small results; and the same text for Spark.
+"""SQL over the tables of the lake, for small results.
 
 Each query runs in a process of its own, which is ended at a deadline (`query/worker.py`).
 """
@@ -17,7 +17,6 @@ from frazil.lake.local_sql import query as run_query
 from frazil.pictures.markup import Html
 from frazil.query.limits import Limits
 from frazil.serve.exchange import Answer
-from frazil.sql.quote_names import quote_if_needed
 
 MAX_ROWS: Final = 1_000
 MAX_NAMES: Final = 200
@@ -35,7 +34,6 @@ def sql_page(visit: Visit) -> Answer:
         run = visit.text("run") or secrets.token_hex(8)
         visit.query = {**visit.query, "run": run}
         parts["answer"] = PageSection(("sql", run, query), "the query", lambda: _answer(visit, query), is_query=True)
-    name = quote_if_needed(visit.lake.catalog.name)
     return visit.page(
         "sql.html",
         parts,
@@ -44,7 +42,6 @@ def sql_page(visit: Visit) -> Answer:
         is_run=is_run,
         tables=tables[:MAX_NAMES],
         further=max(len(tables) - MAX_NAMES, 0),
-        spark_text=f"USE {name};\n{query}",
         has_query=query != "",
     )
 

@@ -87,7 +87,7 @@ def _errors(tables: QueryTables, limits: Limits) -> Iterator[None]:
     except FrazilError as error:
         if tables.failures:
             raise tables.failures[-1] from error
-        missing = tables.find_missing_file() if isinstance(error, OSError) else None
+        missing = tables.find_missing_file()
         if missing is not None:
             raise MissingFileError(
                 f"Cannot read {missing}: there is no such file",

@@ -141,11 +141,14 @@ class QueryTables:
 
     def _open(self, table: TableReference, path: Name) -> Scan | str:
         """Return the scan of a table, or the name in DuckDB of a view or a metadata table."""
-        problem: NotFoundError | None = None
-        for candidate in dict.fromkeys((path, _split(path))):
+        problem: FrazilError | None = None
+        candidates = dict.fromkeys((path, _split(path)))
+        for candidate in candidates:
             try:
                 relation = self._relation(candidate)
-            except NotFoundError as error:
+            except (NotFoundError, InvalidRequestError) as error:
+                if len(candidates) == 1 and isinstance(error, InvalidRequestError):
+                    raise
                 problem = problem or error
                 view = self._find_view(candidate)
                 if view is None:
@@ -177,7 +180,7 @@ class QueryTables:
         name = name[1:] if len(name) > 2 and name[0] == self._name else name
         try:
             return self._lake._view_for(name, self._readers)
-        except (NotFoundError, UnsupportedError):
+        except (NotFoundError, UnsupportedError, InvalidRequestError):
             return None
 
     # --- states
@@ -195,7 +198,7 @@ class QueryTables:
     def _version(self, table: TableReference) -> str:
         assert table.version is not None
         constant = constant_of(table.version, self._parameters)
-        if constant is None or constant.kind not in ("number", "text"):
+        if constant is None or constant.category not in ("number", "text"):
             raise InvalidRequestError(
                 f"Cannot read a version of {format_name(table.path)}: it is not a constant",
                 hint="Write AT (VERSION => 123), AT (VERSION => 'tag') or AT (VERSION => $version).",
@@ -211,9 +214,9 @@ class QueryTables:
                 return value.replace(tzinfo=datetime.UTC)
             return value
         constant = constant_of(node, self._parameters)
-        if constant is not None and constant.kind in ("text", "date"):
+        if constant is not None and constant.category in ("text", "date"):
             return str(constant.value)
-        if constant is not None and constant.kind in ("timestamp", "timestamptz"):
+        if constant is not None and constant.category in ("timestamp", "timestamptz"):
             moment = datetime.datetime.fromisoformat(constant.value)
             return moment if moment.tzinfo is not None else moment.replace(tzinfo=datetime.UTC)
         raise InvalidRequestError(
@@ -269,7 +272,7 @@ class QueryTables:
         scan = self._narrowed(scan, predicate)
         fields = _visible_fields(scan.schema)
         visible = frozenset({table.visible_name.lower()})
-        shown = [
+        columns = [
             (name, field)
             for name, field in fields
             if duckdb_type(field.field_type) is not None or query.mentions(name, visible)
@@ -280,10 +283,10 @@ class QueryTables:
             None if snapshot is None else snapshot.snapshot_id,
             scan.table_schema.schema_id,
             str(scan.predicate),
-            tuple(field.field_id for _, field in shown),
+            tuple(field.field_id for _, field in columns),
         )
         if key not in self._known:
-            self._known[key] = self._add_files(table, scan, shown)
+            self._known[key] = self._add_files(table, scan, columns)
         return self._known[key]
 
     def _narrowed(self, scan: Scan, predicate: Predicate) -> Scan:
@@ -314,7 +317,8 @@ class QueryTables:
         if native.others or not queries:
             source = f"{name} read by frazil"
             self._sources[source] = self._source(scan, native)
-            queries.append(f"SELECT {_arrow_columns(fields)} FROM {quoted(source)}")
+            names = self._sources[source].schema.names
+            queries.append(f"SELECT {_arrow_columns(fields, scan.schema, names)} FROM {quoted(source)}")
         self._views.append((SCHEMA, name, " UNION ALL ".join(queries)))
         return f"{SCHEMA}.{quoted(name)}"
 
@@ -322,7 +326,10 @@ class QueryTables:
         values = {name: getattr(scan, name) for name in scan.__dataclass_fields__}
         # Pruning by what DuckDB pushes down may come on top; the conditions themselves are DuckDB's to test.
         only = _TaskScan(**{**values, "files": native.others if native.paths else None})
-        return _Dataset(only, self.failures)
+        lower = {name.lower() for name in only.arrow_schema.names}
+        if len(lower) == len(only.arrow_schema.names):
+            return _Dataset(only, self.failures)
+        return _NumberedColumns(only, self.failures)
 
     # --- views
 
@@ -424,6 +431,33 @@ class _Scanner:
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
 
+class _NumberedColumns:
+    """A scan with columns whose names differ by case alone, which DuckDB cannot tell apart: they are numbered."""
+
+    def __init__(self, scan: Scan, failures: list[FrazilError]) -> None:
+        self._scan = scan
+        self._failures = failures
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, by number."""
+        schema = self._scan.arrow_schema
+        return pa.schema([field.with_name(f"c{number}") for number, field in enumerate(schema)])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows."""
+        try:
+            for batch in self._scan.to_batches():
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
+        except FrazilError as error:
+            self._failures.append(error)
+            raise
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+
 def _within(path: Name, namespace: Name, catalogs: frozenset[str]) -> Name:
     """Return a name in full: one part is in the namespace, and a catalog before two or more is left out."""
     if not namespace:
@@ -436,8 +470,8 @@ def _within(path: Name, namespace: Name, catalogs: frozenset[str]) -> Name:
 def _split(path: Name) -> Name:
     """Return a name with the parts that dots separate inside of its parts: `"lake.a.b".t`."""
     parts: list[str] = []
-    for part in path:
-        parts += parse_name(part) if "." in part else (part,)
+    for step in path:
+        parts += parse_name(step) if "." in step else (step,)
     return tuple(parts)
 
 
@@ -461,10 +495,12 @@ def _visible_schema(schema: Schema) -> Schema:
     return schema if len(set(lower)) == len(lower) else Schema(())
 
 
-def _arrow_columns(fields: Sequence[tuple[str, NestedField]]) -> str:
+def _arrow_columns(fields: Sequence[tuple[str, NestedField]], schema: Schema, names: Sequence[str]) -> str:
     columns: list[str] = []
+    names_by_id = {field.field_id: name for field, name in zip(schema.fields, names, strict=True)}
     for name, field in fields:
-        kind = duckdb_type(field.field_type)
-        column = quoted(field.name)
-        columns.append(f"{column if kind is None else f'CAST({column} AS {kind})'} AS {quoted(name)}")
+        type_name = duckdb_type(field.field_type)
+        column = quoted(names_by_id[field.field_id])
+        value = column if type_name is None else f"CAST({column} AS {type_name})"
+        columns.append(f"{value} AS {quoted(name)}")
     return ", ".join(columns) or "1"

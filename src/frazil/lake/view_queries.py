@@ -58,14 +58,14 @@ def view_columns(view: View, query: str, columns: Sequence[tuple[str, str]]) -> 
     chosen = find_query_columns(view, [name for name, _ in columns])
     parts: list[str] = []
     for number, field in zip(chosen, fields, strict=True):
-        kind, have = duckdb_type(field.field_type), columns[number][1]
+        wanted_type, have = duckdb_type(field.field_type), columns[number][1]
         value = f"c{number}"
-        if mode != "TYPE EVOLUTION" and kind is not None and kind != have:
-            if _kind(have) != _kind(kind):
+        if mode != "TYPE EVOLUTION" and wanted_type is not None and wanted_type != have:
+            if _kind(have) != _kind(wanted_type):
                 raise needs_spark_error(
                     view.name, f"its column {field.name!r} is {field.field_type}, and would be {have} here"
                 )
-            value = f"CAST({value} AS {kind})"
+            value = f"CAST({value} AS {wanted_type})"
         parts.append(f"{value} AS {quoted(field.name)}")
     names = ", ".join(f"c{number}" for number in range(len(columns)))
     return f"SELECT {', '.join(parts)} FROM ({query}) AS {quoted(view.identifier[-1])}({names})"

@@ -1,4 +1,7 @@
-"""Types of DuckDB's results in Arrow: whole numbers of 128 bits as decimals, JSON as text."""
+"""Types of DuckDB's results in Arrow: whole numbers of 128 bits as decimals, JSON as text.
+
+DuckDB hands uuids to Arrow as such only together with other types of its own, which are turned into plain ones here.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,12 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    kind = column.type
-    if not isinstance(kind, pa.BaseExtensionType) or isinstance(kind, pa.UuidType):
+    data_type = column.type
+    if not isinstance(data_type, pa.BaseExtensionType) or isinstance(data_type, pa.UuidType):
         return column
-    if isinstance(kind, pa.OpaqueType) and kind.type_name == "hugeint":
+    if isinstance(data_type, pa.Bool8Type):
+        return column.storage.cast(pa.bool_())
+    if isinstance(data_type, pa.OpaqueType) and data_type.type_name == "hugeint":
         # Both are 128 bits, two's complement, least significant byte first.
         storage = column.storage
         made = pa.Array.from_buffers(_WHOLE, len(storage), storage.buffers(), offset=storage.offset)

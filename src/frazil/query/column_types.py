@@ -91,9 +91,13 @@ def duckdb_type(data_type: Type) -> str | None:
         return "BLOB"
     if isinstance(data_type, StructType):
         parts = [(field.name, duckdb_type(field.field_type)) for field in data_type.fields]
-        if not parts or any(kind is None for _, kind in parts) or not _are_distinct([name for name, _ in parts]):
+        if (
+            not parts
+            or any(type_name is None for _, type_name in parts)
+            or not _are_distinct([name for name, _ in parts])
+        ):
             return None
-        return f"STRUCT({', '.join(f'{quoted(name)} {kind}' for name, kind in parts)})"
+        return f"STRUCT({', '.join(f'{quoted(name)} {inner}' for name, inner in parts)})"
     if isinstance(data_type, ListType):
         element = duckdb_type(data_type.element_type)
         return None if element is None else f"{element}[]"
@@ -161,8 +165,8 @@ def is_stored_as(column: ParquetColumn, field: NestedField) -> bool:
             and column.logical is None
             and len(column.children) == len(data_type.fields)
             and all(
-                child.name == part.name and is_stored_as(child, part)
-                for child, part in zip(column.children, data_type.fields, strict=True)
+                child.name == child_field.name and is_stored_as(child, child_field)
+                for child, child_field in zip(column.children, data_type.fields, strict=True)
             )
         )
     if isinstance(data_type, ListType):

@@ -78,6 +78,18 @@ def split_statements(text: str) -> list[str]:
         connection.close()
 
 
+def without_end(text: str) -> str:
+    """Return a statement without the semicolon and the comments behind it, which relations of DuckDB do not take."""
+    import duckdb
+
+    encoded = text.encode()
+    for offset, token_type in reversed(duckdb.tokenize(text)):
+        if token_type != duckdb.token_type.comment and encoded[offset : offset + 1] != b";":
+            break
+        encoded = encoded[:offset]
+    return encoded.decode()
+
+
 @contextlib.contextmanager
 def engine_errors(limits: Limits = NO_LIMITS) -> Iterator[None]:
     """Turn DuckDB's errors into frazil's."""
@@ -100,7 +112,7 @@ def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilErro
     reason = text
     for cut in _CUT:
         reason = reason.partition(cut)[0]
-    kind, _, rest = reason.partition(" Error: ")
+    category, _, rest = reason.partition(" Error: ")
     rest = rest if len(rest) <= _MAX_REASON else f"{rest[:_MAX_REASON]} …"
     if "maximum execution time" in text:
         return CancelledError(
@@ -109,16 +121,16 @@ def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilErro
             else f"Cannot finish the query: {rest}",
             hint="Give it more time: lake.sql(…, timeout=…).",
         )
-    if kind.endswith("INTERRUPT"):
+    if category.endswith("INTERRUPT"):
         return CancelledError("Cannot finish the query: it was cancelled")
-    if "Out of Memory" in kind:
+    if "Out of Memory" in category:
         return EngineError(
             f"Cannot finish the query: it needs more than its limit of {limits.memory_bytes >> 20:,} MiB of memory",
             hint="Give it more: lake.sql(…, memory_limit='8 GB'). Or run it on Spark.",
         )
-    if kind.endswith("IO"):
+    if category.endswith("IO"):
         return StorageError(f"Cannot read a file of the query: {rest.strip()}")
-    if kind.endswith("Permission"):
+    if category.endswith("Permission"):
         return InvalidRequestError(
             "Cannot run the query: it names a file, a network address or a setting, and a query reads tables only",
             hint="Give your own data as an argument: lake.sql('… from mine', mine=frame).",
@@ -126,9 +138,9 @@ def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilErro
         )
     if "Max expression depth" in text:
         return InvalidRequestError("Cannot run the query: it is nested too deeply")
-    if kind.endswith("INTERNAL") or "FATAL" in kind:
+    if category.endswith("INTERNAL") or "FATAL" in category:
         return EngineError(f"Cannot finish the query: DuckDB failed: {rest.strip()}")
-    reason = rest.strip() if any(kind.endswith(known) for known in _KINDS) else reason.strip()
+    reason = rest.strip() if any(category.endswith(known) for known in _KINDS) else reason.strip()
     return InvalidRequestError(f"Cannot run the query: {reason}")
 
 

@@ -53,13 +53,13 @@ Range = tuple[Any, Any]
 class Constant:
     """A constant of a query: `kind` is `text` for a literal in quotes, whose type its context decides."""
 
-    kind: str
+    category: str
     value: Any
 
     @property
     def is_null(self) -> bool:
         """Whether it is null."""
-        return self.kind == "null"
+        return self.category == "null"
 
 
 NULL: Final = Constant("null", None)
@@ -67,15 +67,15 @@ NULL: Final = Constant("null", None)
 
 def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None:
     """Return the constant that a node of a tree is; None if it is something else."""
-    kind = node.get("type")
-    if kind == "VALUE_CONSTANT":
+    category = node.get("type")
+    if category == "VALUE_CONSTANT":
         return _literal(node.get("literal", {}))
-    if kind == "VALUE_PARAMETER":
+    if category == "VALUE_PARAMETER":
         return _parameter(parameters.get(node["identifier"]))
-    if kind == "OPERATOR_CAST" and not node.get("try_cast"):
+    if category == "OPERATOR_CAST" and not node.get("try_cast"):
         inner = constant_of(node["child"], parameters)
         type_expression = node.get("type_expr", {})
-        if inner is None or inner.kind != "text" or type_expression.get("children"):
+        if inner is None or inner.category != "text" or type_expression.get("children"):
             return None
         target = str(type_expression.get("type_name", "")).lower()
         patterns = {
@@ -91,16 +91,16 @@ def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None
 
 
 def _literal(literal: Node) -> Constant | None:
-    kind, text = literal.get("kind"), literal.get("text", "")
-    if kind == "NULL_LITERAL":
+    category, text = literal.get("kind"), literal.get("text", "")
+    if category == "NULL_LITERAL":
         return NULL
-    if kind == "BOOLEAN":
+    if category == "BOOLEAN":
         return Constant("boolean", text.lower() == "true")
-    if kind == "STRING":
+    if category == "STRING":
         return Constant("text", text)
-    if kind == "INTEGER" and _INTEGER.fullmatch(text):
+    if category == "INTEGER" and _INTEGER.fullmatch(text):
         return Constant("number", Decimal(text))
-    if kind == "NUMERIC" and _NUMBER.fullmatch(text):
+    if category == "NUMERIC" and _NUMBER.fullmatch(text):
         return Constant("double" if "e" in text.lower() else "number", Decimal(text))
     return None
 
@@ -123,7 +123,7 @@ def _parameter(value: object) -> Constant | None:
             return None
         if value.tzinfo is None:
             return Constant("timestamp", value.isoformat(sep=" "))
-        return Constant("timestamptz", value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(sep=" "))
+        return Constant("timestamptz", _in_utc(value).isoformat(sep=" "))
     if isinstance(value, datetime.date):
         return Constant("date", value.isoformat())
     if isinstance(value, UUID):
@@ -158,16 +158,16 @@ def exact_values(constants: Sequence[Constant | None], data_type: Type) -> list[
 
 
 def _number(constant: Constant) -> Decimal | None:
-    if constant.kind in ("number", "double"):
+    if constant.category in ("number", "double"):
         return constant.value if isinstance(constant.value, Decimal) else None
-    if constant.kind == "text" and _INTEGER.fullmatch(constant.value):
+    if constant.category == "text" and _INTEGER.fullmatch(constant.value):
         return Decimal(constant.value)
     return None
 
 
 def _integer(constant: Constant, data_type: Type) -> Range | None:
     number = _number(constant)
-    if number is None or abs(number) >= (_EXACT_INTEGERS if constant.kind == "double" else 2**63 - 1):
+    if number is None or abs(number) >= (_EXACT_INTEGERS if constant.category == "double" else 2**63 - 1):
         return None
     low, high = math.floor(number), math.ceil(number)
     return (low, low) if low == high else (low, high)
@@ -176,7 +176,7 @@ def _integer(constant: Constant, data_type: Type) -> Range | None:
 def _decimal(constant: Constant, data_type: Type) -> Range | None:
     number = _number(constant)
     assert isinstance(data_type, DecimalType)
-    if number is None or constant.kind == "double":
+    if number is None or constant.category == "double":
         return None
     step = Decimal(1).scaleb(-data_type.scale)
     low = number.quantize(step, ROUND_FLOOR, _DIGITS)
@@ -188,12 +188,12 @@ def _decimal(constant: Constant, data_type: Type) -> Range | None:
 
 def _floating(constant: Constant, data_type: Type) -> Range | None:
     number = _number(constant)
-    if number is None or constant.kind == "text":
+    if number is None or constant.category == "text":
         return None
-    kind: Any = np.float32 if isinstance(data_type, FloatType) else np.float64
+    category: Any = np.float32 if isinstance(data_type, FloatType) else np.float64
     with np.errstate(all="ignore"):
-        nearest = kind(float(number))
-        low, high = float(np.nextafter(nearest, kind(-np.inf))), float(np.nextafter(nearest, kind(np.inf)))
+        nearest = category(float(number))
+        low, high = float(np.nextafter(nearest, category(-np.inf))), float(np.nextafter(nearest, category(np.inf)))
     if not (math.isfinite(low) and math.isfinite(high)):
         return None
     if Decimal(float(nearest)) == number:
@@ -203,38 +203,46 @@ def _floating(constant: Constant, data_type: Type) -> Range | None:
 
 
 def _boolean(constant: Constant, data_type: Type) -> Range | None:
-    return (constant.value, constant.value) if constant.kind == "boolean" else None
+    return (constant.value, constant.value) if constant.category == "boolean" else None
 
 
 def _text(constant: Constant, data_type: Type) -> Range | None:
-    return (constant.value, constant.value) if constant.kind == "text" else None
+    return (constant.value, constant.value) if constant.category == "text" else None
 
 
 def _date(constant: Constant, data_type: Type) -> Range | None:
-    if constant.kind not in ("date", "text") or not _DATE.fullmatch(constant.value):
+    if constant.category not in ("date", "text") or not _DATE.fullmatch(constant.value):
         return None
     datetime.date.fromisoformat(constant.value)
     return _same(TypedText("date", constant.value))
 
 
 def _timestamp(constant: Constant, data_type: Type) -> Range | None:
-    if constant.kind not in ("date", "timestamp", "text") or not _TIMESTAMP.fullmatch(constant.value):
+    if constant.category not in ("date", "timestamp", "text") or not _TIMESTAMP.fullmatch(constant.value):
         return None
     moment = datetime.datetime.fromisoformat(constant.value)
     return _same(TypedText("timestamp_ntz", moment.isoformat(sep=" ")))
 
 
 def _timestamptz(constant: Constant, data_type: Type) -> Range | None:
-    if constant.kind not in ("date", "timestamp", "timestamptz", "text") or not _TIMESTAMPTZ.fullmatch(constant.value):
+    if constant.category not in ("date", "timestamp", "timestamptz", "text") or not _TIMESTAMPTZ.fullmatch(
+        constant.value
+    ):
         return None
     moment = datetime.datetime.fromisoformat(constant.value)
     if moment.tzinfo is not None:
-        moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        moment = _in_utc(moment)
     return _same(TypedText("timestamp", f"{moment.isoformat(sep=' ')}Z"))
 
 
+def _in_utc(moment: datetime.datetime) -> datetime.datetime:
+    """Return a moment with a zone as the time in UTC, without one."""
+    shifted = moment.astimezone(datetime.UTC)
+    return shifted.replace(tzinfo=None)
+
+
 def _uuid(constant: Constant, data_type: Type) -> Range | None:
-    if constant.kind != "text" or not _UUID.fullmatch(constant.value):
+    if constant.category != "text" or not _UUID.fullmatch(constant.value):
         return None
     return _same(constant.value.lower())
 

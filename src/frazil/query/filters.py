@@ -93,11 +93,11 @@ class _Finder:
     def _visit(self, node: Node, common: Mapping[str, Node], conditions: list[Condition]) -> None:
         for entry in node.get("cte_map", {}).get("map", ()):
             self.visit(entry["value"].get("query_node", {}), common, [])
-        kind = node.get("type")
-        if kind == "SELECT_NODE":
+        node_type = node.get("type")
+        if node_type == "SELECT_NODE":
             self._select(node, common, conditions)
             return
-        passes = kind == "SET_OPERATION_NODE" and node.get("setop_type") == "UNION" and not node.get("modifiers")
+        passes = node_type == "SET_OPERATION_NODE" and node.get("setop_type") == "UNION" and not node.get("modifiers")
         for child in (*node.get("children", ()), node.get("left"), node.get("right")):
             if isinstance(child, dict):
                 self.visit(child, common, self._by_position(node, child, conditions) if passes else [])
@@ -124,18 +124,18 @@ class _Finder:
             if is_plain:
                 column_of = self._names_of(relation, relations, source)
                 for clause in (*where, *relation.joins):
-                    found += [Condition(part, column_of) for part in _conjuncts(clause)]
+                    found += [Condition(conjunct, column_of) for conjunct in _conjuncts(clause)]
                 for condition in pushed:
                     column_here = _chained(condition.column_of, column_of)
-                    found += [Condition(part, column_here) for part in _conjuncts(condition.node)]
+                    found += [Condition(conjunct, column_here) for conjunct in _conjuncts(condition.node)]
             self._apply(relation, found, common)
         for child in _subqueries(node):
             self.visit(child, common, [])
 
     def _collect(self, node: Node, relations: list[_Relation], *, is_optional: bool, joins: list[Node]) -> bool:
         """Add the relations of a FROM clause; return whether conditions may drop rows of them."""
-        kind = node.get("type")
-        if kind == "JOIN":
+        node_type = node.get("type")
+        if node_type == "JOIN":
             side, how = node.get("join_type", "INNER"), node.get("ref_type", "REGULAR")
             condition = [node["condition"]] if "condition" in node else []
             left, right = list(joins), list(joins)
@@ -158,18 +158,18 @@ class _Finder:
             )
             return ok and how in ("REGULAR", "CROSS", "NATURAL")
         name = (node.get("alias") or (node.get("qualified_name") or {}).get("path", [""])[-1]).lower()
-        known = self._schemas.get(id(node)) if kind == "BASE_TABLE" else None
+        known = self._schemas.get(id(node)) if node_type == "BASE_TABLE" else None
         columns: frozenset[str] | None = None
         if known is not None and not node.get("column_name_alias"):
             lower = [column.name.lower() for column in known[1].fields]
             columns = frozenset(lower) if len(set(lower)) == len(lower) else None
-        elif kind == "SUBQUERY":
+        elif node_type == "SUBQUERY":
             outputs = _output_names(node["subquery"]["node"])
             if outputs is not None and not node.get("column_name_alias") and len(set(outputs)) == len(outputs):
                 columns = frozenset(outputs)
         relation = _Relation(name, node, columns, None if known is None else known[0], is_optional, joins)
         relations.append(relation)
-        return "sample" not in node and kind != "PIVOT"
+        return "sample" not in node and node_type != "PIVOT"
 
     def _names_of(self, relation: _Relation, relations: list[_Relation], source: Node) -> ColumnOf:
         columns = relation.columns or frozenset()
@@ -177,7 +177,7 @@ class _Finder:
         shared = _shared_columns(source)
 
         def column_of(name: tuple[str, ...]) -> str | None:
-            lower = tuple(part.lower() for part in name)
+            lower = tuple(conjunct.lower() for conjunct in name)
             if len(lower) == 2 and lower[0] == relation.visible_name and len(same_name) == 1:
                 return lower[1] if lower[1] in columns else None
             if len(lower) != 1 or lower[0] not in columns or shared is None or lower[0] in shared:
@@ -327,18 +327,23 @@ def _has_aggregates_or_windows(node: Node) -> bool:
 
 def _rejects_null(node: Node) -> bool:
     """Return whether a condition is never true if the columns that it names are null."""
-    kind = node.get("type")
-    if kind in _ORDERS or kind in ("COMPARE_NOTEQUAL", "COMPARE_IN", "COMPARE_BETWEEN", "OPERATOR_IS_NOT_NULL"):
+    node_type = node.get("type")
+    if node_type in _ORDERS or node_type in (
+        "COMPARE_NOTEQUAL",
+        "COMPARE_IN",
+        "COMPARE_BETWEEN",
+        "OPERATOR_IS_NOT_NULL",
+    ):
         return True
-    if kind == "COLUMN_REF":
+    if node_type == "COLUMN_REF":
         return True
-    if kind == "CONJUNCTION_AND":
+    if node_type == "CONJUNCTION_AND":
         return any(_rejects_null(child) for child in node["children"])
-    if kind == "CONJUNCTION_OR":
+    if node_type == "CONJUNCTION_OR":
         return all(_rejects_null(child) for child in node["children"])
-    if kind == "OPERATOR_NOT":
+    if node_type == "OPERATOR_NOT":
         return node["children"][0].get("type") in (*_ORDERS, "COMPARE_IN", "COMPARE_BETWEEN", "COLUMN_REF")
-    return kind == "FUNCTION" and node.get("function_name") in (*_PREFIX_FUNCTIONS, "~~")
+    return node_type == "FUNCTION" and node.get("function_name") in (*_PREFIX_FUNCTIONS, "~~")
 
 
 class _Translation:
@@ -358,32 +363,32 @@ class _Translation:
         """Return a predicate for every row of which a condition is true, or else false."""
         if depth > _MAX_DEPTH:
             return TRUE
-        kind = node.get("type")
-        if kind in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
+        node_type = node.get("type")
+        if node_type in ("CONJUNCTION_AND", "CONJUNCTION_OR"):
             parts = [self.of(child, is_true, depth + 1) for child in node["children"]]
-            return all_of(*parts) if (kind == "CONJUNCTION_AND") is is_true else any_of(*parts)
-        if kind == "OPERATOR_NOT":
+            return all_of(*parts) if (node_type == "CONJUNCTION_AND") is is_true else any_of(*parts)
+        if node_type == "OPERATOR_NOT":
             return self.of(node["children"][0], not is_true, depth + 1)
-        if kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
+        if node_type in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
             found = self._column(node["children"][0])
-            wants_null = (kind == "OPERATOR_IS_NULL") is is_true
+            wants_null = (node_type == "OPERATOR_IS_NULL") is is_true
             return TRUE if found is None else _test(Op.IS_NULL, found[0], (), is_true=wants_null)
-        if kind == "COLUMN_REF":
+        if node_type == "COLUMN_REF":
             found = self._column(node)
             if found is None or not isinstance(found[1], BooleanType):
                 return TRUE
             return _test(Op.EQ, found[0], (is_true,), is_true=True)
-        if kind == "COMPARE_BETWEEN":
+        if node_type == "COMPARE_BETWEEN":
             lower = self._compare(Op.GT_EQ, node["input"], node["lower"], is_true)
             upper = self._compare(Op.LT_EQ, node["input"], node["upper"], is_true)
             return all_of(lower, upper) if is_true else any_of(lower, upper)
-        if kind == "COMPARE_IN":
+        if node_type == "COMPARE_IN":
             return self._among(node["children"], is_true)
-        if kind in _ORDERS:
-            return self._compare(_ORDERS[str(kind)], node["left"], node["right"], is_true)
-        if kind == "COMPARE_NOTEQUAL":
+        if node_type in _ORDERS:
+            return self._compare(_ORDERS[str(node_type)], node["left"], node["right"], is_true)
+        if node_type == "COMPARE_NOTEQUAL":
             return self._compare(Op.EQ, node["left"], node["right"], not is_true)
-        if kind == "FUNCTION" and is_true:
+        if node_type == "FUNCTION" and is_true:
             return self._prefix(node)
         return TRUE
 
@@ -449,7 +454,7 @@ class _Translation:
             return TRUE
         prefix = constant.value
         if name == "~~":
-            ends = [place for place, letter in enumerate(prefix) if letter in "%_"]
+            ends = [position for position, letter in enumerate(prefix) if letter in "%_"]
             if "\\" in prefix:
                 return TRUE
             if not ends:

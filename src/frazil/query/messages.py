@@ -11,6 +11,8 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
+from frazil.errors import EngineError
+
 _HEAD: Final = struct.Struct("<cQ")
 JSON: Final = b"j"
 BATCH: Final = b"b"
@@ -21,9 +23,9 @@ PICKLE: Final = b"p"
 MAX_MESSAGE_BYTES: Final = 1 << 32
 
 
-def write_message(out: IO[bytes], kind: bytes, payload: bytes | pa.Buffer = b"") -> None:
+def write_message(out: IO[bytes], tag: bytes, payload: bytes | pa.Buffer = b"") -> None:
     """Write one message."""
-    out.write(_HEAD.pack(kind, len(payload)))
+    out.write(_HEAD.pack(tag, len(payload)))
     out.write(payload)
     out.flush()
 
@@ -35,10 +37,10 @@ def head_size() -> int:
 
 def parse_head(data: bytes) -> tuple[bytes, int]:
     """Return a message's kind and the length of its content."""
-    kind, length = _HEAD.unpack(data)
+    tag, length = _HEAD.unpack(data)
     if length > MAX_MESSAGE_BYTES:
-        raise ValueError(f"a message of {length} bytes")
-    return kind, length
+        raise EngineError(f"Cannot read the answer of a query: it announces a message of {length:,} bytes")
+    return tag, length
 
 
 def read_message(source: IO[bytes]) -> tuple[bytes, bytes]:
@@ -46,11 +48,11 @@ def read_message(source: IO[bytes]) -> tuple[bytes, bytes]:
     head = source.read(_HEAD.size)
     if len(head) < _HEAD.size:
         raise EOFError
-    kind, length = parse_head(head)
+    tag, length = parse_head(head)
     payload = source.read(length)
     if len(payload) < length:
         raise EOFError
-    return kind, payload
+    return tag, payload
 
 
 def encode_json(value: Any) -> bytes:

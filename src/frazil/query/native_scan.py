@@ -140,7 +140,8 @@ def _is_readable(
         if column is None:
             spec = view.spec_of(task.data_file)
             is_partition_value = any(
-                field.field_id in part.source_ids and isinstance(part.transform, Identity) for part in spec.fields
+                field.field_id in field_rows.source_ids and isinstance(field_rows.transform, Identity)
+                for field_rows in spec.fields
             )
             has_default = field.initial_default is not None
             if is_partition_value or (has_default and not isinstance(field.field_type, _TEXT_DEFAULTS)):
@@ -156,7 +157,7 @@ def _deleted_rows(tasks: Sequence[FileScanTask], storage: Storage, cache: Delete
         return np.empty(0, np.int64) if vector is None else vector.to_numpy().astype(np.int64)
 
     parts = map_in_order(positions_of, tasks, threads=default_threads())
-    rows = [part + (number << FILE_BITS) for number, part in enumerate(parts)]
+    rows = [field_rows + (number << FILE_BITS) for number, field_rows in enumerate(parts)]
     return pa.table({"row": pa.array(np.concatenate(rows), pa.int64())})
 
 
@@ -187,5 +188,5 @@ def _schema_entry(field: NestedField) -> str:
     if field.initial_default is not None:
         value = field.initial_default
         default = text_literal(str(value).lower() if isinstance(value, bool) else str(value))
-    kind = text_literal(duckdb_type(field.field_type) or "")
-    return f"{field.field_id}: {{name: '{_internal(field)}', type: {kind}, default_value: {default}}}"
+    type_name = text_literal(duckdb_type(field.field_type) or "")
+    return f"{field.field_id}: {{name: '{_internal(field)}', type: {type_name}, default_value: {default}}}"

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.errors import InvalidRequestError
+from frazil.expr.parse import python_value
 
 _PLAIN = (bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.time, datetime.timedelta)
 
@@ -23,14 +24,15 @@ def parameter_value(name: str, value: Any) -> Any:
         if pa.types.is_timestamp(value.type) and value.type.unit == "ns":
             return _nanoseconds(np.datetime64(value.value, "ns"), has_zone=value.type.tz is not None)
         value = value.as_py()
-    if isinstance(value, np.datetime64):
+    if isinstance(value, np.datetime64) and not isinstance(value.item(), datetime.date):
         return _nanoseconds(value, has_zone=False)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, datetime.datetime) and getattr(value, "nanosecond", None):  # one of pandas
+    if isinstance(value, datetime.datetime) and value == value and getattr(value, "nanosecond", None):  # one of pandas
         return _nanoseconds(value.to_datetime64(), has_zone=value.tzinfo is not None)  # type: ignore[attr-defined]
     if type(value).__name__ == "Timestamp" and hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime()
+    value = python_value(name, value)
+    if isinstance(value, int) and not -(2**127) <= value < 2**127:
+        raise InvalidRequestError(f"Cannot use the parameter {name!r}: the number has more than 38 digits")
     if value is None or isinstance(value, _PLAIN):
         return value
     if isinstance(value, list | tuple):
@@ -46,5 +48,5 @@ def _nanoseconds(moment: np.datetime64, *, has_zone: bool) -> Any:
     if np.isnat(moment):
         return None
     text = str(moment.astype("datetime64[ns]")).replace("T", " ")
-    kind = "TIMESTAMPTZ_NS" if has_zone else "TIMESTAMP_NS"
-    return duckdb.Value(f"{text}+00" if has_zone else text, duckdb.sqltype(kind))
+    type_name = "TIMESTAMPTZ_NS" if has_zone else "TIMESTAMP_NS"
+    return duckdb.Value(f"{text}+00" if has_zone else text, duckdb.sqltype(type_name))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from frazil.query.column_types import read_columns
-from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted
+from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
 from frazil.query.syntax import SERIALIZE
@@ -124,8 +124,8 @@ class QueryRun:
         try:
             with engine_errors(query.limits):
                 self._prepare()
-                self._relation = self._connection.sql(query.text, params=dict(query.parameters) or None)
-                if any("UUID" in str(kind) for kind in self._relation.types):
+                self._relation = self._connection.sql(without_end(query.text), params=dict(query.parameters) or None)
+                if any("UUID" in str(column_type) for column_type in self._relation.types):
                     self._connection.execute("SET arrow_lossless_conversion = true")
         except BaseException:
             self._connection.close()
@@ -153,7 +153,7 @@ class QueryRun:
     def columns(self) -> list[tuple[str, str]]:
         """The names of the columns, with the names of their types in DuckDB."""
         names, types = self._relation.columns, self._relation.types
-        return [(name, str(kind)) for name, kind in zip(names, types, strict=True)]
+        return [(name, str(column_type)) for name, column_type in zip(names, types, strict=True)]
 
     def schema(self) -> pa.Schema:
         """Return the columns, as DuckDB hands them to Arrow."""

@@ -93,9 +93,9 @@ class Query:
                 continue
             end = _name_end(encoded, table)
             changes.append((table.start, end, (name if table.alias else f"{name} AS {alias}").encode()))
-        paths = {tuple(part.lower() for part in table.path): table for table in names if table.alias is None}
+        paths = {tuple(step.lower() for step in table.path): table for table in names if table.alias is None}
         for column, start, end in self.qualified:
-            lower = tuple(part.lower() for part in column)
+            lower = tuple(step.lower() for step in column)
             for size in range(len(column) - 1, 1, -1):
                 owner = paths.get(lower[:size])
                 if owner is not None:
@@ -110,14 +110,14 @@ class Query:
 def _name_end(text: bytes, table: TableReference) -> int:
     assert table.start is not None
     end = table.start
-    for place in range(len(table.path)):
-        if place:
+    for position in range(len(table.path)):
+        if position:
             dot = _DOT.match(text, end)
             end = end if dot is None else dot.end()
-        part = _NAME_PART.match(text, end)
-        if part is None:
+        step = _NAME_PART.match(text, end)
+        if step is None:
             raise UnsupportedError(f"Cannot find the name {'.'.join(table.path)} in the query")
-        end = part.end()
+        end = step.end()
     return end
 
 
@@ -144,18 +144,16 @@ def _syntax_error(text: str, made: Node) -> InvalidRequestError | UnsupportedErr
         return NotAQueryError("Cannot run the statement: it is not a query")
     if made.get("position") is None:
         return SqlSyntaxError(f"Cannot parse the query: {message}")
-    place = len(text.encode()[: int(made["position"])].decode(errors="ignore"))
-    after = text[place:].lower()
+    position = len(text.encode()[: int(made["position"])].decode(errors="ignore"))
+    after = text[position:].lower()
     hint = None
-    if after.startswith(":") or text[place - 1 : place] == ":":
+    if after.startswith(":") or text[position - 1 : position] == ":":
         hint = "Parameters are written $name."
     elif re.match(r"(version|timestamp)?\s*as\s+of\b|of\b", after) or re.search(
-        r"\b(version|timestamp)\s*$", text[:place], re.IGNORECASE
+        r"\b(version|timestamp)\s*$", text[:position], re.IGNORECASE
     ):
         hint = "Time travel is written db.t AT (VERSION => 5) or AT (TIMESTAMP => '2026-01-01'), after the alias."
-    elif after.startswith("`"):
-        hint = 'Names are quoted with ". Spark\'s dialect is read with dialect="spark".'
-    return syntax_error("the query", text, place, message, hint=hint)
+    return syntax_error("the query", text, position, message, hint=hint)
 
 
 def _read_tree(text: str, root: Node) -> Query:
@@ -172,23 +170,27 @@ def _read_tree(text: str, root: Node) -> Query:
             continue
         if not isinstance(node, dict):
             continue
-        kind = node.get("type")
+        node_type = node.get("type")
         known = _open_scopes(node, known, stack)
-        if kind == "BASE_TABLE":
+        if node_type == "BASE_TABLE":
             path = tuple(node["qualified_name"]["path"])
             if not _is_common_table(path, known):
                 tables.append(_reference(node, path))
-        elif kind == "VALUE_PARAMETER":
+        elif node_type == "VALUE_PARAMETER":
             parameters.add(node["identifier"])
-        elif kind == "COLUMN_REF":
+        elif node_type == "COLUMN_REF":
             column = tuple(node["column_names"])
-            names.update(part.lower() for part in column)
+            names.update(step.lower() for step in column)
             if len(column) > 2 and "query_location_length" in node:
                 start = node.get("query_location", 0)
                 qualified.append((column, start, start + node["query_location_length"]))
-        elif kind == "STAR" or node.get("ref_type") in ("NATURAL", "POSITIONAL") or kind in ("PIVOT", "SHOW_REF"):
+        elif (
+            node_type == "STAR"
+            or node.get("ref_type") in ("NATURAL", "POSITIONAL")
+            or node_type in ("PIVOT", "SHOW_REF")
+        ):
             has_star = True
-        elif kind == "TABLE_FUNCTION" and node["function"].get("function_name", "").lower() in _POINTERS:
+        elif node_type == "TABLE_FUNCTION" and node["function"].get("function_name", "").lower() in _POINTERS:
             raise InvalidRequestError(f"Cannot use the function {node['function']['function_name']} in a query")
         names.update(name.lower() for name in node.get("using_columns", ()))
         stack += [
@@ -198,10 +200,10 @@ def _read_tree(text: str, root: Node) -> Query:
         ]
     tables.sort(key=lambda table: -1 if table.start is None else table.start)
     states = {
-        part["identifier"]
+        step["identifier"]
         for table in tables
-        for part in walk(table.node.get("at_clause"))
-        if part.get("type") == "VALUE_PARAMETER"
+        for step in walk(table.node.get("at_clause"))
+        if step.get("type") == "VALUE_PARAMETER"
     }
     run_parameters = frozenset(parameters)
     parameters |= states

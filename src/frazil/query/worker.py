@@ -47,7 +47,6 @@ from frazil.threads import default_threads
 
 DEFAULT_SECONDS: Final = 60.0
 DEFAULT_MEMORY_BYTES: Final = 1 << 30
-_KEPT_VARIABLES: Final = ("PATH", "PYTHONPATH", "PYTHONHOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
 _ANSWER_SECONDS: Final = 0.5
 
 
@@ -93,8 +92,8 @@ def end_queries() -> None:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+    # Of this process's variables, which may hold keys, it gets none.
+    environment = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry), "LC_ALL": "C.UTF-8"}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "frazil.query.worker_process"],
         stdin=subprocess.PIPE,
@@ -147,8 +146,8 @@ class WorkerEngine:
 
     def _json(self, request: Request) -> Any:
         self.send(request)
-        kind, payload = self.receive()
-        if kind != JSON:
+        tag, payload = self.receive()
+        if tag != JSON:
             raise self._failed("it sent something else than an answer")
         return json.loads(payload)
 
@@ -162,7 +161,7 @@ class WorkerEngine:
         """Send a request, to a new process if there is none."""
         self._write(PICKLE, pickle.dumps(request))
 
-    def _write(self, kind: bytes, payload: bytes | pa.Buffer) -> None:
+    def _write(self, tag: bytes, payload: bytes | pa.Buffer) -> None:
         if self._process is None:
             self._process = _SPARE.take()
             self._write(PICKLE, pickle.dumps((self.limits.memory_bytes, self._seconds * default_threads() + 5)))
@@ -171,7 +170,7 @@ class WorkerEngine:
         timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._process.kill)
         timer.start()
         try:
-            write_message(self._process.stdin, kind, payload)
+            write_message(self._process.stdin, tag, payload)
         except (BrokenPipeError, ValueError, OSError):
             raise self._failed("its process ended") from None
         finally:
@@ -185,17 +184,11 @@ class WorkerEngine:
 
     def receive(self) -> tuple[bytes, bytes]:
         """Return the next message; an error that the process sent is raised."""
-        kind, length = self._parse(self._read(head_size()))
+        tag, length = parse_head(self._read(head_size()))
         payload = self._read(length)
-        if kind == ERROR:
+        if tag == ERROR:
             raise _error_of(payload)
-        return kind, payload
-
-    def _parse(self, head: bytes) -> tuple[bytes, int]:
-        try:
-            return parse_head(head)
-        except ValueError as error:
-            raise self._failed("it sent something else than an answer") from error
+        return tag, payload
 
     def _read(self, size: int) -> bytes:
         process = self._process
@@ -276,7 +269,7 @@ class WorkerRun:
     def columns(self) -> list[tuple[str, str]]:
         """The names of the columns, with the names of their types in DuckDB."""
         self._send("columns")
-        return [(str(name), str(kind)) for name, kind in json.loads(self._engine.receive()[1])]
+        return [(str(name), str(tag)) for name, tag in json.loads(self._engine.receive()[1])]
 
     def explain(self) -> str:
         """Return DuckDB's plan."""
@@ -287,8 +280,8 @@ class WorkerRun:
         """Return the columns; the query begins to run."""
         if self._schema is None:
             self._send("rows")
-            kind, payload = self._engine.receive()
-            if kind != SCHEMA:
+            tag, payload = self._engine.receive()
+            if tag != SCHEMA:
                 raise EngineError("Cannot finish the query: its process sent something else than an answer")
             self._schema = decode_batch(payload).schema
         return self._schema
@@ -300,8 +293,8 @@ class WorkerRun:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         while True:
-            kind, payload = self._engine.receive()
-            if kind == END:
+            tag, payload = self._engine.receive()
+            if tag == END:
                 return
             yield decode_batch(payload)
 
@@ -321,10 +314,10 @@ class WorkerRun:
 def _error_of(payload: bytes) -> FrazilError:
     try:
         known = json.loads(payload)
-        kind = getattr(errors, str(known["kind"]), FrazilError)
-        kind = kind if isinstance(kind, type) and issubclass(kind, FrazilError) else FrazilError
-        if kind.__init__ is not FrazilError.__init__:
-            kind = EngineError
-        return kind(str(known["message"]), hint=known.get("hint"))
+        tag = getattr(errors, str(known["kind"]), FrazilError)
+        tag = tag if isinstance(tag, type) and issubclass(tag, FrazilError) else FrazilError
+        if tag.__init__ is not FrazilError.__init__:
+            tag = EngineError
+        return tag(str(known["message"]), hint=known.get("hint"))
     except (ValueError, KeyError, TypeError):
         return EngineError("Cannot finish the query: its process sent something else than an answer")

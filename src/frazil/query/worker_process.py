@@ -23,6 +23,7 @@ import pyarrow as pa
 from frazil.errors import FrazilError
 from frazil.query.arrow_types import plain_batch
 from frazil.query.batches import BATCH_ROWS
+from frazil.query.engine import connect, engine_errors
 from frazil.query.messages import (
     BATCH,
     END,
@@ -36,7 +37,7 @@ from frazil.query.messages import (
     read_message,
     write_message,
 )
-from frazil.query.prepared import LocalEngine, PreparedQuery, QueryRun
+from frazil.query.prepared import LocalEngine, PreparedQuery, QueryRun, footer_rows
 
 ADDRESS_SPACE_BYTES: Final = 3 << 30
 """What the process maps beyond the memory that a query may use: code, stacks, buffers."""
@@ -78,10 +79,10 @@ def main() -> None:
     limit_process(*limits)
     while True:
         try:
-            kind, payload = read_message(source)
+            tag, payload = read_message(source)
         except EOFError:
             return
-        if kind != PICKLE:
+        if tag != PICKLE:
             return
         try:
             _answer(pickle.loads(payload), source, out)  # noqa: S301 - of the server, which started this process
@@ -103,8 +104,8 @@ def _limits(source: BinaryIO) -> tuple[int, float] | None:
 
 
 def _write_error(out: BinaryIO, error: FrazilError) -> None:
-    kind = type(error).__name__
-    write_message(out, ERROR, encode_json({"kind": kind, "message": error.message, "hint": error.hint}))
+    tag = type(error).__name__
+    write_message(out, ERROR, encode_json({"kind": tag, "message": error.message, "hint": error.hint}))
 
 
 def _answer(request: Request, source: BinaryIO, out: BinaryIO) -> None:
@@ -114,9 +115,6 @@ def _answer(request: Request, source: BinaryIO, out: BinaryIO) -> None:
         return
     if request.what == "describe":
         import duckdb
-
-        from frazil.query.engine import connect
-        from frazil.query.prepared import footer_rows
 
         connection = connect(paths=request.paths)
         try:
@@ -142,8 +140,6 @@ def _answer(request: Request, source: BinaryIO, out: BinaryIO) -> None:
 
 
 def _write_rows(run: QueryRun, out: BinaryIO) -> None:
-    from frazil.query.engine import engine_errors
-
     empty = plain_batch(pa.RecordBatch.from_pylist([], schema=run.schema()))
     write_message(out, SCHEMA, encode_batch(empty))
     reader = run.reader(BATCH_ROWS)
@@ -159,8 +155,8 @@ def _write_rows(run: QueryRun, out: BinaryIO) -> None:
 def _read_stream(schema: bytes, source: BinaryIO) -> pa.Table:
     def batches() -> Iterator[pa.RecordBatch]:
         while True:
-            kind, payload = read_message(source)
-            if kind == END:
+            tag, payload = read_message(source)
+            if tag == END:
                 return
             yield decode_batch(payload)
 

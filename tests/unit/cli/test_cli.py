@@ -179,7 +179,7 @@ def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> No
         (["view", "show", "db.totals"], "`frazil table list` lists the tables and views."),
         (["table", "files", "nowhere.t"], "`frazil table list` lists the tables and views."),
         (["table", "show", "events"], "Give both, as in db.events."),
-        (["sql", "--local", "selectt 1"], "Did you mean SELECT?"),
+        (["sql", "--local", "selectt 1"], 'syntax error at or near "selectt"'),
         (["sql", "--local", "--file", "missing.sql"], "'missing.sql': No such file or directory"),
         (["table", "set", "db.events", "schema.name-mapping.default={"], "Set it to a name mapping as JSON"),
     ],
@@ -235,7 +235,7 @@ def test_queries_run_here_without_spark(warehouse: str) -> None:
     assert "1,234" in run(warehouse, "sql", "--local", "select '1,234' n; select 2 m")
     said = run(warehouse, "-f", "csv", "sql", "--local", "select 1 a, 'x' b")
     assert said.splitlines() == ["a,b", "1,x"]
-    assert "Cannot run DROP here" in run(warehouse, "sql", "--local", "drop table db.t", code=1)
+    assert "a\\" in run(warehouse, "sql", "--local", "select 'a\\' x; -- one; comment\nselect 2 y")
 
 
 def test_the_first_rows_of_a_table_are_printed(warehouse: str) -> None:

@@ -61,7 +61,7 @@ def test_pages_allow_no_script_style_or_frame_of_others(console: Served) -> None
 
 
 def test_no_page_has_inline_script_or_style(console: Served) -> None:
-    paths = ["/", "/sql?q=select+1", "/tables/shop.small"]
+    paths = ["/", "/sql?run=1&q=select+1", "/tables/shop.small"]
     paths += [f"/tables/shop.orders/{one}" for one in ("history", "diff", "files", "schema", "rows", "explain")]
     for path in paths:
         page = whole_page(console, path)
@@ -88,7 +88,7 @@ def test_names_of_other_machines_are_refused(console: Served, host: str) -> None
     ],
 )
 def test_requests_of_other_sites_are_refused(console: Served, headers: dict[str, str]) -> None:
-    for path in ("/", "/tables/shop.orders/rows", "/sql?q=select+1"):
+    for path in ("/", "/tables/shop.orders/rows", "/sql?run=1&q=select+1"):
         reply = console.ask("GET", path, headers=headers)
         assert reply.code == 403
         assert b"shop" not in reply.body

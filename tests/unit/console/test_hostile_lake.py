@@ -130,8 +130,8 @@ def test_links_to_odd_names_lead_to_their_pages(hostile: Served) -> None:
 
 def test_queries_and_filters_with_markup_are_text(hostile: Served) -> None:
     for path in (
-        f"/sql?q={quote(EVIL)}",
-        f"/sql?q={quote('select ' + repr('<img src=x onerror=1>') + ' as x')}",
+        f"/sql?run=1&q={quote(EVIL)}",
+        f"/sql?run=1&q={quote('select ' + repr('<img src=x onerror=1>') + ' as x')}",
         f"/?q={quote(EVIL)}&sort={quote(EVIL)}",
         f"{address('odd', 'gone_file')}/rows?filter={quote(EVIL)}&columns={quote(EVIL)}&at={quote(EVIL)}",
         f"{address('odd', 'gone_file')}/explain?filter={quote(EVIL)}",

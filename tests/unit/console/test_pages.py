@@ -152,11 +152,10 @@ def test_explain_draws_what_was_pruned_by_what(console: Served) -> None:
     assert "Files to read 0" in said
 
 
-def test_sql_runs_here_and_is_given_for_spark(console: Served) -> None:
-    said = words_of(whole_page(console, "/sql?q=select+count(*)+as+n+from+shop.orders"))
-    assert "1490" in said
-    assert "USE lake; select count(*) as n from shop.orders" in said
-    assert "Cannot" in words_of(whole_page(console, "/sql?q=drop+table+shop.orders"))
+def test_sql_runs_in_a_process_of_its_own(console: Served) -> None:
+    page = words_of(whole_page(console, "/sql?run=1&q=select+count(*)+as+n+from+shop.orders"))
+    assert "1490" in page
+    assert "Cannot" in words_of(whole_page(console, "/sql?run=2&q=drop+table+shop.orders"))
 
 
 def test_a_query_of_another_site_s_link_is_shown_and_not_run(console: Served) -> None:

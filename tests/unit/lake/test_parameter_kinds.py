@@ -144,9 +144,9 @@ def test_a_parameter_finds_the_rows_that_plain_python_finds(lake: Lake, given: A
         for operator in OPERATORS:
             text = condition(name, operator)
             rows = wanted(name, operator, value)
-            assert sorted(row["id"] for row in lake.sql(f"select id from db.t where {text}", x=given).to_pylist()) == (
-                rows
-            ), text
+            query = text.replace(":x", "$x").replace("<=>", "is not distinct from")
+            found = lake.sql(f"select id from db.t where {query}", x=given).column(0).to_pylist()
+            assert sorted(found) == rows, query
             if (name == "u" and operator in ("<", ">=")) or (name == "m" and isinstance(value, float)):
                 continue  # errors of scans
             found = table.scan(text, columns=["id"], x=given).to_arrow()["id"].to_pylist()
@@ -247,19 +247,19 @@ def test_what_is_no_value_is_an_error_that_names_the_parameter(lake: Lake, given
     with pytest.raises(FrazilError, match=r"'x'|:x|digits"):
         table.delete("i = :x", x=given, engine="local")
     with pytest.raises(InvalidRequestError, match="Cannot use the parameter 'x'"):
-        lake.sql("select id from db.t where i = :x", x=given)
+        lake.sql("select id from db.t where i = $x", x=given)
 
 
 def test_whole_numbers_beyond_64_bits_are_decimals(lake: Lake) -> None:
-    assert lake.sql("select count(*) from db.t where l < :x", x=2**70).column(0).to_pylist() == [3]
-    assert lake.sql("select :x as x", x=2**70).to_pylist() == [{"x": Decimal(2**70)}]
+    assert lake.sql("select count(*) from db.t where l < $x", x=2**70).column(0).to_pylist() == [3]
+    assert lake.sql("select $x as x", x=2**70).to_pylist() == [{"x": Decimal(2**70)}]
 
 
 def test_null_beside_another_condition_finds_nothing(lake: Lake) -> None:
-    for text in ("i = :x and s = 'a'", "i not in (:x) and s = 'a' and l = 0", "not (i <> :x) and d = 0"):
+    for text in ("i = $x and s = 'a'", "i not in ($x) and s = 'a' and l = 0", "not (i <> $x) and d = 0"):
         assert lake.sql(f"select id from db.t where {text}", x=None).to_pylist() == []
     assert lake.sql("select id from db.t where null and s = 'a'").to_pylist() == []
-    assert lake.sql("select id from db.t where i = :x or s = 'a'", x=None).to_pylist() == [{"id": 0}]
+    assert lake.sql("select id from db.t where i = $x or s = 'a'", x=None).to_pylist() == [{"id": 0}]
 
 
 @pytest.mark.parametrize(
@@ -275,9 +275,9 @@ def test_null_beside_another_condition_finds_nothing(lake: Lake) -> None:
         ("select count(*) from db.t where id < 2 group by d", [2]),
         ("select count(distinct d) from db.t", [2]),
         ("select count(*) from db.t a join db.t b on a.d = b.d and a.id < 2", [4]),
-        ("select count(*) from db.t a join db.t b on a.d <=> b.d", [6]),
+        ("select count(*) from db.t a join db.t b on a.d is not distinct from b.d", [6]),
         ("select id from db.t where d in (select d from db.t where id = 1) order by id", [0, 1]),
-        ("select array_contains(array(d), 0e0) from db.t where id < 2", [True, True]),
+        ("select list_contains([d], 0e0) from db.t where id < 2", [True, True]),
     ],
 )
 def test_the_two_zeros_are_one_in_queries(lake: Lake, text: str, answer: list[Any]) -> None:
@@ -294,11 +294,11 @@ FINE = (pd.Timestamp("2026-01-01 00:00:00.000001500"), np.datetime64("2026-01-01
 @pytest.mark.parametrize("value", FINE, ids=["pandas", "numpy"])
 def test_nanoseconds_find_their_rows_in_local_queries_and_are_never_cut(tmp_path: Path, value: Any) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
-        fine = lake.create_table("db.fine", "id int, at timestamp_ns", format_version=3)
-        fine.append([{"id": number, "at": FINE[0] + pd.Timedelta(number, "ns")} for number in range(-1, 2)])
-        for condition, ids in [("at = :x", [0]), ("at < :x", [-1]), ("at >= :x", [0, 1]), ("at in (:x)", [0])]:
-            found = lake.sql(f"select id from db.fine where {condition} order by id", x=value)
-            assert [row["id"] for row in found.to_pylist()] == ids, condition
-        lake.create_table("db.coarse", "at timestamp").append([{"at": dt.datetime(2026, 1, 1, 0, 0, 0, 1)}])
-        with pytest.raises(frazil.InvalidRequestError, match="no whole number of microseconds"):
-            lake.sql("select * from db.coarse where at = :x", x=value)
+        fine = lake.create_table("db.fine", "id int, t timestamp_ns", format_version=3)
+        fine.append([{"id": number, "t": FINE[0] + pd.Timedelta(number, "ns")} for number in range(-1, 2)])
+        for condition, ids in [("t = $x", [0]), ("t < $x", [-1]), ("t >= $x", [0, 1]), ("t in ($x)", [0])]:
+            rows = lake.sql(f"select id from db.fine where {condition} order by id", x=value)
+            assert [row["id"] for row in rows.to_pylist()] == ids, condition
+        lake.create_table("db.coarse", "t timestamp").append([{"t": dt.datetime(2026, 1, 1, 0, 0, 0, 1)}])
+        assert len(lake.sql("select * from db.coarse where t = $x", x=value)) == 0
+        assert len(lake.sql("select * from db.coarse where t < $x", x=value)) == 1

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -20,8 +21,8 @@ from frazil.catalog.names import format_name
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.errors import FieldNotFoundError, InvalidRequestError, TableNotFoundError, UnsupportedError
 from frazil.lake.sql_session import SqlSession
-from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, parse_statement, refuse
-from frazil.lake.table import HeldTable
+from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, parse_statement, refuse, shown
+from frazil.lake.table import Table
 from frazil.local.condition import table_columns
 from frazil.local.source_rows import normal_type
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
@@ -90,7 +91,7 @@ class Run:
 class Target:
     """The table that a statement writes to, its branch, and the names that the statement has for it."""
 
-    table: HeldTable
+    table: Table
     branch: str
     aliases: Sequence[tuple[str, ...]]
 
@@ -155,13 +156,12 @@ def run_statement(
 
 def parameter_names(text: str) -> list[str]:
     """Return the names of the parameters in a text."""
-    from sqlglot import Dialect
-    from sqlglot.tokens import TokenType
+    from sqlglot import Dialect, TokenType
 
     tokens = Dialect.get_or_raise("duckdb").tokenize(text)
     return [
         following.text
-        for token, following in zip(tokens, tokens[1:], strict=False)
+        for token, following in pairwise(tokens)
         if token.token_type == TokenType.PARAMETER and token.end + 1 == following.start
     ]
 
@@ -208,9 +208,7 @@ def _insert(run: Run) -> pa.Table:
             raise InvalidRequestError(f"Cannot {what}: the column {twice[0]} is given twice")
     if tree.args.get("default"):
         return _counted(target.table.append(_no_columns(1), branch=target.branch), "inserted")
-    if tree.args.get("by_name") and listed is not None:
-        refuse(what, "BY NAME with a list of columns", "Leave one of them out.")
-    for value in tree.expression.find_all(exp.Column) if isinstance(tree.expression, exp.Values) else ():
+    for value in tree.expression.find_all(exp.Column, exp.Var) if isinstance(tree.expression, exp.Values) else ():
         if _is_default(value):
             refuse(what, "DEFAULT among values", "Leave the column out of the list of columns.")
     text = _inserted_query(run.statement, tree)
@@ -288,6 +286,7 @@ def renamed_schema(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def renamed(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    """Return a stream of rows whose columns have other names."""
     schema = renamed_schema(reader.schema, names)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -345,9 +344,7 @@ def _truncate(run: Run) -> pa.Table:
     return _counted(target.table.delete("true", branch=target.branch, engine="local"), "deleted")
 
 
-def _assignments(
-    pairs: Sequence[exp.Expr], target: Target, translator: Translator, what: str
-) -> dict[str, str]:
+def _assignments(pairs: Sequence[exp.Expr], target: Target, translator: Translator, what: str) -> dict[str, str]:
     """Return the values of columns as a verb takes them."""
     from sqlglot import exp
 
@@ -356,7 +353,7 @@ def _assignments(
     values: dict[str, str] = {}
     for pair in pairs:
         if not isinstance(pair, exp.EQ) or not isinstance(pair.this, exp.Column) or len(pair.this.parts) != 1:
-            refuse(what, f"SET {pair.sql('duckdb')}", "Write SET column = value, one for each column.")
+            refuse(what, f"SET {shown(pair)}", "Write SET column = value, one for each column.")
         column = target.find(pair.this.name, what)
         if _is_default(pair.expression):
             refuse(what, "SET … = DEFAULT", "Write the value.")
@@ -369,6 +366,8 @@ def _assignments(
 def _is_default(node: exp.Expr) -> bool:
     from sqlglot import exp
 
+    if isinstance(node, exp.Var):
+        return node.name.lower() == "default"
     return (
         isinstance(node, exp.Column)
         and len(node.parts) == 1
@@ -452,7 +451,7 @@ def _action(then: exp.Expr) -> str:
 
     if isinstance(then, exp.Var):
         return then.name.lower()
-    return "update" if isinstance(then, exp.Update) else "insert" if isinstance(then, exp.Insert) else then.sql()
+    return "update" if isinstance(then, exp.Update) else "insert" if isinstance(then, exp.Insert) else shown(then)
 
 
 def _source(run: Run, tree: exp.Expr) -> pa.Table:
@@ -518,9 +517,7 @@ def _inserted_values(
     return _assignments(pairs, target, translator, what)
 
 
-def _all_values(
-    target: Target, translator: Translator, source: Mapping[str, Any], what: str
-) -> dict[str, str]:
+def _all_values(target: Target, translator: Translator, source: Mapping[str, Any], what: str) -> dict[str, str]:
     """Return each column's value from the source; refuse a source whose columns have other names, or another order."""
     from sqlglot import exp
 

@@ -16,14 +16,14 @@ from frazil.errors import (
     TableNotFoundError,
     ViewNotFoundError,
 )
-from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, refuse
+from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, refuse, shown
 from frazil.lake.statement_types import column_type
 from frazil.lake.statement_values import Translator, quoted
+from frazil.spec.schema import Schema
 from frazil.spec.schema_evolution import SchemaUpdate
 
 if TYPE_CHECKING:
     from frazil.lake.local_statements import Run
-
 
 
 def create(run: Run) -> pa.Table:
@@ -46,7 +46,7 @@ def _create_namespace(run: Run) -> pa.Table:
     return pa.table({})
 
 
-def _namespace(run: Run, node: exp.Expr) -> tuple[str, ...]:
+def _namespace(run: Run, node: Any) -> tuple[str, ...]:
     parts = tuple(part.name for part in node.parts)
     return lake_name(parts, run.lake.catalog.name, is_namespace=True)
 
@@ -94,13 +94,13 @@ def _fill(run: Run, name: tuple[str, ...], rows: Any, names: Sequence[str]) -> N
 
 def _column_definition(column: exp.Expr, what: str) -> str:
     if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
-        refuse(what, column.sql("duckdb"), "Constraints are methods: t.add_constraint(…), u.set_identifier_fields(…).")
+        refuse(what, shown(column), "Constraints are methods: t.add_constraint(…), u.set_identifier_fields(…).")
     is_required = False
     for constraint in column.args.get("constraints") or ():
         if not isinstance(constraint.kind, exp.NotNullColumnConstraint):
             refuse(
                 what,
-                f"{constraint.sql('duckdb')} of the column {column.name}",
+                f"{shown(constraint)} of the column {column.name}",
                 "Use t.update_schema(): add_column(…, default=…), set_identifier_fields([…]).",
             )
         is_required = not constraint.kind.args.get("allow_null")
@@ -203,16 +203,18 @@ def alter(run: Run) -> pa.Table:
         refuse(what, f"this change of a {kind.lower()}", "lake.view(name).replace(…) defines a view anew.")
     target = run.target(tree.this, what)
     with target.table.update_schema(case_sensitive=False) as update:
-        _change_columns(run, action, update, what)
+        _change_columns(action, update, target.table.schema, what)
     return pa.table({})
 
 
-def _change_columns(run: Run, action: exp.Expr, update: SchemaUpdate, what: str) -> None:
+def _change_columns(action: exp.Expr, update: SchemaUpdate, schema: Schema, what: str) -> None:
     if isinstance(action, exp.ColumnDef):
-        _add_column(run, action, update, what)
+        _add_column(action, update, schema, what)
     elif isinstance(action, exp.Drop) and str(action.args.get("kind")).upper() == "COLUMN":
         check_parts(action, dict.fromkeys(("tables", "kind", "exists", "restrict")), what)
-        update.drop_column(_path(action.args["tables"][0]))
+        path = _path(action.args["tables"][0])
+        if not action.args.get("exists") or schema.find_field(".".join(path), case_sensitive=False):
+            update.drop_column(path)
     elif isinstance(action, exp.RenameColumn):
         update.rename_column(_path(action.this), action.args["to"].name)
     elif isinstance(action, exp.AlterColumn):
@@ -223,21 +225,19 @@ def _change_columns(run: Run, action: exp.Expr, update: SchemaUpdate, what: str)
         elif action.args.get("allow_null") and action.args.get("drop"):
             update.make_optional((action.this.name,))
         else:
-            refuse(what, action.sql("duckdb"), hint)
+            refuse(what, shown(action), hint)
     else:
         way = "t.update_schema(), t.update_spec(), t.set_sort_order(…) and t.set_properties(…) have the changes."
-        refuse(what, action.sql("duckdb"), way)
+        refuse(what, shown(action), way)
 
 
-def _add_column(run: Run, column: exp.ColumnDef, update: SchemaUpdate, what: str) -> None:
-    if column.args.get("exists") and run.target(run.statement.tree.this, what).table.schema.find_field(
-        column.name, case_sensitive=False
-    ):
+def _add_column(column: exp.ColumnDef, update: SchemaUpdate, schema: Schema, what: str) -> None:
+    if column.args.get("exists") and schema.find_field(column.name, case_sensitive=False):
         return
     default = None
     for constraint in column.args.get("constraints") or ():
         if not isinstance(constraint.kind, exp.DefaultColumnConstraint):
-            refuse(what, f"{constraint.sql('duckdb')} of a new column", "Use t.update_schema().")
+            refuse(what, f"{shown(constraint)} of a new column", "Use t.update_schema().")
         made = Translator(what, {}, {}, {}).translate(constraint.kind.this)
         if not made.is_literal:
             refuse(what, "a default that is not a literal", "Add the column, then update it.")

@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.parse_name import parse_name
@@ -73,10 +74,14 @@ def parse_statement(text: str) -> Statement:
         )
     _check_with_duckdb(text)
     sqlglot = _load_sqlglot()
-    with _parser_errors(text):
+    with _parser_errors():
         tokens = tuple(sqlglot.Dialect.get_or_raise("duckdb").tokenize(text))
         tokens, text = _without_position(tokens, text)
-        trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
+        trees = [
+            tree
+            for tree in sqlglot.parse(text, read="duckdb")
+            if tree is not None and not isinstance(tree, sqlglot.exp.Semicolon)
+        ]
     if len(trees) != 1:
         raise InvalidRequestError("Cannot run the statement: the text has no statement", hint="Write one.")
     while tokens and tokens[-1].text == ";":
@@ -114,7 +119,7 @@ def _check_with_duckdb(text: str) -> None:
         raise InvalidRequestError(f"Cannot run {count} statements at once", hint="Run them one by one.")
 
 
-def _load_sqlglot() -> object:
+def _load_sqlglot() -> Any:
     try:
         import sqlglot
     except ImportError as error:
@@ -122,14 +127,21 @@ def _load_sqlglot() -> object:
     return sqlglot
 
 
+_IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
+
+
+def _is_logged(record: logging.LogRecord) -> bool:
+    """Keep warnings of sqlglot about statements that are refused anyway out of the log."""
+    return not _IS_QUIET.get()
+
+
 @contextmanager
-def _parser_errors(text: str) -> Iterator[None]:
-    """Turn errors of sqlglot into errors of frazil, and keep its warnings about unknown statements out of the log."""
+def _parser_errors() -> Iterator[None]:
+    """Turn errors of sqlglot into errors of frazil."""
     from sqlglot.errors import SqlglotError
 
-    log = logging.getLogger("sqlglot")
-    before = log.disabled
-    log.disabled = True
+    logging.getLogger("sqlglot").addFilter(_is_logged)  # which adds it once
+    token = _IS_QUIET.set(True)
     try:
         yield
     except SqlglotError as error:
@@ -140,7 +152,15 @@ def _parser_errors(text: str) -> Iterator[None]:
     except RecursionError as error:
         raise UnsupportedError("Cannot run the statement: it is nested too deeply") from error
     finally:
-        log.disabled = before
+        _IS_QUIET.reset(token)
+
+
+def shown(node: exp.Expr, length: int = 200) -> str:
+    """Return a part of a statement as text for an error."""
+    from sqlglot.errors import ErrorLevel
+
+    text = node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 # Names
@@ -153,7 +173,7 @@ def name_parts(table: exp.Expr) -> tuple[str, ...]:
     if isinstance(table, exp.Schema):
         table = table.this
     if not isinstance(table, exp.Table):
-        raise UnsupportedError(f"Cannot use {table.sql('duckdb')} as a table here", hint="Write namespace.table.")
+        raise UnsupportedError(f"Cannot use {shown(table)} as a table here", hint="Write namespace.table.")
     return tuple(part.name for part in table.parts)
 
 
@@ -169,9 +189,8 @@ def lake_name(parts: tuple[str, ...], lake: str, *, is_namespace: bool = False) 
     if len(names) > 1 and names[0] == lake:
         names = names[1:]
     if len(names) == 1 and not is_namespace:
-        raise InvalidRequestError(
-            f"Cannot use the name {names[0]}: it has no namespace", hint=f"Write the namespace: db.{names[0]}."
-        )
+        hint = "Quote the parts one by one." if "." in names[0] else f"Write the namespace: db.{names[0]}."
+        raise InvalidRequestError(f"Cannot use the name {names[0]}: it has no namespace", hint=hint)
     return tuple(names)
 
 
@@ -199,4 +218,5 @@ _PART_NAMES = {
     "conflict": "ON CONFLICT",
     "alternative": "INSERT OR",
     "exists": "IF EXISTS",
+    "properties": "TEMPORARY, PARTITIONED BY or another property",
 }

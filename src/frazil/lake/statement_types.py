@@ -1,4 +1,4 @@
-"""Types of DuckDB beside those of lakes: which Arrow type a name stands for, and which types both engines treat alike."""
+"""Types of DuckDB and of lakes: what a type is called in each, and which types both engines treat alike."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from frazil.errors import UnsupportedError
+from frazil.lake.statement_text import shown
 from frazil.local import sql_types as t
 from frazil.spec.types import (
     BinaryType,
@@ -19,9 +20,9 @@ from frazil.spec.types import (
     LongType,
     StringType,
     TimestampNsType,
+    TimestampType,
     TimestamptzNsType,
     TimestamptzType,
-    TimestampType,
     TimeType,
     Type,
     UuidType,
@@ -60,6 +61,14 @@ _NAMES = {
     _KINDS.TIME: "time",
     _KINDS.UUID: "uuid",
     _KINDS.VARBINARY: "binary",
+}
+_OTHER_NAMES = {
+    _KINDS.INT128: "HUGEINT",
+    _KINDS.UINT128: "UHUGEINT",
+    _KINDS.UTINYINT: "UTINYINT",
+    _KINDS.USMALLINT: "USMALLINT",
+    _KINDS.UINT: "UINTEGER",
+    _KINDS.UBIGINT: "UBIGINT",
 }
 _DUCKDB = {
     BooleanType: "BOOLEAN",
@@ -106,9 +115,9 @@ def column_type(data_type: exp.DataType, what: str) -> str:
         return "map<{}, {}>".format(*(column_type(part, what) for part in inner))
     found = _NAMES.get(data_type.this)
     if found is None or data_type.args.get("values"):
-        shown = data_type.sql("duckdb")
+        shown_name = _OTHER_NAMES.get(data_type.this) or shown(data_type)
         raise UnsupportedError(
-            f"Cannot {what}: lakes have no type {shown}",
+            f"Cannot {what}: lakes have no type {shown_name}",
             hint="They have BOOLEAN, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), VARCHAR, BLOB, UUID, DATE, TIME, "
             "TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, lists, structs and maps.",
         )
@@ -148,7 +157,7 @@ def duckdb_type(data_type: Type) -> str | None:
 
 def meet(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
     """Return the type in which both engines compare two types, None if they differ, or one may refuse."""
-    if one == two or two == t.NULL:
+    if two in (one, t.NULL):
         return one if t.is_computed(one) or one in (t.UUID, t.TIME) else None
     if one == t.NULL:
         return meet(two, t.NULL)

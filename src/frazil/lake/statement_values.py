@@ -22,6 +22,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError, UnsupportedEr
 from frazil.expr.lex import digits_of
 from frazil.expr.parse import python_value
 from frazil.expr.predicates import TypedText, sql_literal
+from frazil.lake.statement_text import shown
 from frazil.lake.statement_types import EXACT_DIGITS, can_be_assigned, meet, shown_type, type_of
 from frazil.local import sql_types as t
 
@@ -226,12 +227,12 @@ class Translator:
         ]
         if len(found) > 1:
             raise InvalidRequestError(
-                f"Cannot {self.what}: the column {node.sql('duckdb')} is ambiguous", hint="Name its table too."
+                f"Cannot {self.what}: the column {shown(node)} is ambiguous", hint="Name its table too."
             )
         if not found:
             names = sorted({name for columns in self.sides.values() for name in columns})
             raise FieldNotFoundError(
-                f"Cannot {self.what}: there is no column {node.sql('duckdb')}",
+                f"Cannot {self.what}: there is no column {shown(node)}",
                 hint=f"The columns are: {', '.join(names[:50])}.",
             )
         return found[0]
@@ -354,7 +355,7 @@ class Translator:
             return Value(f"{made.at_most(ATOM)} is null", t.BOOLEAN, TEST)
         if isinstance(node.expression, exp.Boolean) and made.data_type == t.BOOLEAN:
             return Value(f"{made.at_most(ATOM)} is {str(bool(node.expression.this)).lower()}", t.BOOLEAN, TEST)
-        return self.refuse(f"IS {node.expression.sql('duckdb')} of {shown_type(made.data_type)} values")
+        return self.refuse(f"IS {shown(node.expression)} of {shown_type(made.data_type)} values")
 
     def _like(self, node: exp.Like) -> Value:
         return self._matches(node, None)
@@ -430,6 +431,18 @@ class Translator:
         if made[0] >= t.MAX_PRECISION:
             self.refuse(f"{symbol} of {shown_type(one)} and {shown_type(two)} values, with more than 37 digits,")
         return pa.decimal128(*made)
+
+    def _remainder(self, node: exp.Mod) -> Value:
+        if isinstance(node.this, (exp.DPipe, exp.Neg, *_TESTS)):
+            self.refuse(f"{_shown(node.this)} as a side of %", "Put it in brackets.")
+        left, right = self.translate(node.this), self.translate(node.expression)
+        if left.data_type not in _WHOLE_NUMBERS or right.data_type not in _WHOLE_NUMBERS or not right.literal:
+            self.refuse("% of other values than a whole number by a literal that is not zero")
+        if not right.is_literal:
+            self.refuse("% by a value that may be zero")
+        return Value(
+            f"{left.at_most(ATOM)} % {right.at_most(ATOM)}", t.common_type((left.data_type, right.data_type)), SUM
+        )
 
     def _joined(self, node: exp.DPipe) -> Value:
         for child in (node.this, node.expression):
@@ -518,7 +531,7 @@ class Translator:
 
     def _cast(self, node: exp.Cast) -> Value:
         data_type = type_of(node.to)
-        name = node.to.sql("duckdb")
+        name = shown(node.to)
         if data_type is None or node.args.get("format") or node.args.get("safe"):
             self.refuse(f"a cast to {name}")
         child = self.translate(node.this)
@@ -541,7 +554,12 @@ def _casts_alike(have: pa.DataType, to: pa.DataType) -> bool:
         return (to == t.DOUBLE and have.precision <= EXACT_DIGITS) or (
             bool(pa.types.is_decimal(to)) and to.scale >= have.scale
         )
-    return (have, to) in ((t.FLOAT, t.DOUBLE), (t.DATE, t.TIMESTAMP_NTZ), (t.BOOLEAN, t.STRING))
+    return (have, to) in (
+        (t.FLOAT, t.DOUBLE),
+        (t.DATE, t.TIMESTAMP_NTZ),
+        (t.TIMESTAMP_NTZ, t.TIMESTAMP),
+        (t.BOOLEAN, t.STRING),
+    )
 
 
 def _moment(value: datetime.datetime) -> Value:
@@ -580,8 +598,7 @@ def quoted(name: str) -> str:
 
 
 def _shown(node: exp.Expr) -> str:
-    text = node.sql("duckdb")
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    return shown(node, 60)
 
 
 def _name_of(node: exp.Expr) -> str:
@@ -614,11 +631,14 @@ _CHOICES: dict[type[exp.Expr], str] = {
     exp.Greatest: "greatest",
     exp.Least: "least",
 }
-_TEXT_TESTS: dict[type[exp.Expr], str] = {exp.StartsWith: "startswith", exp.EndsWith: "endswith"}
+_TEXT_TESTS: dict[type[exp.Expr], str] = {
+    exp.StartsWith: "startswith",
+    exp.EndsWith: "endswith",
+    exp.Contains: "contains",
+}
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Div: "the operator /",
     exp.IntDiv: "the operator //",
-    exp.Mod: "the operator %",
     exp.Pow: "the operator **",
     exp.Bracket: "[…]",
     exp.RegexpLike: "a regular expression",
@@ -656,6 +676,7 @@ _NODES: dict[type[exp.Expr], Callable[[Translator, Any], Value]] = {
     exp.Like: Translator._like,
     exp.Escape: Translator._escape,
     exp.DPipe: Translator._joined,
+    exp.Mod: Translator._remainder,
     exp.Case: Translator._case,
     exp.If: Translator._if,
     exp.Length: Translator._length,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -16,27 +16,25 @@ from frazil.errors import (
     TableNotFoundError,
     ViewNotFoundError,
 )
-from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, refuse, shown
+from frazil.lake.statement_run import Run, renamed, renamed_schema
+from frazil.lake.statement_text import Statement, check_parts, lake_name, name_parts, refuse, sql_of
 from frazil.lake.statement_types import column_type
 from frazil.lake.statement_values import Translator, quoted
 from frazil.spec.schema import Schema
 from frazil.spec.schema_evolution import SchemaUpdate
 
-if TYPE_CHECKING:
-    from frazil.lake.local_statements import Run
-
 
 def create(run: Run) -> pa.Table:
     """Create a namespace, a table or a view."""
     tree = run.statement.tree
-    kind = str(tree.args["kind"]).upper()
-    if kind == "SCHEMA":
+    entity = str(tree.args["kind"]).upper()
+    if entity == "SCHEMA":
         return _create_namespace(run)
-    if kind == "VIEW":
+    if entity == "VIEW":
         return _create_view(run)
-    if kind == "TABLE":
+    if entity == "TABLE":
         return _create_table(run)
-    return refuse("run the statement", f"CREATE {kind}")
+    return refuse("run the statement", f"CREATE {entity}")
 
 
 def _create_namespace(run: Run) -> pa.Table:
@@ -47,7 +45,7 @@ def _create_namespace(run: Run) -> pa.Table:
 
 
 def _namespace(run: Run, node: Any) -> tuple[str, ...]:
-    parts = tuple(part.name for part in node.parts)
+    parts = tuple(step.name for step in node.parts)
     return lake_name(parts, run.lake.catalog.name, is_namespace=True)
 
 
@@ -79,8 +77,6 @@ def _create_table(run: Run) -> pa.Table:
 
 def _fill(run: Run, name: tuple[str, ...], rows: Any, names: Sequence[str]) -> None:
     """Create a table and write the rows of a query to it; a table that stays empty through an error is dropped."""
-    from frazil.lake.local_statements import renamed
-
     reader = renamed(rows.to_reader(), names)
     table = run.lake.create_table(name, reader.schema)
     made = table.metadata_location
@@ -94,13 +90,13 @@ def _fill(run: Run, name: tuple[str, ...], rows: Any, names: Sequence[str]) -> N
 
 def _column_definition(column: exp.Expr, what: str) -> str:
     if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
-        refuse(what, shown(column), "Constraints are methods: t.add_constraint(…), u.set_identifier_fields(…).")
+        refuse(what, sql_of(column), "Constraints are methods: t.add_constraint(…), u.set_identifier_fields(…).")
     is_required = False
     for constraint in column.args.get("constraints") or ():
         if not isinstance(constraint.kind, exp.NotNullColumnConstraint):
             refuse(
                 what,
-                f"{shown(constraint)} of the column {column.name}",
+                f"{sql_of(constraint)} of the column {column.name}",
                 "Use t.update_schema(): add_column(…, default=…), set_identifier_fields([…]).",
             )
         is_required = not constraint.kind.args.get("allow_null")
@@ -141,8 +137,6 @@ def _create_view(run: Run) -> pa.Table:
     text = _query_after_as(run.statement).strip()
     schema = run.run_query(text, {}, {}).arrow_schema
     names = _names(tree.this, schema.names, what)
-    from frazil.lake.local_statements import renamed_schema
-
     lake.create_view(
         name,
         text,
@@ -159,8 +153,8 @@ def _create_view(run: Run) -> pa.Table:
 def drop(run: Run) -> pa.Table:
     """Drop a namespace, a table or a view."""
     tree, lake = run.statement.tree, run.lake
-    kind = str(tree.args["kind"]).upper()
-    what = f"drop the {kind.lower()}"
+    entity = str(tree.args["kind"]).upper()
+    what = f"drop the {entity.lower()}"
     hints: dict[str, str | None] = {
         "cascade": "Drop what is inside first.",
         "purge": "lake.drop_table(name, purge=True) deletes the table's files.",
@@ -170,14 +164,14 @@ def drop(run: Run) -> pa.Table:
         refuse(what, "a list of names", "Drop them one by one.")
     node = tree.args["tables"][0]
     try:
-        if kind == "SCHEMA":
+        if entity == "SCHEMA":
             lake.drop_namespace(_namespace(run, node))
-        elif kind == "TABLE":
+        elif entity == "TABLE":
             lake.drop_table(run.name(node))
-        elif kind == "VIEW":
+        elif entity == "VIEW":
             lake.drop_view(run.name(node))
         else:
-            refuse("run the statement", f"DROP {kind}")
+            refuse("run the statement", f"DROP {entity}")
     except (NamespaceNotFoundError, TableNotFoundError, ViewNotFoundError):
         if not tree.args.get("exists"):
             raise
@@ -188,19 +182,19 @@ def alter(run: Run) -> pa.Table:
     """Change the columns of a table, or rename a table or a view."""
     tree = run.statement.tree
     name = run.name(tree.this)
-    kind = str(tree.args["kind"]).upper()
+    entity = str(tree.args["kind"]).upper()
     what = f"alter {format_name(name)}"
     check_parts(tree, dict.fromkeys(("this", "kind", "actions")), what)
     if len(tree.args["actions"]) != 1:
         refuse(what, "more than one change", "Use t.update_schema(), which commits several changes at once.")
     action = tree.args["actions"][0]
-    if isinstance(action, exp.AlterRename) and kind in ("TABLE", "VIEW"):
+    if isinstance(action, exp.AlterRename) and entity in ("TABLE", "VIEW"):
         new_parts = name_parts(action.this)
         new_name = (*name[:-1], *new_parts) if len(new_parts) == 1 else lake_name(new_parts, run.lake.catalog.name)
-        (run.lake.rename_table if kind == "TABLE" else run.lake.rename_view)(name, new_name)
+        (run.lake.rename_table if entity == "TABLE" else run.lake.rename_view)(name, new_name)
         return pa.table({})
-    if kind != "TABLE":
-        refuse(what, f"this change of a {kind.lower()}", "lake.view(name).replace(…) defines a view anew.")
+    if entity != "TABLE":
+        refuse(what, f"this change of a {entity.lower()}", "View.replace(…) defines a view anew.")
     target = run.target(tree.this, what)
     with target.table.update_schema(case_sensitive=False) as update:
         _change_columns(action, update, target.table.schema, what)
@@ -225,10 +219,10 @@ def _change_columns(action: exp.Expr, update: SchemaUpdate, schema: Schema, what
         elif action.args.get("allow_null") and action.args.get("drop"):
             update.make_optional((action.this.name,))
         else:
-            refuse(what, shown(action), hint)
+            refuse(what, sql_of(action), hint)
     else:
         way = "t.update_schema(), t.update_spec(), t.set_sort_order(…) and t.set_properties(…) have the changes."
-        refuse(what, shown(action), way)
+        refuse(what, sql_of(action), way)
 
 
 def _add_column(column: exp.ColumnDef, update: SchemaUpdate, schema: Schema, what: str) -> None:
@@ -237,7 +231,7 @@ def _add_column(column: exp.ColumnDef, update: SchemaUpdate, schema: Schema, wha
     default = None
     for constraint in column.args.get("constraints") or ():
         if not isinstance(constraint.kind, exp.DefaultColumnConstraint):
-            refuse(what, f"{shown(constraint)} of a new column", "Use t.update_schema().")
+            refuse(what, f"{sql_of(constraint)} of a new column", "Use t.update_schema().")
         made = Translator(what, {}, {}, {}).translate(constraint.kind.this)
         if not made.is_literal:
             refuse(what, "a default that is not a literal", "Add the column, then update it.")
@@ -246,4 +240,4 @@ def _add_column(column: exp.ColumnDef, update: SchemaUpdate, schema: Schema, wha
 
 
 def _path(node: exp.Expr) -> tuple[str, ...]:
-    return tuple(part.name for part in node.parts) if isinstance(node, exp.Column) else (node.name,)
+    return tuple(step.name for step in node.parts) if isinstance(node, exp.Column) else (node.name,)

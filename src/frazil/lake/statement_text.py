@@ -12,18 +12,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
+
+import duckdb
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot.tokenizer_core import Token
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.parse_name import parse_name
 
-if TYPE_CHECKING:
-    from sqlglot import exp
-    from sqlglot.tokens import Token
-
 MAX_LENGTH = 1_000_000
 """How many characters a statement may have, without the data that it names."""
-_INSTALL = "Install the extra: pip install 'frazil[sql]'."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,6 @@ def parse_statement(text: str) -> Statement:
             hint="Give the data by name: lake.sql('insert into db.t from rows', rows=…).",
         )
     _check_with_duckdb(text)
-    sqlglot = _load_sqlglot()
     with _parser_errors():
         tokens = tuple(sqlglot.Dialect.get_or_raise("duckdb").tokenize(text))
         tokens, text = _without_position(tokens, text)
@@ -105,10 +105,6 @@ def _without_position(tokens: tuple[Token, ...], text: str) -> tuple[tuple[Token
 
 
 def _check_with_duckdb(text: str) -> None:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise UnsupportedError("Cannot run the statement: duckdb is not installed", hint=_INSTALL) from error
     with duckdb.connect() as connection:
         try:
             count = len(connection.extract_statements(text))
@@ -117,14 +113,6 @@ def _check_with_duckdb(text: str) -> None:
             raise InvalidRequestError(f"Cannot parse the statement: {reason}") from error
     if count > 1:
         raise InvalidRequestError(f"Cannot run {count} statements at once", hint="Run them one by one.")
-
-
-def _load_sqlglot() -> Any:
-    try:
-        import sqlglot
-    except ImportError as error:
-        raise UnsupportedError("Cannot run the statement: sqlglot is not installed", hint=_INSTALL) from error
-    return sqlglot
 
 
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
@@ -138,8 +126,6 @@ def _is_logged(record: logging.LogRecord) -> bool:
 @contextmanager
 def _parser_errors() -> Iterator[None]:
     """Turn errors of sqlglot into errors of frazil."""
-    from sqlglot.errors import SqlglotError
-
     logging.getLogger("sqlglot").addFilter(_is_logged)  # which adds it once
     token = _IS_QUIET.set(True)
     try:
@@ -155,10 +141,8 @@ def _parser_errors() -> Iterator[None]:
         _IS_QUIET.reset(token)
 
 
-def shown(node: exp.Expr, length: int = 200) -> str:
+def sql_of(node: exp.Expr, length: int = 200) -> str:
     """Return a part of a statement as text for an error."""
-    from sqlglot.errors import ErrorLevel
-
     text = node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE)
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
@@ -168,13 +152,11 @@ def shown(node: exp.Expr, length: int = 200) -> str:
 
 def name_parts(table: exp.Expr) -> tuple[str, ...]:
     """Return the parts of a table's name as they are written, without quotes."""
-    from sqlglot import exp
-
     if isinstance(table, exp.Schema):
         table = table.this
     if not isinstance(table, exp.Table):
-        raise UnsupportedError(f"Cannot use {shown(table)} as a table here", hint="Write namespace.table.")
-    return tuple(part.name for part in table.parts)
+        raise UnsupportedError(f"Cannot use {sql_of(table)} as a table here", hint="Write namespace.table.")
+    return tuple(piece.name for piece in table.parts)
 
 
 def lake_name(parts: tuple[str, ...], lake: str, *, is_namespace: bool = False) -> tuple[str, ...]:
@@ -183,9 +165,9 @@ def lake_name(parts: tuple[str, ...], lake: str, *, is_namespace: bool = False) 
     A quoted part with dots is a namespace of several levels: `"lake.a.b".t` and `"a.b".t` are the table `t` in `a.b`.
     """
     names: list[str] = []
-    for index, part in enumerate(parts):
+    for index, piece in enumerate(parts):
         is_last = index == len(parts) - 1 and not is_namespace
-        names += [part] if is_last else parse_name(part)
+        names += [piece] if is_last else parse_name(piece)
     if len(names) > 1 and names[0] == lake:
         names = names[1:]
     if len(names) == 1 and not is_namespace:
@@ -199,15 +181,15 @@ def lake_name(parts: tuple[str, ...], lake: str, *, is_namespace: bool = False) 
 
 def check_parts(node: exp.Expr, known: Mapping[str, str | None], what: str) -> None:
     """Refuse parts of a statement that the verbs lack; `known` has a hint for parts to be refused, None for others."""
-    for part, child in node.args.items():
-        if child in (None, False, [], "") or (part in known and known[part] is None):
+    for piece, child in node.args.items():
+        if child in (None, False, [], "") or (piece in known and known[piece] is None):
             continue
-        refuse(what, _PART_NAMES.get(part, part.rstrip("_").replace("_", " ").upper()), known.get(part))
+        refuse(what, _PART_NAMES.get(piece, piece.rstrip("_").replace("_", " ").upper()), known.get(piece))
 
 
-def refuse(what: str, part: str, hint: str | None = None) -> NoReturn:
+def refuse(what: str, piece: str, hint: str | None = None) -> NoReturn:
     """Raise the error for a part of a statement that the verbs lack."""
-    raise UnsupportedError(f"Cannot {what}: {part} is not supported for lake tables", hint=hint)
+    raise UnsupportedError(f"Cannot {what}: {piece} is not supported for lake tables", hint=hint)
 
 
 _PART_NAMES = {

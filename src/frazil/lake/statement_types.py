@@ -6,7 +6,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from frazil.errors import UnsupportedError
-from frazil.lake.statement_text import shown
+from frazil.lake.statement_text import sql_of
 from frazil.local import sql_types as t
 from frazil.spec.types import (
     BinaryType,
@@ -97,7 +97,7 @@ def type_of(data_type: exp.DataType) -> pa.DataType | None:
 
 
 def _digits(data_type: exp.DataType) -> tuple[int, int]:
-    given = [int(str(part.this)) for part in data_type.expressions]
+    given = [int(str(inner_type.this)) for inner_type in data_type.expressions]
     return (given[0] if given else 18), (given[1] if len(given) > 1 else 0 if given else 3)
 
 
@@ -107,15 +107,15 @@ def column_type(data_type: exp.DataType, what: str) -> str:
         return "decimal({}, {})".format(*_digits(data_type))
     inner = data_type.expressions
     if data_type.this == _KINDS.STRUCT:
-        parts = [f"{_quoted(part.name)}: {column_type(part.args['kind'], what)}" for part in inner]
+        parts = [f"{_quoted(field.name)}: {column_type(field.args['kind'], what)}" for field in inner]
         return f"struct<{', '.join(parts)}>"
     if data_type.this in (_KINDS.ARRAY, _KINDS.LIST) and len(inner) == 1 and not data_type.args.get("values"):
         return f"list<{column_type(inner[0], what)}>"
     if data_type.this == _KINDS.MAP and len(inner) == 2:
-        return "map<{}, {}>".format(*(column_type(part, what) for part in inner))
+        return "map<{}, {}>".format(*(column_type(inner_type, what) for inner_type in inner))
     found = _NAMES.get(data_type.this)
     if found is None or data_type.args.get("values"):
-        shown_name = _OTHER_NAMES.get(data_type.this) or shown(data_type)
+        shown_name = _OTHER_NAMES.get(data_type.this) or sql_of(data_type)
         raise UnsupportedError(
             f"Cannot {what}: lakes have no type {shown_name}",
             hint="They have BOOLEAN, INTEGER, BIGINT, FLOAT, DOUBLE, DECIMAL(p, s), VARCHAR, BLOB, UUID, DATE, TIME, "
@@ -155,24 +155,24 @@ def duckdb_type(data_type: Type) -> str | None:
     return _DUCKDB.get(type(data_type))
 
 
-def meet(one: pa.DataType, two: pa.DataType) -> pa.DataType | None:
+def meet(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Return the type in which both engines compare two types, None if they differ, or one may refuse."""
-    if two in (one, t.NULL):
-        return one if t.is_computed(one) or one in (t.UUID, t.TIME) else None
-    if one == t.NULL:
-        return meet(two, t.NULL)
-    if t.is_integer(one) and t.is_integer(two):
-        return t.common_type((one, two))
-    if t.DOUBLE in (one, two):
-        other = two if one == t.DOUBLE else one
+    if right in (left, t.NULL):
+        return left if t.is_computed(left) or left in (t.UUID, t.TIME) else None
+    if left == t.NULL:
+        return meet(right, t.NULL)
+    if t.is_integer(left) and t.is_integer(right):
+        return t.common_type((left, right))
+    if t.DOUBLE in (left, right):
+        other = right if left == t.DOUBLE else left
         is_exact = pa.types.is_decimal(other) and other.precision <= EXACT_DIGITS
         return t.DOUBLE if t.is_integer(other) or other == t.FLOAT or is_exact else None
-    if all(t.is_integer(kind) or pa.types.is_decimal(kind) for kind in (one, two)):
-        (whole, scale), (other_whole, other_scale) = t.digits_of_type(one), t.digits_of_type(two)
+    if all(t.is_integer(side) or pa.types.is_decimal(side) for side in (left, right)):
+        (whole, scale), (other_whole, other_scale) = t.digits_of_type(left), t.digits_of_type(right)
         whole, scale = max(whole, other_whole), max(scale, other_scale)
         return pa.decimal128(whole + scale, scale) if whole + scale <= t.MAX_PRECISION else None
-    if t.is_moment(one) and t.is_moment(two):
-        return t.common_type((one, two))
+    if t.is_moment(left) and t.is_moment(right):
+        return t.common_type((left, right))
     return None
 
 

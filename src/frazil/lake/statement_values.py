@@ -7,73 +7,32 @@ text is never a guess: strings that stand for dates and times become typed liter
 
 from __future__ import annotations
 
-import datetime
 import re
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from sqlglot import exp
 
 from frazil.errors import FieldNotFoundError, InvalidRequestError, UnsupportedError
-from frazil.expr.lex import digits_of
 from frazil.expr.parse import python_value
-from frazil.expr.predicates import TypedText, sql_literal
-from frazil.lake.statement_text import shown
+from frazil.expr.predicates import sql_literal
+from frazil.lake.statement_literals import ATOM, LOGIC, SUM, TEST, Value, literal_of, read_text
+from frazil.lake.statement_text import sql_of
 from frazil.lake.statement_types import EXACT_DIGITS, can_be_assigned, meet, shown_type, type_of
 from frazil.local import sql_types as t
 
 TARGET, SOURCE = "target", "source"
-ATOM, SUM, TEST, LOGIC = range(4)
-"""How tightly a text holds together: what binds less than its place asks for is put in brackets."""
 MAX_DEPTH = 60
-_NO_LITERAL: Final = object()
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_MOMENT = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(Z|[+-]\d\d(?::\d\d)?)?)?", re.ASCII
-)
-_TIME = re.compile(r"\d\d:\d\d:\d\d(?:\.\d{1,6})?", re.ASCII)
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _WHOLE, _POINT = re.compile(r"[0-9]{1,40}", re.ASCII), re.compile(r"[0-9]{0,40}\.[0-9]{1,40}", re.ASCII)
 _EXPONENT = re.compile(r"[0-9]{1,40}(?:\.[0-9]{1,40})?[eE][+-]?[0-9]{1,3}", re.ASCII)
-_UNENDING = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf", "-infinity": "-inf"}
 _WHOLE_NUMBERS = (t.INT, t.LONG)
 _OTHER_WAY = (
     "It may mean something else to the verbs. Compute it in a query, and hand that over: "
     "t.merge(lake.sql(…), on=…), or insert … select."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An expression: its text for the verbs, its type, how tightly the text holds, and the literal that it is."""
-
-    text: str
-    data_type: pa.DataType
-    level: int = ATOM
-    literal: Any = _NO_LITERAL
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether it is a literal."""
-        return self.literal is not _NO_LITERAL
-
-    @property
-    def is_text(self) -> bool:
-        """Whether it is a literal text, which may stand for a date or the like."""
-        return self.is_literal and self.data_type == t.STRING
-
-    def at_most(self, level: int) -> str:
-        """Return the text, in brackets if it binds less tightly than a level."""
-        return self.text if self.level <= level else f"({self.text})"
-
-    @property
-    def side(self) -> str:
-        """The text as a side of a comparison."""
-        return self.text if self.is_literal else self.at_most(ATOM)
 
 
 @dataclass
@@ -113,8 +72,8 @@ class Translator:
 
     def equal(self, left: Value, right: Value) -> str:
         """Return the test that two values are equal."""
-        (one, two), _ = self._met([left, right], "=")
-        return f"{one.side} = {two.side}"
+        (left_type, right_type), _ = self._met([left, right], "=")
+        return f"{left_type.side} = {right_type.side}"
 
     def refuse(self, name: str, hint: str = _OTHER_WAY) -> NoReturn:
         """Raise the error for something outside the allow-list."""
@@ -137,36 +96,8 @@ class Translator:
 
     def literal(self, value: Any) -> Value:
         """Return a Python value as a literal."""
-        if value is None:
-            return Value("null", t.NULL, literal=None)
-        if isinstance(value, bool):
-            return Value(sql_literal(value), t.BOOLEAN, literal=value)
-        if isinstance(value, int):
-            if not -(2**63) <= value < 2**63:
-                self.refuse(f"the number {value}, which does not fit BIGINT,")
-            data_type = t.INT if -(2**31) <= value < 2**31 else t.LONG
-            return Value(sql_literal(value), data_type, ATOM if value >= 0 else SUM, value)
-        if isinstance(value, Decimal):
-            whole, scale = digits_of(value)
-            if whole + scale > t.MAX_PRECISION:
-                self.refuse(f"the number {value}, which has more than {t.MAX_PRECISION} digits,")
-            data_type = pa.decimal128(max(whole + scale, 1), scale)
-            return Value(sql_literal(value), data_type, SUM if value.is_signed() else ATOM, value)
-        if isinstance(value, float):
-            return Value(sql_literal(value), t.DOUBLE, SUM if repr(value)[0] == "-" else ATOM, value)
-        if isinstance(value, str):
-            return Value(sql_literal(value), t.STRING, literal=value)
-        if isinstance(value, bytes):
-            return Value(sql_literal(value), t.BINARY, literal=value)
-        if isinstance(value, uuid.UUID):
-            return Value(sql_literal(str(value)), t.UUID, literal=value)
-        if isinstance(value, datetime.datetime):
-            return _moment(value)
-        if isinstance(value, datetime.date):
-            return Value(sql_literal(TypedText("date", value.isoformat())), t.DATE, literal=value)
-        if isinstance(value, datetime.time):
-            return Value(sql_literal(TypedText("time", value.isoformat("microseconds"))), t.TIME, literal=value)
-        return self.refuse(f"a value of the type {type(value).__name__}")
+        made = literal_of(value)
+        return made if isinstance(made, Value) else self.refuse(made)
 
     def _literal(self, node: exp.Literal) -> Value:
         text = str(node.this)
@@ -216,7 +147,7 @@ class Translator:
     # Names
 
     def _column(self, node: exp.Column) -> Value:
-        parts = [str(part.name) for part in node.parts]
+        parts = [str(step.name) for step in node.parts]
         if isinstance(node.this, exp.Star):
             self.refuse("*")
         found = [
@@ -227,19 +158,19 @@ class Translator:
         ]
         if len(found) > 1:
             raise InvalidRequestError(
-                f"Cannot {self.what}: the column {shown(node)} is ambiguous", hint="Name its table too."
+                f"Cannot {self.what}: the column {sql_of(node)} is ambiguous", hint="Name its table too."
             )
         if not found:
             names = sorted({name for columns in self.sides.values() for name in columns})
             raise FieldNotFoundError(
-                f"Cannot {self.what}: there is no column {shown(node)}",
+                f"Cannot {self.what}: there is no column {sql_of(node)}",
                 hint=f"The columns are: {', '.join(names[:50])}.",
             )
         return found[0]
 
     def _inside(self, side: str, parts: list[str]) -> list[list[str]]:
         """Return the paths inside a side that a name may stand for: all of it, or what follows the side's alias."""
-        lower = tuple(part.lower() for part in parts)
+        lower = tuple(step.lower() for step in parts)
         found = [parts]
         for alias in self.aliases[side]:
             if lower[: len(alias)] == alias and len(parts) > len(alias):
@@ -253,11 +184,11 @@ class Translator:
         if name is None:
             return None
         data_type, steps = columns[name], [name]
-        for part in path[1:]:
+        for step in path[1:]:
             if not pa.types.is_struct(data_type):
                 return None
             fields = {data_type.field(index).name: data_type.field(index).type for index in range(data_type.num_fields)}
-            found = self._find(fields, part)
+            found = self._find(fields, step)
             if found is None:
                 return None
             data_type = fields[found]
@@ -326,7 +257,7 @@ class Translator:
         """Return a literal text as a literal of another type; refuse texts that DuckDB and the verbs may read apart."""
         if not value.is_text or data_type == t.STRING:
             return value
-        found = _read_text(value.literal, data_type)
+        found = read_text(value.literal, data_type)
         if found is None:
             self.refuse(
                 f"the text {value.literal!r} as {shown_type(data_type)}",
@@ -355,7 +286,7 @@ class Translator:
             return Value(f"{made.at_most(ATOM)} is null", t.BOOLEAN, TEST)
         if isinstance(node.expression, exp.Boolean) and made.data_type == t.BOOLEAN:
             return Value(f"{made.at_most(ATOM)} is {str(bool(node.expression.this)).lower()}", t.BOOLEAN, TEST)
-        return self.refuse(f"IS {shown(node.expression)} of {shown_type(made.data_type)} values")
+        return self.refuse(f"IS {sql_of(node.expression)} of {shown_type(made.data_type)} values")
 
     def _like(self, node: exp.Like) -> Value:
         return self._matches(node, None)
@@ -416,20 +347,27 @@ class Translator:
 
     def _result(self, symbol: str, left: Value, right: Value) -> pa.DataType:
         """Return the type of a sum, a difference or a product; refuse pairs that round, or have another type there."""
-        one, two = left.data_type, right.data_type
-        is_plain = all(kind in (*_WHOLE_NUMBERS, t.DOUBLE) or pa.types.is_decimal(kind) for kind in (one, two))
-        common = meet(one, two) if is_plain else None
+        left_type, right_type = left.data_type, right.data_type
+        is_plain = all(
+            data_type in (*_WHOLE_NUMBERS, t.DOUBLE) or pa.types.is_decimal(data_type)
+            for data_type in (left_type, right_type)
+        )
+        common = meet(left_type, right_type) if is_plain else None
         if common is None:
-            self.refuse(f"{symbol} of {shown_type(one)} and {shown_type(two)} values")
+            self.refuse(f"{symbol} of {shown_type(left_type)} and {shown_type(right_type)} values")
         if not pa.types.is_decimal(common):
             return common
-        (whole, scale), (other_whole, other_scale) = (t.digits_of_type(kind) for kind in (one, two))
+        (whole, scale), (other_whole, other_scale) = (
+            t.digits_of_type(data_type) for data_type in (left_type, right_type)
+        )
         if symbol == "*":
             made = (whole + scale + other_whole + other_scale + 1, scale + other_scale)
         else:
             made = (max(whole, other_whole) + max(scale, other_scale) + 1, max(scale, other_scale))
         if made[0] >= t.MAX_PRECISION:
-            self.refuse(f"{symbol} of {shown_type(one)} and {shown_type(two)} values, with more than 37 digits,")
+            self.refuse(
+                f"{symbol} of {shown_type(left_type)} and {shown_type(right_type)} values, with more than 37 digits,"
+            )
         return pa.decimal128(*made)
 
     def _remainder(self, node: exp.Mod) -> Value:
@@ -531,7 +469,7 @@ class Translator:
 
     def _cast(self, node: exp.Cast) -> Value:
         data_type = type_of(node.to)
-        name = shown(node.to)
+        name = sql_of(node.to)
         if data_type is None or node.args.get("format") or node.args.get("safe"):
             self.refuse(f"a cast to {name}")
         child = self.translate(node.this)
@@ -562,43 +500,13 @@ def _casts_alike(have: pa.DataType, to: pa.DataType) -> bool:
     )
 
 
-def _moment(value: datetime.datetime) -> Value:
-    if value.tzinfo is None:
-        return Value(sql_literal(TypedText("timestamp_ntz", value.isoformat(" "))), t.TIMESTAMP_NTZ, literal=value)
-    text = value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" ") + "Z"
-    return Value(sql_literal(TypedText("timestamp", text)), t.TIMESTAMP, literal=value)
-
-
-def _read_text(text: str, data_type: pa.DataType) -> Any:
-    """Return what a text means as a value of a type, None if it is in no form that both engines read alike."""
-    try:
-        if data_type == t.DATE:
-            return datetime.date.fromisoformat(text) if _DATE.fullmatch(text) else None
-        if data_type in (t.TIMESTAMP, t.TIMESTAMP_NTZ):
-            match = _MOMENT.fullmatch(text)
-            if match is None or (match[3] is not None and data_type == t.TIMESTAMP_NTZ):
-                return None
-            made = datetime.datetime.fromisoformat(f"{match[1]}T{match[2] or '00:00'}{match[3] or ''}")
-            zoned = made if made.tzinfo is not None else made.replace(tzinfo=datetime.UTC)
-            return made if data_type == t.TIMESTAMP_NTZ else zoned.astimezone(datetime.UTC)
-        if data_type == t.TIME:
-            return datetime.time.fromisoformat(text) if _TIME.fullmatch(text) else None
-        if data_type == t.UUID:
-            return uuid.UUID(text) if _UUID.fullmatch(text) else None
-        if data_type == t.DOUBLE:
-            return float(_UNENDING[text.lower()]) if text.lower() in _UNENDING else None
-    except (ValueError, OverflowError):
-        return None
-    return None
-
-
 def quoted(name: str) -> str:
     """Return a name as the verbs quote it."""
     return f"`{name.replace('`', '``')}`"
 
 
-def _shown(node: exp.Expr) -> str:
-    return shown(node, 60)
+def _shown(node: Any) -> str:
+    return sql_of(node, 60)
 
 
 def _name_of(node: exp.Expr) -> str:
@@ -623,7 +531,17 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "<=>",
     exp.NullSafeNEQ: "is distinct from",
 }
-_TESTS = (*_COMPARISONS, exp.In, exp.Between, exp.Is, exp.Like, exp.Escape, exp.Not, exp.And, exp.Or)
+_TESTS: tuple[type[exp.Expr], ...] = (
+    *_COMPARISONS,
+    exp.In,
+    exp.Between,
+    exp.Is,
+    exp.Like,
+    exp.Escape,
+    exp.Not,
+    exp.And,
+    exp.Or,
+)
 _ARITHMETIC: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}
 _CHOICES: dict[type[exp.Expr], str] = {
     exp.Coalesce: "coalesce",

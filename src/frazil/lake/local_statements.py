@@ -34,7 +34,7 @@ from frazil.lake.statement_tables import alter, create, drop
 from frazil.lake.statement_text import Statement, check_parts, name_parts, parse_statement, refuse
 from frazil.lake.statement_types import duckdb_type
 from frazil.local.source_rows import normal_type
-from frazil.spec.types import Type
+from frazil.spec.types import ListType, Type
 
 
 def run_statement(
@@ -151,8 +151,8 @@ def _inserted_query(statement: Statement, tree: exp.Expr) -> str:
 def _cast_query(text: str, columns: Sequence[str], casts: Sequence[str | None]) -> str:
     """Return a query that casts columns of another, as DuckDB does for the columns of a table."""
     names = ['"{}"'.format(column.replace('"', '""')) for column in columns]
-    shown = [f"cast({name} as {to}) as {name}" if to else name for name, to in zip(names, casts, strict=True)]
-    return f"select {', '.join(shown)} from (\n{text}\n) as q({', '.join(names)})"
+    columns_cast = [f"cast({name} as {to}) as {name}" if to else name for name, to in zip(names, casts, strict=True)]
+    return f"select {', '.join(columns_cast)} from (\n{text}\n) as q({', '.join(names)})"
 
 
 def _cast_of(have: pa.DataType, column: Type) -> str | None:
@@ -161,6 +161,9 @@ def _cast_of(have: pa.DataType, column: Type) -> str | None:
     Casts that round are left to `append`, which refuses them.
     """
     want, name, kinds = to_arrow_type(column, with_ids=False), duckdb_type(column), pa.types
+    if isinstance(column, ListType) and kinds.is_list(have):
+        inner = _cast_of(have.value_type, column.element_type)
+        return f"{inner}[]" if inner else None
     have = normal_type(have, want)
     if have == want or name is None or have.num_fields:
         return None

@@ -42,6 +42,11 @@ class PlainQueries:
         self.connection.execute("set python_enable_replacements = false")
         self._copied: dict[str, str | None] = {}
 
+    def close(self) -> None:
+        """Give back the copies and the lake."""
+        self.connection.close()
+        self.lake.close()
+
     def sql(self, text: str, frames: Mapping[str, object] | None = None, /, **parameters: object) -> pa.Table:
         """Run a statement."""
         return run_statement(

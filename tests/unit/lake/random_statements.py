@@ -276,8 +276,11 @@ class Statements:
 
     def merge(self) -> str:
         """Return a merge of db.u into db.t."""
-        parts = ["merge into db.t as a using db.u as b on a.id = b.id"]
         self.prefix = "a b"
+        on = "a.id = b.id"
+        if self.random.random() < 0.4:
+            on = self.pick(f"{on} and {self.condition(1)}", "a.s = b.t", "a.x = b.x and a.id = b.id", self.condition(1))
+        parts = [f"merge into db.t as a using db.u as b on {on}"]
         if self.random.random() < 0.8:
             test = f" and {self.condition()}" if self.random.random() < 0.6 else ""
             action = self.pick(f"update set {self.assignments()}", "delete", "update set *", "update")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -27,7 +27,7 @@ from tests.unit.lake.plain_queries import PlainQueries, Rows
 
 
 @pytest.fixture
-def lake() -> PlainQueries:
+def lake() -> Iterator[PlainQueries]:
     """A lake with the table db.t (id, kind, n, price, day, score) of three rows."""
     made = PlainQueries(frazil.connect("memory:", catalog="memory"))
     made.sql("create schema db")
@@ -36,7 +36,8 @@ def lake() -> PlainQueries:
         "insert into db.t values (1, 'a', 10, 1.50, '2024-01-01', 0.5), (2, 'it''s', 20, 2.25, null, 'nan'::double), "
         "(3, null, null, null, '2024-02-29', -1)"
     )
-    return made
+    yield made
+    made.close()
 
 
 def column(lake: PlainQueries, name: str, table: str = "db.t") -> list[Any]:
@@ -101,6 +102,17 @@ def test_insert_gives_missing_columns_their_defaults(lake: PlainQueries) -> None
     lake.sql("insert into db.v3 default values")
     rows = lake.lake.table("db.v3").scan().to_arrow().to_pylist()
     assert sorted(rows, key=str) == [{"id": 1, "kind": None, "n": 5}, {"id": None, "kind": None, "n": 5}]
+
+
+def test_insert_casts_the_items_of_lists(lake: PlainQueries) -> None:
+    lake.sql("create table db.l (id int, numbers double[])")
+    lake.sql("insert into db.l values (1, [1, 2.5]), (2, [])")
+    assert column(lake, "numbers", "db.l") == [[1.0, 2.5], []]
+
+
+def test_insert_takes_numbers_and_texts_of_other_widths(lake: PlainQueries) -> None:
+    lake.sql("insert into db.t (id, n, price, score) select count(*) + 3, sum(id)::hugeint, 5, 1.1 from db.t")
+    assert [column(lake, name)[3] for name in ("id", "n", "price", "score")] == [6, 6, Decimal("5.00"), 1.1]
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,8 @@ class Translator:
     def _between(self, node: exp.Between) -> Value:
         if node.args.get("symmetric"):
             self.refuse("BETWEEN SYMMETRIC")
+        if isinstance(node.this, exp.Literal) and node.this.is_string:
+            self.refuse("BETWEEN after a literal text", "Cast the text.")
         child, low, high = self._operands(node, node.this, node.args["low"], node.args["high"])
         return Value(f"{child.side} between {low.side} and {high.side}", t.BOOLEAN, TEST)
 
@@ -415,8 +417,8 @@ class Translator:
         name = _CHOICES[type(node)]
         children = [node.this, *node.expressions] if node.expressions else [node.this, node.expression]
         values, data_type = self._met([self.translate(child) for child in children], name)
-        if name == "nullif":
-            data_type = values[0].data_type
+        if name == "nullif" and values[0].data_type != data_type:
+            self.refuse(f"nullif of {shown_type(values[0].data_type)} and {shown_type(values[1].data_type)} values")
         if len(values) < 2:
             return values[0]
         return Value(f"{name}({', '.join(value.text for value in values)})", data_type)

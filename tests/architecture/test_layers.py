@@ -25,7 +25,10 @@ LATE_MODULES = {
     "frazil.rest.settings": "the same",
     "frazil.lake.local_sql": "only queries need DuckDB and what leads to it",
     "frazil.query.limits": "the same",
-    "frazil.lake.scan_dataset": "it needs Arrow's datasets",
+    "frazil.lake.local_statements": "only statements that change tables need sqlglot",
+    "frazil.lake.statement_run": "the same",
+    "frazil.lake.query_sources": "it needs Arrow's datasets",
+    "frazil.lake.scan_dataset": "the same",
 }
 """Modules that a function imports when it needs them, and why. The terminal does so with all: help is there at once."""
 

@@ -116,7 +116,7 @@ def sql(
     At the prompt a statement ends with a semicolon and may have many lines. Tab completes names; the arrow keys bring
     back earlier statements.
     """
-    with opened(context, makes=not local) as (lake, settings):
+    with opened(context, makes=True) as (lake, settings):
         from frazil.cli.run_sql import run_sql
 
         run_sql(lake, settings, text, file, is_local=local)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -25,8 +25,11 @@ from frazil.query.frames import frame_of
 from frazil.query.limits import Limits
 from frazil.query.parameters import parameter_value
 from frazil.query.prepared import Engine, LocalEngine, PreparedQuery
-from frazil.query.syntax import Query, parse_query
+from frazil.query.syntax import NotAQueryError, Query, parse_query
 from frazil.query.worker import WorkerEngine
+
+DUCKDB: Final = "duckdb"
+SPARK: Final = "spark"
 
 
 def query(
@@ -49,8 +52,25 @@ def query(
     if is_isolated or lake.trust == TRUST_NONE:
         engine = WorkerEngine(limits)
         limits = engine.limits
-    parsed = parse_query(text, engine.serialize)
+    try:
+        parsed = parse_query(_in_duckdb(text, dialect), engine.serialize)
+    except NotAQueryError:
+        if is_isolated or dialect != DUCKDB:
+            raise
+        return _change(lake, text, parameters, frames, values, limits)
     known_frames, known_values = _sort_arguments(parsed, parameters, frames, values)
+    return _run(lake, text, parsed, engine, known_frames, known_values, limits)
+
+
+def _run(
+    lake: Lake,
+    text: str,
+    parsed: Query,
+    engine: Engine,
+    known_frames: Mapping[str, pa.Table],
+    known_values: Mapping[str, object],
+    limits: Limits,
+) -> QueryResult:
     tables = QueryTables(lake, engine, known_values, known_frames, limits)
     run_text = tables.add_query(parsed)
     prepared = tables.prepared(run_text, parsed.run_parameters)
@@ -71,6 +91,47 @@ def query(
             run.close()
 
     return QueryResult(text, schema, start, explain)
+
+
+def _in_duckdb(text: str, dialect: str) -> str:
+    """Return a text of another dialect in DuckDB's."""
+    if dialect == DUCKDB:
+        return text
+    raise InvalidRequestError(
+        f"Cannot run SQL in the dialect {dialect!r}", hint=f"The dialects are {DUCKDB!r} and {SPARK!r}."
+    )
+
+
+def _change(
+    lake: Lake,
+    text: str,
+    parameters: Mapping[str, object],
+    frames: Mapping[str, object],
+    values: Mapping[str, object],
+    limits: Limits,
+) -> QueryResult:
+    """Run a statement that changes tables, and return how many rows it changed."""
+    from frazil.lake.local_statements import run_statement
+    from frazil.lake.statement_run import parameter_names
+
+    def run_query(inner: str, inner_values: Mapping[str, object], inner_frames: Mapping[str, object]) -> QueryResult:
+        engine = LocalEngine()
+        parsed = parse_query(inner, engine.serialize)
+        tables = {table.path[0].lower() for table in parsed.tables if len(table.path) == 1}
+        named = {name: frame_of(name, frame) for name, frame in inner_frames.items() if name.lower() in tables}
+        known = {name: parameter_value(name, value) for name, value in inner_values.items()}
+        return _run(lake, inner, parsed, engine, named, known, limits)
+
+    named = {name.lower() for name in parameter_names(text)}
+    is_parameter = {name: name.lower() in named for name in values}
+    changed = run_statement(
+        lake,
+        text,
+        run_query=run_query,
+        parameters={**{name: value for name, value in values.items() if is_parameter[name]}, **parameters},
+        frames={**{name: value for name, value in values.items() if not is_parameter[name]}, **frames},
+    )
+    return QueryResult(text, changed.schema, lambda: iter(changed.to_batches()), lambda: "the statement has run")
 
 
 def _started(engine: Engine, prepared: PreparedQuery, tables: QueryTables) -> Any:

@@ -7,7 +7,7 @@ scan of its own, since conditions differ; references with the same files share o
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.catalog.names import format_name
-from frazil.columns.arrow_filter import Meaning
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.read_task import view_table
 from frazil.errors import FrazilError, InvalidRequestError, NotFoundError, TableNotFoundError, UnsupportedError
@@ -24,7 +23,6 @@ from frazil.inspect.tables import read_metadata_table
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
 from frazil.lake.scan import Scan
-from frazil.lake.scan_dataset import ScanDataset
 from frazil.lake.sql_session import CHANGES, FullName, Relation, SqlSession, version_state
 from frazil.lake.view import View
 from frazil.lake.view_queries import recursive_view_error, view_columns, view_text
@@ -39,23 +37,9 @@ from frazil.query.prepared import SCHEMA, ArrowSource, Engine, PreparedQuery
 from frazil.query.syntax import Query, TableReference, parse_query
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.plan import Plan
-from frazil.scan.tasks import FileScanTask
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
 from frazil.sql.statements import Name
-
-
-@dataclass(frozen=True)
-class _TaskScan(Scan):
-    """A scan of which only some files are read here; DuckDB reads the others."""
-
-    files: frozenset[str] | None = None
-
-    def _tasks(self) -> Iterator[FileScanTask]:
-        tasks = super()._tasks()
-        if self.files is None:
-            return tasks
-        return (task for task in tasks if task.data_file.file_path in self.files)
 
 
 @dataclass(frozen=True)
@@ -315,21 +299,15 @@ class QueryTables:
             self._has_deletes = True
         queries = scan_sql(native, fields, quoted(deletes))
         if native.others or not queries:
+            # Arrow's datasets take longer to load than most queries.
+            from frazil.lake.query_sources import arrow_source
+
             source = f"{name} read by frazil"
-            self._sources[source] = self._source(scan, native)
+            self._sources[source] = arrow_source(scan, native.others if native.paths else None, self.failures)
             names = self._sources[source].schema.names
             queries.append(f"SELECT {_arrow_columns(fields, scan.schema, names)} FROM {quoted(source)}")
         self._views.append((SCHEMA, name, " UNION ALL ".join(queries)))
         return f"{SCHEMA}.{quoted(name)}"
-
-    def _source(self, scan: Scan, native: NativeFiles) -> ArrowSource:
-        values = {name: getattr(scan, name) for name in scan.__dataclass_fields__}
-        # Pruning by what DuckDB pushes down may come on top; the conditions themselves are DuckDB's to test.
-        only = _TaskScan(**{**values, "files": native.others if native.paths else None})
-        lower = {name.lower() for name in only.arrow_schema.names}
-        if len(lower) == len(only.arrow_schema.names):
-            return _Dataset(only, self.failures)
-        return _NumberedColumns(only, self.failures)
 
     # --- views
 
@@ -395,67 +373,6 @@ class QueryTables:
     def find_missing_file(self) -> str | None:
         """Return the path of a file that DuckDB should read and that is gone, or None."""
         return next((path for table in self.read for path in table.native.paths if not Path(path).exists()), None)
-
-
-class _Dataset(ScanDataset):
-    """A scan that remembers its errors: DuckDB passes on their text alone."""
-
-    def __init__(self, scan: Scan, failures: list[FrazilError]) -> None:
-        super().__init__(scan, Meaning.SQL)
-        self._failures = failures
-
-    def scanner(self, *arguments: Any, **options: Any) -> Any:
-        return _Scanner(super().scanner(*arguments, **options), self._failures)
-
-
-class _Scanner:
-    def __init__(self, scanner: Any, failures: list[FrazilError]) -> None:
-        self._scanner = scanner
-        self._failures = failures
-
-    @property
-    def projected_schema(self) -> pa.Schema:
-        return self._scanner.projected_schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self._scanner.to_batches()
-        except FrazilError as error:
-            self._failures.append(error)
-            raise
-
-    def to_reader(self) -> pa.RecordBatchReader:
-        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.to_reader().__arrow_c_stream__(requested_schema)
-
-
-class _NumberedColumns:
-    """A scan with columns whose names differ by case alone, which DuckDB cannot tell apart: they are numbered."""
-
-    def __init__(self, scan: Scan, failures: list[FrazilError]) -> None:
-        self._scan = scan
-        self._failures = failures
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, by number."""
-        schema = self._scan.arrow_schema
-        return pa.schema([field.with_name(f"c{number}") for number, field in enumerate(schema)])
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows."""
-        try:
-            for batch in self._scan.to_batches():
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
-        except FrazilError as error:
-            self._failures.append(error)
-            raise
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-        return reader.__arrow_c_stream__(requested_schema)
 
 
 def _within(path: Name, namespace: Name, catalogs: frozenset[str]) -> Name:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from frazil.query.column_types import read_columns
+from frazil.query.column_types import ParquetColumn, read_columns
 from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = "frazil"
 """The schema in DuckDB of everything that a query reads."""
+_MAX_FOOTERS: Final = 100_000
 _FOOTERS: Final = """
     SELECT list(file_name), columns FROM (
         SELECT file_name, list(
@@ -71,30 +75,86 @@ class Engine(Protocol):
         """Start a query."""
 
 
+class _Parser:
+    """One connection that parses queries, and does nothing else."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: DuckDBPyConnection | None = None
+
+    def serialize(self, text: str) -> str:
+        """Return the JSON of a query's tree."""
+        with self._lock, engine_errors():
+            if self._connection is None:
+                self._connection = connect()
+                lock(self._connection)
+            (found,) = self._connection.execute(SERIALIZE, [text]).fetchall()[0]
+            return str(found)
+
+
+class _FooterCache:
+    """The columns of Parquet files that were described before; a file that changed is another one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._columns: OrderedDict[tuple[str, int, int], tuple[ParquetColumn, ...]] = OrderedDict()
+
+    def find(
+        self, paths: Sequence[str]
+    ) -> tuple[dict[str, tuple[ParquetColumn, ...]], dict[str, tuple[str, int, int]]]:
+        """Return the columns of the files that are known, and keys for the others."""
+        known: dict[str, tuple[ParquetColumn, ...]] = {}
+        keys: dict[str, tuple[str, int, int]] = {}
+        for path in paths:
+            stat = os.stat(path)  # noqa: PTH116 - called for every file
+            key = (path, stat.st_mtime_ns, stat.st_size)
+            with self._lock:
+                columns = self._columns.get(key)
+            if columns is None:
+                keys[path] = key
+            else:
+                known[path] = columns
+        return known, keys
+
+    def add(self, key: tuple[str, int, int], columns: tuple[ParquetColumn, ...]) -> None:
+        """Keep the columns of a file."""
+        with self._lock:
+            self._columns[key] = columns
+            while len(self._columns) > _MAX_FOOTERS:
+                self._columns.popitem(last=False)
+
+
+_PARSER: Final = _Parser()
+_FOOTER_CACHE: Final = _FooterCache()
+
+
 class LocalEngine:
     """DuckDB in this process."""
 
     def serialize(self, text: str) -> str:
         """Return the JSON of a query's tree."""
-        connection = connect()
-        try:
-            with engine_errors():
-                (found,) = connection.execute(SERIALIZE, [text]).fetchall()[0]
-                return str(found)
-        finally:
-            connection.close()
+        return _PARSER.serialize(text)
 
     def describe(self, paths: Sequence[str]) -> Footers:
         """Return the columns of Parquet files; none of them if one cannot be read."""
         import duckdb
 
-        connection = connect(paths=paths)
         try:
-            return read_footers(connection, paths)
-        except duckdb.Error:
+            known, keys = _FOOTER_CACHE.find(paths)
+        except OSError:
             return {}  # frazil reads the files, and raises the error that belongs to one of them
+        if not keys:
+            return known
+        connection = connect(paths=tuple(keys))
+        try:
+            described = read_footers(connection, tuple(keys))
+        except duckdb.Error:
+            return {}
         finally:
             connection.close()
+        for path, columns in described.items():
+            _FOOTER_CACHE.add(keys[path], columns)
+        return {**known, **described}
 
     def run(self, query: PreparedQuery) -> QueryRun:
         """Start a query."""

@@ -15,7 +15,7 @@ from tests.architecture.source_files import ROOT, imports_in, is_under, source_f
 TYPES_FOR_EDITORS = ("DataFrame", "SparkSession")
 """Types of PySpark's that signatures outside its room may name: type checkers load them, and nothing else does."""
 PYPROJECT = ROOT / "pyproject.toml"
-LATE_IMPORTS = {"botocore", "datafusion", "duckdb", "psycopg", "sqlglot"}
+LATE_IMPORTS = {"botocore", "datafusion", "duckdb", "psycopg"}
 """Packages so slow to import that a function may import them when it needs them."""
 
 LATE_MODULES = {

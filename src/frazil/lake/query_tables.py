@@ -55,7 +55,8 @@ class ReadTable:
     def explain(self) -> str:
         """Return as text which files are read, and by whom."""
         lines = [f"{self.name}:", *(f"  {line}" for line in self.plan.explain().splitlines())]
-        lines.append(f"  read by DuckDB: {len(self.native.whole)} files, {len(self.native.with_deletes)} with deletes")
+        with_deletes = sum(len(group.with_deletes) for group in self.native.groups)
+        lines.append(f"  read by DuckDB: {len(self.native.paths)} files, {with_deletes} with deletes")
         lines.append(f"  read by frazil: {len(self.native.others)} files")
         lines += [f"    {path}" for path in (*self.native.paths, *sorted(self.native.others))]
         return "\n".join(lines)
@@ -294,10 +295,11 @@ class QueryTables:
         name = self._new_name(table.path)
         self.read.append(ReadTable(name, scan, plan, native, len(tasks)))
         deletes = f"{name} deleted rows"
-        if native.deleted is not None:
-            self._tables[deletes] = native.deleted
-            self._has_deletes = True
-        queries = scan_sql(native, fields, quoted(deletes))
+        for number, group in enumerate(native.groups):
+            if group.deleted is not None:
+                self._tables[f"{deletes} {number}"] = group.deleted
+                self._has_deletes = True
+        queries = scan_sql(native, fields, deletes)
         if native.others or not queries:
             # Arrow's datasets take longer to load than most queries.
             from frazil.lake.query_sources import arrow_source

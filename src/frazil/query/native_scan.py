@@ -1,11 +1,12 @@
-"""The files of a plan that DuckDB reads itself, as the text of a query over them.
+"""The files of a plan that DuckDB reads itself, as the text of queries over them.
 
-DuckDB's Parquet reader takes columns by field id, fills columns that a file lacks with their default, and promotes
-types. It reads NaN correctly if it is told that there may be some. Deleted positions are left out by the number of
-the file and of the row. All other files are read by frazil as Arrow: other formats, equality deletes, files without
-field ids, stores, and whatever is not stored exactly as the format says.
+Footers say how the columns of each file are stored (`column_types.py`). Files that store them alike are read
+together: a column by the name that it has in these files, cast if its type was promoted, or its default if the files
+lack it. Deleted positions are left out by the number of the file and of the row. All other files are read by frazil
+as Arrow: other formats, equality deletes, files without field ids, stores, and whatever is not stored exactly as the
+format says.
 
-    SELECT c1 AS "id", c2 AS "kind" FROM read_parquet(['/a.parquet', '/b.parquet'], schema = MAP {1: …, 2: …}, …)
+    SELECT "id", "old name" AS "kind" FROM read_parquet(['/a.parquet', '/b.parquet'], …)
 """
 
 from __future__ import annotations
@@ -48,24 +49,35 @@ Describe: TypeAlias = Callable[[Sequence[str]], Footers]
 FILE_BITS: Final = 40
 """A row is known by the number of its file above these bits, and its position below."""
 _GLOB: Final = frozenset("*?[]{}")
+_VIRTUAL_COLUMNS: Final = frozenset({"filename", "file_index", "file_row_number"})
+_SAME_NAMES: Final = {"TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ"}
 _TEXT_DEFAULTS: Final = (BooleanType, IntType, LongType, StringType, DecimalType)
+
+
+@dataclass
+class FileGroup:
+    """Files that store the columns of a query alike."""
+
+    columns: tuple[str, ...]
+    """The columns of the query, as expressions over the files."""
+    whole: list[str]
+    with_deletes: list[FileScanTask]
+    paths_with_deletes: list[str]
+    deleted: pa.Table | None = None
+    """The rows that are deleted in `paths_with_deletes`: one column, `row`."""
 
 
 @dataclass(frozen=True)
 class NativeFiles:
-    """Files that DuckDB reads itself: those without deletes, and those with deleted positions."""
+    """Files that DuckDB reads itself, and the locations of those that frazil reads."""
 
-    whole: tuple[str, ...] = ()
-    with_deletes: tuple[str, ...] = ()
-    deleted: pa.Table | None = None
-    """The rows that are deleted in `with_deletes`: one column, `row`."""
+    groups: tuple[FileGroup, ...] = ()
     others: frozenset[str] = frozenset()
-    """The locations of files that frazil reads."""
 
     @property
-    def paths(self) -> tuple[str, ...]:
+    def paths(self) -> list[str]:
         """Every path that DuckDB opens."""
-        return (*self.whole, *self.with_deletes)
+        return [path for group in self.groups for path in (*group.whole, *group.paths_with_deletes)]
 
 
 def choose_native(
@@ -86,28 +98,32 @@ def choose_native(
         if path is not None:
             paths[task.data_file.file_path] = path
     footers = describe(list(paths.values())) if paths else {}
-    known: dict[tuple[int, tuple[ParquetColumn, ...]], bool] = {}
-    whole: list[str] = []
-    deleted: list[FileScanTask] = []
+    projections: dict[tuple[int, tuple[ParquetColumn, ...], bool], tuple[str, ...] | None] = {}
+    groups: dict[tuple[tuple[ParquetColumn, ...], tuple[str, ...]], FileGroup] = {}
     others: set[str] = set()
     for task in tasks:
         location = task.data_file.file_path
-        columns = footers.get(paths.get(location, ""))
-        key = None if columns is None else (task.data_file.spec_id, columns)
-        if key is not None and key not in known:
-            known[key] = _is_readable(key[1], fields, view, task)
-        if key is None or not known[key]:
+        stored = footers.get(paths.get(location, ""))
+        if stored is None:
             others.add(location)
-        elif task.delete_files:
-            deleted.append(task)
+            continue
+        key = (task.data_file.spec_id, stored, bool(task.delete_files))
+        if key not in projections:
+            projections[key] = _projection(stored, fields, view, task)
+        columns = projections[key]
+        if columns is None:
+            others.add(location)
+            continue
+        group = groups.setdefault((stored, columns), FileGroup(columns, [], [], []))
+        if task.delete_files:
+            group.with_deletes.append(task)
+            group.paths_with_deletes.append(paths[location])
         else:
-            whole.append(paths[location])
-    return NativeFiles(
-        tuple(whole),
-        tuple(paths[task.data_file.file_path] for task in deleted),
-        _deleted_rows(deleted, storage, cache) if deleted else None,
-        frozenset(others),
-    )
+            group.whole.append(paths[location])
+    for group in groups.values():
+        if group.with_deletes:
+            group.deleted = _deleted_rows(group.with_deletes, storage, cache)
+    return NativeFiles(tuple(groups.values()), frozenset(others))
 
 
 def _native_path(task: FileScanTask, storage: Storage) -> str | None:
@@ -129,26 +145,51 @@ def _native_path(task: FileScanTask, storage: Storage) -> str | None:
     return path if is_file and _GLOB.isdisjoint(path) else None
 
 
-def _is_readable(
-    columns: tuple[ParquetColumn, ...], fields: Sequence[NestedField], view: TableView, task: FileScanTask
-) -> bool:
-    by_id = {column.field_id: column for column in columns}
-    if None in by_id or len(by_id) != len(columns):
-        return False
+def _projection(
+    stored: tuple[ParquetColumn, ...], fields: Sequence[NestedField], view: TableView, task: FileScanTask
+) -> tuple[str, ...] | None:
+    """Return the columns of a query as expressions over files; None if DuckDB does not read them exactly."""
+    by_id = {column.field_id: column for column in stored}
+    names = {column.name.lower() for column in stored}
+    if None in by_id or len(by_id) != len(stored) or len(names) != len(stored):
+        return None
+    if task.delete_files and not names.isdisjoint(_VIRTUAL_COLUMNS):
+        return None
+    columns: list[str] = []
     for field in fields:
         column = by_id.get(field.field_id)
         if column is None:
-            spec = view.spec_of(task.data_file)
-            is_partition_value = any(
-                field.field_id in field_rows.source_ids and isinstance(field_rows.transform, Identity)
-                for field_rows in spec.fields
-            )
-            has_default = field.initial_default is not None
-            if is_partition_value or (has_default and not isinstance(field.field_type, _TEXT_DEFAULTS)):
-                return False
-        elif not is_stored_as(column, field):
-            return False
-    return True
+            value = _missing_value(field, view, task)
+        else:
+            value = _stored_value(column, field)
+        if value is None:
+            return None
+        columns.append(value)
+    return tuple(columns)
+
+
+def _stored_value(column: ParquetColumn, field: NestedField) -> str | None:
+    if not is_stored_as(column, field):
+        return None
+    type_name = duckdb_type(field.field_type)
+    # Parts of nested columns have the names and the order of the table's.
+    is_same = column.duckdb == type_name or _SAME_NAMES.get(column.duckdb or "") == type_name
+    return quoted(column.name) if is_same else f"CAST({quoted(column.name)} AS {type_name})"
+
+
+def _missing_value(field: NestedField, view: TableView, task: FileScanTask) -> str | None:
+    """Return what a column has in files that lack it: its default, or null."""
+    is_partition_value = any(
+        field.field_id in partition_field.source_ids and isinstance(partition_field.transform, Identity)
+        for partition_field in view.spec_of(task.data_file).fields
+    )
+    if is_partition_value:
+        return None
+    value = field.initial_default
+    if value is not None and not isinstance(field.field_type, _TEXT_DEFAULTS):
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"CAST({'NULL' if value is None else text_literal(text)} AS {duckdb_type(field.field_type)})"
 
 
 def _deleted_rows(tasks: Sequence[FileScanTask], storage: Storage, cache: DeleteCache) -> pa.Table:
@@ -162,31 +203,24 @@ def _deleted_rows(tasks: Sequence[FileScanTask], storage: Storage, cache: Delete
 
 
 def scan_sql(files: NativeFiles, fields: Sequence[tuple[str, NestedField]], deletes_name: str) -> list[str]:
-    """Return queries over the native files: of those without deletes, and of those with. `fields` have unique names."""
-    columns = ", ".join(f"{_internal(field)} AS {quoted(name)}" for name, field in fields) or "1"
-    schema = f"MAP {{{', '.join(_schema_entry(field) for _, field in fields)}}}"
-    options = f"schema = {schema}, hive_partitioning = false"
+    """Return queries over the native files. `fields` have unique names; the deleted rows of the group N are `… N`."""
+    options = "hive_partitioning = false"
     if any(has_floats(field.field_type) for _, field in fields):
+        # DuckDB then leaves out no rows by statistics, which do not know NaN.
         options += ", can_have_nan = true"
-
-    def select(paths: Sequence[str]) -> str:
-        return f"SELECT {columns} FROM read_parquet([{', '.join(map(text_literal, paths))}], {options})"
-
-    queries = [select(files.whole)] if files.whole else []
-    if files.with_deletes:
-        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
-        queries.append(f"{select(files.with_deletes)} WHERE {row} NOT IN (SELECT row FROM {deletes_name})")
+    queries: list[str] = []
+    for number, group in enumerate(files.groups):
+        columns = [f"{value} AS {quoted(name)}" for value, (name, _) in zip(group.columns, fields, strict=True)]
+        select = f"SELECT {', '.join(columns) or '1'} FROM read_parquet"
+        if group.whole:
+            queries.append(f"{select}({_list(group.whole)}, {options})")
+        if group.paths_with_deletes:
+            row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
+            deleted = quoted(f"{deletes_name} {number}")
+            source = f"({_list(group.paths_with_deletes)}, {options})"
+            queries.append(f"{select}{source} WHERE {row} NOT IN (SELECT row FROM {deleted})")
     return queries
 
 
-def _internal(field: NestedField) -> str:
-    return f"c{field.field_id}"
-
-
-def _schema_entry(field: NestedField) -> str:
-    default = "NULL"
-    if field.initial_default is not None:
-        value = field.initial_default
-        default = text_literal(str(value).lower() if isinstance(value, bool) else str(value))
-    type_name = text_literal(duckdb_type(field.field_type) or "")
-    return f"{field.field_id}: {{name: '{_internal(field)}', type: {type_name}, default_value: {default}}}"
+def _list(paths: Sequence[str]) -> str:
+    return f"[{', '.join(map(text_literal, paths))}]"

@@ -1,0 +1,1 @@
+"""Queries in this process, by DuckDB over the files of a lake."""

@@ -1,0 +1,559 @@
+"""Queries of Spark's dialect in DuckDB: SELECT with joins, groups and windows, set operations and WITH.
+
+The result writes everything out: `*`, USING and NATURAL, ordinals, aliases that later expressions use, and the casts of
+set operations. Tables keep the parts of their names, and get an alias that is unique in the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from frazil.query.spark_casts import coerce
+from frazil.query.spark_expressions import as_condition, compared, connect, describe, merged, only, translate
+from frazil.query.spark_scopes import (
+    Cte,
+    Field,
+    Key,
+    Output,
+    Scope,
+    column,
+    group_key,
+    has_aggregate,
+    identifier,
+    ordered,
+    recast,
+    sort_key,
+)
+from frazil.query.spark_types import (
+    BOOLEAN,
+    VOID,
+    NotTranslatable,
+    Typed,
+    choose,
+    combine,
+    common_type,
+    common_type_of,
+    paren,
+    parse_spark_type,
+    without_negative_zero,
+)
+
+ColumnsOf = Callable[[tuple[str, ...]], Mapping[str, str] | None]
+
+
+class QueryTranslator:
+    """Translates the queries of one view."""
+
+    def __init__(self, columns_of: ColumnsOf, names_in_use: frozenset[str]) -> None:
+        self._columns_of = columns_of
+        self._names = set[str]()
+        self._names_in_use = names_in_use
+
+    def translate(
+        self, query: exp.Expression, outer: Scope | None, ctes: Mapping[str, Cte]
+    ) -> tuple[exp.Query, list[Output]]:
+        """Translate a query; `outer` is the scope around a subquery."""
+        definitions, ctes = self._with(query, ctes)
+        if isinstance(query, exp.Select):
+            tree, outputs = self._select(query, outer, ctes)
+        elif isinstance(query, exp.SetOperation):
+            tree, outputs = self._set_operation(query, outer, ctes)
+        elif isinstance(query, exp.Subquery):
+            only(query, "this", "with_")
+            tree, outputs = self.translate(query.this, outer, ctes)
+        else:
+            raise NotTranslatable(describe(query))
+        if definitions:
+            own = tree.args.get("with_")
+            tree.set("with_", exp.With(expressions=definitions + (own.expressions if own is not None else [])))
+        return tree, outputs
+
+    def _new_name(self, name: str) -> str:
+        number, unique = 1, name
+        while unique.lower() in self._names:
+            number += 1
+            unique = f"{name}_{number}"
+        self._names.add(unique.lower())
+        return unique
+
+    def _with(
+        self, query: exp.Expression, ctes: Mapping[str, Cte]
+    ) -> tuple[list[exp.Expression], Mapping[str, Cte]]:
+        clause = query.args.get("with_")
+        if clause is None:
+            return [], ctes
+        only(clause, "expressions")
+        definitions, ctes = [], dict(ctes)
+        for definition in clause.expressions:
+            only(definition, "this", "alias")
+            tree, outputs = self.translate(definition.this, None, ctes)
+            outputs = _renamed(outputs, definition.args["alias"])
+            # A name that the view does not contain: nothing that a caller looks up as a table.
+            name = f"{definition.alias}_cte"
+            while name.lower() in self._names_in_use or name.lower() in self._names:
+                name += "_"
+            self._names.add(name.lower())
+            alias = exp.TableAlias(
+                this=identifier(name), columns=[identifier(one) for one in _unique([one.name for one in outputs])]
+            )
+            definitions.append(exp.CTE(this=tree, alias=alias))
+            ctes[definition.alias.lower()] = Cte(name, tuple(outputs))
+        return definitions, ctes
+
+    # FROM
+
+    def _source(self, node: exp.Expression, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+        """Return a table, subquery or list of values with the columns it has."""
+        if isinstance(node, exp.Table):
+            return self._table(node, ctes)
+        if isinstance(node, exp.Subquery):
+            only(node, "this", "alias")
+            if not isinstance(node.this, exp.Query) or isinstance(node.this, exp.Table):
+                raise NotTranslatable("brackets around a join")
+            tree, outputs = self.translate(node.this, None, ctes)
+            return self._derived(exp.Subquery(this=tree), outputs, node)
+        if isinstance(node, exp.Values):
+            return self._values(node, ctes)
+        raise NotTranslatable(describe(node))
+
+    def _table(self, node: exp.Table, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+        if "version" in node.args and node.args["version"] is not None:
+            raise NotTranslatable("VERSION AS OF or TIMESTAMP AS OF")
+        if not isinstance(node.this, (exp.Identifier, exp.Dot)):
+            raise NotTranslatable(f"the table function {node.this.name}")
+        only(node, "this", "db", "catalog", "alias")
+        parts = tuple(part.name for part in node.parts)
+        alias = node.args.get("alias")
+        qualifier = (alias.name.lower(),) if alias is not None and alias.name else tuple(map(str.lower, parts))
+        unique = self._new_name(alias.name if alias is not None and alias.name else parts[-1])
+        cte = ctes.get(parts[0].lower()) if len(parts) == 1 else None
+        if cte is not None:
+            outputs = list(cte.outputs)
+            tree = exp.Table(this=identifier(cte.name))
+            names = _unique([one.name for one in outputs])
+        else:
+            columns = self._columns_of(parts)
+            if columns is None:
+                raise NotTranslatable(f"the table {'.'.join(parts)}, which is not known")
+            outputs = [Output(name, parse_spark_type(text)) for name, text in columns.items()]
+            tree = exp.Table(**{name: _quoted(node.args.get(name)) for name in ("this", "db", "catalog")})
+            names = [one.name for one in outputs]
+        tree.set("alias", exp.TableAlias(this=identifier(unique)))
+        return tree, [
+            Field(shown.name, qualifier, Typed(column(unique, name), shown.type))
+            for name, shown in zip(names, _renamed(outputs, alias), strict=True)
+        ]
+
+    def _derived(
+        self, tree: exp.Expression, outputs: list[Output], node: exp.Expression
+    ) -> tuple[exp.Expression, list[Field]]:
+        alias = node.args.get("alias")
+        name = alias.name if alias is not None else ""
+        unique = self._new_name(name or "subquery")
+        outputs = _renamed(outputs, alias)
+        names = _unique([one.name for one in outputs])
+        tree.set("alias", exp.TableAlias(this=identifier(unique), columns=[identifier(one) for one in names]))
+        qualifier = (name.lower(),) if name else ()
+        return tree, [
+            Field(output.name, qualifier, Typed(column(unique, one), output.type))
+            for one, output in zip(names, outputs, strict=True)
+        ]
+
+    def _values(self, node: exp.Values, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+        only(node, "expressions", "alias")
+        scope = Scope(self, [], None, ctes)
+        rows = []
+        for row in node.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row.unnest()]
+            rows.append([translate(cell, scope) for cell in cells])
+        if len({len(row) for row in rows}) != 1:
+            raise NotTranslatable("VALUES with rows of different lengths")
+        columns = [merged(cells, "VALUES") for cells in zip(*rows, strict=True)]
+        tuples = [exp.Tuple(expressions=[cells[at].copy_tree() for cells, _ in columns]) for at in range(len(rows))]
+        outputs = [Output(f"col{number}", shared) for number, (_, shared) in enumerate(columns, 1)]
+        return self._derived(exp.Values(expressions=tuples), outputs, node)
+
+    def _joined(
+        self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, Cte]
+    ) -> tuple[exp.Expression | None, list[exp.Expression], list[Field]]:
+        start = node.args.get("from_")
+        if start is None:
+            return None, [], []
+        only(start, "this")
+        tree, fields = self._source(start.this, ctes)
+        joins: list[exp.Expression] = []
+        has_cross = False
+        for join in node.args.get("joins") or ():
+            side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
+            if has_cross and (side in {"RIGHT", "FULL"} or join.args.get("method")):
+                # A comma binds less than JOIN, and sqlglot does not tell it from CROSS JOIN.
+                raise NotTranslatable(f"{side or 'NATURAL'} JOIN after CROSS JOIN or a comma")
+            has_cross = has_cross or kind == "CROSS"
+            right, right_fields = self._source(join.this, ctes)
+            scope = Scope(self, [*fields, *right_fields], outer, ctes)
+            joined, fields = _join(join, side, kind, right, (fields, right_fields), scope)
+            joins.append(joined)
+        return tree, joins, fields
+
+    # SELECT
+
+    def _select(
+        self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, Cte]
+    ) -> tuple[exp.Query, list[Output]]:
+        only(node, "with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "order", "limit",
+             "offset", "distinct", "hint")  # fmt: skip
+        source, joins, fields = self._joined(node, outer, ctes)
+        rows = Scope(self, fields, outer, ctes)
+        where = node.args.get("where")
+        tree = exp.Select(
+            from_=None if source is None else exp.From(this=source),
+            joins=joins or None,
+            where=None if where is None else exp.Where(this=_filter(where.this, rows)),
+        )
+        items = list(_expanded(node.expressions, fields))
+        having, order = node.args.get("having"), node.args.get("order")
+        scope = replace(rows, allows_windows=True, windows={one.name.lower(): one for one in node.args.get("windows") or ()})
+        is_grouped = node.args.get("group") is not None or has_aggregate(
+            [*(item for _, item in items if isinstance(item, exp.Expression)), having, order]
+        )
+        if is_grouped:
+            keys, group = _groups(node.args.get("group"), items, rows)
+            tree.set("group", group)
+            scope = replace(scope, keys=keys, allows_aggregates=True)
+        values = _projected(items, scope)
+        is_distinct = node.args.get("distinct") is not None
+        if is_distinct:
+            only(node.args["distinct"])
+            if any(not value.type.is_atomic for _, value in values):
+                raise NotTranslatable("DISTINCT over a nested type")
+            values = [(name, without_negative_zero(value)) for name, value in values]
+            tree.set("distinct", exp.Distinct())
+        tree.set("expressions", [exp.Alias(this=value.copy_tree(), alias=identifier(name)) for name, value in values])
+        if having is not None:
+            if not is_grouped:
+                raise NotTranslatable("HAVING without groups")
+            tree.set("having", exp.Having(this=_filter(having.this, _with_aliases(scope, values))))
+        if order is not None:
+            tree.set("order", _order(order, values, None if is_distinct else scope))
+        _limit(node, tree)
+        return tree, [Output(name, value.type) for name, value in values]
+
+    def _set_operation(
+        self, node: exp.SetOperation, outer: Scope | None, ctes: Mapping[str, Cte]
+    ) -> tuple[exp.Query, list[Output]]:
+        only(node, "with_", "this", "expression", "distinct", "order", "limit", "offset")
+        place = type(node).__name__.upper()
+        is_distinct = node.args.get("distinct") is not False
+        sides = [self.translate(side, outer, ctes) for side in (node.this, node.expression)]
+        (_, left), (_, right) = sides
+        if len(left) != len(right):
+            raise NotTranslatable(f"{place} of different numbers of columns")
+        types = [common_type(one.type, other.type, place) for one, other in zip(left, right, strict=True)]
+        is_set = is_distinct or not isinstance(node, exp.Union)
+        if is_set and not all(one.is_atomic for one in types):
+            raise NotTranslatable(f"{place} over a nested type")
+        queries = [
+            exp.Subquery(this=recast(tree, [one.type for one in outputs], types, as_keys=is_set))
+            for tree, outputs in sides
+        ]
+        tree = type(node)(this=queries[0], expression=queries[1], distinct=is_distinct)
+        outputs = [Output(one.name, shared) for one, shared in zip(left, types, strict=True)]
+        # The names of the result are those of its first query, which a cast may have taken from it.
+        name = self._new_name("united")
+        names = _unique([one.name for one in outputs])
+        source = exp.Subquery(
+            this=tree, alias=exp.TableAlias(this=identifier(name), columns=[identifier(one) for one in names])
+        )
+        values = [(one.name, Typed(column(name, own), one.type)) for one, own in zip(outputs, names, strict=True)]
+        select = exp.Select(
+            expressions=[exp.Alias(this=value.copy_tree(), alias=identifier(shown)) for shown, value in values],
+            from_=exp.From(this=source),
+        )
+        if node.args.get("order") is not None:
+            select.set("order", _order(node.args["order"], values, None))
+        _limit(node, select)
+        return select, outputs
+
+
+def _quoted(node: exp.Expression | None) -> exp.Expression | None:
+    if isinstance(node, exp.Dot):
+        return exp.Dot(this=_quoted(node.this), expression=_quoted(node.expression))
+    return None if node is None else identifier(node.name)
+
+
+def _renamed(outputs: list[Output], alias: exp.Expression | None) -> list[Output]:
+    if alias is None:
+        return outputs
+    only(alias, "this", "columns")
+    names = [one.name for one in alias.args.get("columns") or ()]
+    if names and len(names) != len(outputs):
+        raise NotTranslatable("an alias with another number of columns")
+    return [Output(name, one.type) for name, one in zip(names, outputs, strict=True)] if names else outputs
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    """Return names that differ beyond letter case, for columns that DuckDB must tell apart."""
+    unique: list[str] = []
+    taken = {name.lower() for name in names}
+    seen = set[str]()
+    for name in names:
+        chosen, number = name, 1
+        while chosen.lower() in seen or number > 1 and chosen.lower() in taken:
+            number += 1
+            chosen = f"{name}_{number}"
+        seen.add(chosen.lower())
+        unique.append(chosen)
+    return unique
+
+
+_JOINS = {("", ""): "", ("", "INNER"): "", ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT", ("RIGHT", ""): "RIGHT",
+          ("RIGHT", "OUTER"): "RIGHT", ("FULL", ""): "FULL", ("FULL", "OUTER"): "FULL", ("", "CROSS"): "CROSS",
+          ("LEFT", "SEMI"): "SEMI", ("LEFT", "ANTI"): "ANTI", ("", "SEMI"): "SEMI", ("", "ANTI"): "ANTI"}  # fmt: skip
+
+
+def _join(
+    node: exp.Expression, side: str, kind: str, right: exp.Expression, both: tuple[list[Field], list[Field]], scope: Scope
+) -> tuple[exp.Expression, list[Field]]:
+    only(node, "this", "side", "kind", "on", "using", "method")
+    form = _JOINS.get((side, kind))
+    method = str(node.args.get("method") or "").upper()
+    if form is None or method not in {"", "NATURAL"}:
+        raise NotTranslatable(f"{method} {side} {kind} JOIN".strip())
+    left_fields, right_fields = both
+    names = [one.name for one in node.args.get("using") or ()]
+    if method:
+        shown = [one.name for one in left_fields if not one.needs_qualifier]
+        others = {one.name.lower() for one in right_fields}
+        names = [name for name in shown if name.lower() in others]
+    fields = [*left_fields, *right_fields]
+    condition: exp.Expression | None = None
+    if names:
+        condition, fields = _using(names, left_fields, right_fields, form)
+    elif node.args.get("on") is not None:
+        value = as_condition(translate(node.args["on"], scope), "ON")
+        if value.can_fail:
+            raise NotTranslatable("ON with a condition that may fail")
+        condition = value.copy_tree()
+    elif form not in {"", "CROSS"}:
+        condition = exp.Boolean(this=True)
+    if form in {"SEMI", "ANTI"}:
+        fields = left_fields
+    words = {"side": form or None} if form in {"LEFT", "RIGHT", "FULL"} else {"kind": form or None}
+    if condition is None:
+        words = {"kind": "CROSS"}
+    return exp.Join(this=right, on=condition, **words), fields
+
+
+def _using(
+    names: Sequence[str], left: list[Field], right: list[Field], form: str
+) -> tuple[exp.Expression, list[Field]]:
+    conditions, shared_fields, hidden = [], [], set[int]()
+    for name in names:
+        pair = []
+        for fields in (left, right):
+            matches = [one for one in fields if one.is_named([name.lower()])]
+            if len(matches) != 1:
+                raise NotTranslatable(f"USING the column {name}, which is ambiguous or missing")
+            pair.append(matches[0])
+        first, second = pair
+        one, other = compared(first.value, second.value, "USING")
+        equal = exp.EQ(this=paren(one.copy_tree()), expression=paren(other.copy_tree()))
+        conditions.append(combine(equal, BOOLEAN, [one, other]))
+        value = second.value if form == "RIGHT" else first.value
+        if form == "FULL":
+            (one, other), shared = merged([first.value, second.value], "USING")
+            value = combine(exp.Coalesce(this=one.copy_tree(), expressions=[other.copy_tree()]), shared, [one, other])
+        shared_fields.append(Field(first.name, (), value))
+        hidden |= {id(first), id(second)}
+    rest = [replace(one, needs_qualifier=True) if id(one) in hidden else one for one in (*left, *right)]
+    return connect(exp.And, conditions).tree, [*shared_fields, *rest]
+
+
+def _filter(node: exp.Expression, scope: Scope) -> exp.Expression:
+    """Return the condition of WHERE or HAVING.
+
+    Spark computes its parts in order, and a row is out at the first that is not true. Where one may fail, so does CASE.
+    """
+    parts: list[exp.Expression] = []
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if type(one) is exp.And:
+            only(one, "this", "expression")
+            pending += [one.expression, one.this]
+        else:
+            parts.append(one)
+    values = [as_condition(scope.whole(part), "WHERE") for part in parts]
+    if len(values) == 1 or not any(value.can_fail for value in values):
+        return connect(exp.And, values).tree
+    branches: list[tuple[exp.Expression, exp.Expression]] = [
+        (exp.Not(this=exp.Paren(this=exp.Is(this=paren(value.copy_tree()), expression=exp.Boolean(this=True)))),
+         exp.Boolean(this=False))
+        for value in values
+    ]  # fmt: skip
+    tree = choose(branches, exp.Boolean(this=True))
+    # Parts before the first that may fail stand beside CASE too, where DuckDB finds them for pruning.
+    for value in values:
+        if value.can_fail:
+            break
+        tree = exp.And(this=tree, expression=paren(value.copy_tree()))
+    return tree
+
+
+def _expanded(nodes: Sequence[exp.Expression], fields: list[Field]) -> Iterator[tuple[str, exp.Expression | Field]]:
+    """Yield the items of a SELECT list under their names, and the columns in place of `*`."""
+    for number, node in enumerate(nodes):
+        star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
+        if isinstance(star, exp.Star):
+            qualifier = [part.name.lower() for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
+            yield from _stars(star, qualifier, fields)
+        elif isinstance(node, exp.Alias):
+            only(node, "this", "alias")
+            yield node.alias, node.this
+        else:
+            yield node.name if isinstance(node, exp.Column) else f"_c{number}", node
+
+
+def _stars(star: exp.Star, qualifier: list[str], fields: list[Field]) -> Iterator[tuple[str, Field]]:
+    only(star, "except_")
+    excluded = {one.name.lower() for one in star.args.get("except_") or ()}
+    shown = [one for one in fields if one.is_named([*qualifier, one.name.lower()])]
+    if not shown:
+        raise NotTranslatable("* over no columns")
+    if not excluded <= {one.name.lower() for one in shown}:
+        raise NotTranslatable("EXCEPT of a column that * does not have")
+    for one in shown:
+        if one.name.lower() not in excluded:
+            yield one.name, one
+
+
+def _projected(items: Sequence[tuple[str, exp.Expression | Field]], scope: Scope) -> list[tuple[str, Typed]]:
+    values: list[tuple[str, Typed]] = []
+    for name, item in items:
+        inside = replace(scope, aliases=_aliases(values))
+        if isinstance(item, Field):
+            value = scope.matched(replace(item.value, loose=frozenset({item.name})))
+            if scope.keys is not None and value.loose:
+                raise NotTranslatable(f"the column {item.name}, which is neither grouped by nor aggregated")
+        else:
+            value = inside.whole(item)
+        if value.type == VOID:
+            raise NotTranslatable("a column of nulls without a type")
+        values.append((name, value))
+    return values
+
+
+def _aliases(values: Sequence[tuple[str, Typed]]) -> dict[str, Typed]:
+    """Return the columns that a name means alone."""
+    names = [name.lower() for name, _ in values]
+    return {
+        name: replace(value, literal=None, loose=frozenset())
+        for name, (_, value) in zip(names, values, strict=True)
+        if names.count(name) == 1
+    }
+
+
+def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
+    """Return the scope of HAVING: a name that means a column and another alias too is in neither."""
+    aliases = _aliases(values)
+    fields = [one for one in scope.fields if one.name.lower() not in aliases or one.value.tree == aliases[one.name.lower()].tree]
+    return replace(scope, aliases=aliases, fields=fields, allows_windows=False)
+
+
+def _groups(
+    node: exp.Expression | None, items: Sequence[tuple[str, exp.Expression | Field]], rows: Scope
+) -> tuple[list[Key], exp.Expression | None]:
+    """Return the keys of GROUP BY, and the clause; aggregates without it make one group."""
+    if node is None:
+        return [], None
+    only(node, "expressions", "rollup", "cube")
+    keys: list[Key] = []
+
+    def key(one: exp.Expression) -> exp.Expression:
+        keys.append(group_key(_key_value(one, items, rows)))
+        return keys[-1].grouped.copy_tree()
+
+    def clause(one: exp.Expression) -> exp.Expression:
+        if isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            only(one, "expressions")
+            return type(one)(expressions=[clause(part) for part in one.expressions])
+        if isinstance(one, exp.Tuple):
+            return exp.Tuple(expressions=[key(part) for part in one.expressions])
+        return key(one.unnest())
+
+    expressions = [clause(one) for one in node.expressions]
+    whole = [*(node.args.get("rollup") or ()), *(node.args.get("cube") or ())]
+    has_sets = bool(whole) or any(isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in node.expressions)
+    if has_sets and any(not one.value.loose for one in keys):
+        raise NotTranslatable("GROUPING SETS over a constant")
+    if whole:
+        if len(whole) > 1 or whole[0].expressions or any(isinstance(one, exp.Rollup) for one in expressions):
+            raise NotTranslatable("several ROLLUP or CUBE")
+        expressions = [type(whole[0])(expressions=expressions)]
+    return keys, exp.Group(expressions=expressions)
+
+
+def _key_value(
+    node: exp.Expression, items: Sequence[tuple[str, exp.Expression | Field]], rows: Scope
+) -> Typed:
+    """Return the expression of a key, which may be the place or the alias of a column of the SELECT list."""
+    chosen: exp.Expression | Field = node
+    if isinstance(node, exp.Literal) and not node.is_string:
+        if not node.this.isdecimal() or not 1 <= int(node.this) <= len(items):
+            raise NotTranslatable(f"GROUP BY {node.this}")
+        chosen = items[int(node.this) - 1][1]
+    elif isinstance(node, exp.Column) and not node.args.get("table"):
+        name = node.name.lower()
+        if not any(one.is_named([name]) for one in rows.fields):
+            matches = [item for shown, item in items if shown.lower() == name]
+            if len(matches) == 1:
+                chosen = matches[0]
+    if isinstance(chosen, Field):
+        return replace(chosen.value, loose=frozenset({chosen.name}))
+    return translate(chosen, rows)
+
+
+def _order(node: exp.Expression, values: Sequence[tuple[str, Typed]], scope: Scope | None) -> exp.Order:
+    """Return ORDER BY: of columns of the result by their places, and of other expressions where a scope allows them."""
+    only(node, "expressions")
+    names = [name.lower() for name, _ in values]
+    keys = []
+    for one in node.expressions:
+        only(one, "this", "desc", "nulls_first")
+        place = 0
+        if isinstance(one.this, exp.Literal) and not one.this.is_string:
+            place = int(one.this.this) if one.this.this.isdecimal() else 0
+            if not 1 <= place <= len(values):
+                raise NotTranslatable(f"ORDER BY {one.this.this}")
+        elif isinstance(one.this, exp.Column) and not one.this.args.get("table"):
+            if names.count(one.this.name.lower()) > 1:
+                raise NotTranslatable(f"ORDER BY {one.this.name}, which is ambiguous")
+            if one.this.name.lower() in names:
+                place = names.index(one.this.name.lower()) + 1
+        if place:
+            if not values[place - 1][1].type.is_atomic:
+                raise NotTranslatable(f"ORDER BY {values[place - 1][1].type}")
+            keys.append(ordered(exp.Literal.number(place), one))
+        elif scope is None:
+            raise NotTranslatable("ORDER BY an expression after DISTINCT or a set operation")
+        else:
+            keys.append(sort_key(one, replace(scope, outputs=_aliases(values)).whole(one.this)))
+    return exp.Order(expressions=keys)
+
+
+def _limit(node: exp.Expression, tree: exp.Expression) -> None:
+    for name, kind in (("limit", exp.Limit), ("offset", exp.Offset)):
+        clause = node.args.get(name)
+        if clause is None:
+            continue
+        only(clause, "expression")
+        count = clause.expression
+        if not isinstance(count, exp.Literal) or not count.this.isdecimal():
+            raise NotTranslatable(f"{name.upper()} with another value than a number")
+        tree.set(name, kind(expression=count.copy()))
+
+
+__all__ = ["ColumnsOf", "QueryTranslator", "coerce", "common_type_of"]

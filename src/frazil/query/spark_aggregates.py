@@ -7,6 +7,7 @@ Sums of floats add in another order, as in Spark itself from run to run: their l
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
@@ -24,6 +25,7 @@ from frazil.query.spark_types import (
     Typed,
     call,
     cast_to,
+    choose,
     combine,
     common_type,
     decimal_type,
@@ -65,7 +67,9 @@ def _count(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression
 def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
     if value.type != BOOLEAN:
         raise NotTranslatable(f"the function {name} over {value.type}")
-    return Typed(cast_to(apply("count_if", value), BIGINT), BIGINT)
+    # DuckDB's count_if of nulls only is null.
+    one = choose([(value.copy_tree(), exp.Literal.number(1))], None)
+    return Typed(apply("count", replace(value, tree=one)), BIGINT)
 
 
 def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:

@@ -146,7 +146,7 @@ def _number(text: str) -> Typed:
         spark_type = decimal_type(precision, scale, f"the number {text[:50]}")
         return Typed(number(text, spark_type), spark_type, False, exact)
     if re.fullmatch(r"-?\d+(\.\d*)?[eE][+-]?\d{1,3}", text):
-        return Typed(number(text, DOUBLE), DOUBLE)
+        return Typed(number(text, DOUBLE), DOUBLE, False, float(text))
     raise NotTranslatable(f"the number {text[:50]}")
 
 
@@ -231,7 +231,7 @@ def connect(kind: type[exp.Expression], values: Sequence[Typed]) -> Typed:
     tree = paren(values[0].copy_tree())
     for value in values[1:]:
         tree = kind(this=tree, expression=paren(value.copy_tree()))
-    if any(value.can_fail for value in values):
+    if len(values) > 1 and any(value.can_fail for value in values):
         decided = exp.Boolean(this=kind is exp.Or)
         branches: list[tuple[exp.Expression, exp.Expression]] = [
             (exp.Is(this=paren(repeated(value)), expression=decided.copy()), decided.copy()) for value in values[:-1]

@@ -336,7 +336,7 @@ _LONG_LIMIT = "9223372036854775808"
 
 
 def _to_whole(names: str, duckdb: str) -> None:
-    """Register ceil or floor. Of doubles Spark's result is a bigint: beyond them the nearest, and 0 for NaN."""
+    """Register ceil or floor. Of NaN and doubles beyond bigint, some versions of Spark fail and others do not."""
 
     @_register(names, 1)
     def scalar(arguments: Sequence[Typed]) -> Typed:
@@ -349,17 +349,11 @@ def _to_whole(names: str, duckdb: str) -> None:
         if not value.type.is_floating:
             raise NotTranslatable(f"an argument is {value.type}")
         value = coerce(value, DOUBLE)
-        branches = [
-            (call("isnan", repeated(value)), number(0, BIGINT)),
-            (_compare(exp.GTE, repeated(value), number(_LONG_LIMIT, DOUBLE)), number(str(2**63 - 1), BIGINT)),
-            (_compare(exp.LTE, repeated(value), number(f"-{_LONG_LIMIT}", DOUBLE)), number(str(-(2**63)), BIGINT)),
-        ]
-        tree = choose(branches, cast_to(call(duckdb, value.copy_tree()), BIGINT))
-        return combine(tree, BIGINT, [value])
-
-
-def _compare(kind: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
-    return kind(this=paren(left), expression=right)
+        too_great = exp.GTE(this=call("abs", repeated(value)), expression=number(_LONG_LIMIT, DOUBLE))
+        refusal = fail(f"Cannot compute {duckdb} of a number beyond bigint: {NEEDS_SPARK}")
+        # NaN is greater than every number, so it is refused with them.
+        tree = choose([(too_great, refusal)], cast_to(call(duckdb, value.copy_tree()), BIGINT))
+        return combine(tree, BIGINT, [value], can_fail=True)
 
 
 _to_whole("ceil ceiling", "ceil")

@@ -32,6 +32,7 @@ from frazil.query.spark_types import (
     VOID,
     NotTranslatable,
     Typed,
+    call,
     choose,
     combine,
     common_type,
@@ -216,11 +217,12 @@ class QueryTranslator:
         items = list(_expanded(node.expressions, fields))
         having, order = node.args.get("having"), node.args.get("order")
         scope = replace(rows, allows_windows=True, windows={one.name.lower(): one for one in node.args.get("windows") or ()})
+        has_sets = False
         is_grouped = node.args.get("group") is not None or has_aggregate(
             [*(item for _, item in items if isinstance(item, exp.Expression)), having, order]
         )
         if is_grouped:
-            keys, group = _groups(node.args.get("group"), items, rows)
+            keys, group, has_sets = _groups(node.args.get("group"), items, rows)
             tree.set("group", group)
             scope = replace(scope, keys=keys, allows_aggregates=True)
         values = _projected(items, scope)
@@ -236,6 +238,11 @@ class QueryTranslator:
             if not is_grouped:
                 raise NotTranslatable("HAVING without groups")
             tree.set("having", exp.Having(this=_filter(having.this, _with_aliases(scope, values))))
+        if has_sets:
+            # Of no rows, Spark makes no groups; DuckDB makes the one of all rows.
+            has_rows = exp.GT(this=call("count", exp.Star()), expression=exp.Literal.number(0))
+            own = tree.args.get("having")
+            tree.set("having", exp.Having(this=has_rows if own is None else exp.And(this=has_rows, expression=paren(own.this))))
         if order is not None:
             tree.set("order", _order(order, values, None if is_distinct else scope))
         _limit(node, tree)
@@ -340,7 +347,7 @@ def _join(
     elif form not in {"", "CROSS"}:
         condition = exp.Boolean(this=True)
     if form in {"SEMI", "ANTI"}:
-        fields = left_fields
+        fields = fields[: len(fields) - len(right_fields)]
     words = {"side": form or None} if form in {"LEFT", "RIGHT", "FULL"} else {"kind": form or None}
     if condition is None:
         words = {"kind": "CROSS"}
@@ -465,10 +472,10 @@ def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
 
 def _groups(
     node: exp.Expression | None, items: Sequence[tuple[str, exp.Expression | Field]], rows: Scope
-) -> tuple[list[Key], exp.Expression | None]:
-    """Return the keys of GROUP BY, and the clause; aggregates without it make one group."""
+) -> tuple[list[Key], exp.Expression | None, bool]:
+    """Return the keys of GROUP BY, the clause, and whether it has grouping sets; aggregates without it make one group."""
     if node is None:
-        return [], None
+        return [], None, False
     only(node, "expressions", "rollup", "cube")
     keys: list[Key] = []
 
@@ -493,7 +500,7 @@ def _groups(
         if len(whole) > 1 or whole[0].expressions or any(isinstance(one, exp.Rollup) for one in expressions):
             raise NotTranslatable("several ROLLUP or CUBE")
         expressions = [type(whole[0])(expressions=expressions)]
-    return keys, exp.Group(expressions=expressions)
+    return keys, exp.Group(expressions=expressions), has_sets
 
 
 def _key_value(

@@ -46,34 +46,135 @@ VALUES: dict[str, list[Any]] = {
     "bigint": [0, 1, -1, 2, 3, 5, 12, 100, -40, 2**33, 2**53 + 1, 2**63 - 1],
     "float": [0.0, -0.0, 0.5, -1.5, 2.25, 1024.0, NAN, INFINITY],
     "double": [0.0, -0.0, 0.25, 1.5, -2.75, 100.0, 7.0, NAN, INFINITY, -INFINITY],
-    "decimal(9,2)": [Decimal(text) for text in ("0.00", "0.10", "34.56", "-0.35", "5.00", "9999999.99", "-12.05", "2.50")],
-    "decimal(18,4)": [Decimal(text) for text in ("0.0000", "1.2345", "-5.0001", "99999999999999.9999", "3.5000", "0.1250")],
+    "decimal(9,2)": [
+        Decimal(text) for text in ("0.00", "0.10", "34.56", "-0.35", "5.00", "9999999.99", "-12.05", "2.50")
+    ],
+    "decimal(18,4)": [
+        Decimal(text) for text in ("0.0000", "1.2345", "-5.0001", "99999999999999.9999", "3.5000", "0.1250")
+    ],
     "decimal(12,6)": [Decimal(text) for text in ("0.000000", "1.500000", "-0.000001", "123456.654321")],
-    "string": ["", "a", "A", "ab", "abc", "b", "Ab c", " a ", "a%b", "a_b", "x\\y", "it's", '"q"', "é", "e\u0301", "ß", "İ", "日本", "a\U0001f600b",
-               "10", "-7", " 42 ", "1.5", "2024-02-29", "true", "\t a", "z\u0000z"],
+    "string": [
+        "",
+        "a",
+        "A",
+        "ab",
+        "abc",
+        "b",
+        "Ab c",
+        " a ",
+        "a%b",
+        "a_b",
+        "x\\y",
+        "it's",
+        '"q"',
+        "é",
+        "e\u0301",
+        "ß",
+        "İ",
+        "日本",
+        "a\U0001f600b",
+        "10",
+        "-7",
+        " 42 ",
+        "1.5",
+        "2024-02-29",
+        "true",
+        "\t a",
+        "z\u0000z",
+    ],
     "binary": [b"", b"a", b"\0\xff", b"abc"],
-    "date": [datetime.date(1970, 1, 1), datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), datetime.date(2024, 1, 31), datetime.date(2023, 12, 31),
-             datetime.date(2021, 1, 3), datetime.date(1582, 10, 4), datetime.date(9999, 12, 31), datetime.date(1, 1, 1)],
-    "timestamp": [_time(1970, 1, 1).replace(tzinfo=UTC), _time(1969, 12, 31, 23, 59, 59, 999999).replace(tzinfo=UTC), _time(2024, 2, 29, 5, 30).replace(tzinfo=UTC),
-                  _time(2024, 2, 29).replace(tzinfo=UTC), _time(2023, 12, 31, 12, 0, 0, 500000).replace(tzinfo=UTC)],
-    "timestamp_ntz": [_time(1970, 1, 1), _time(1969, 12, 31, 23, 59, 59, 999999), _time(2024, 2, 29, 5, 30), _time(2024, 2, 29), _time(2023, 12, 31, 12, 0, 0, 500000)],
-}  # fmt: skip
+    "date": [
+        datetime.date(1970, 1, 1),
+        datetime.date(1969, 12, 31),
+        datetime.date(2024, 2, 29),
+        datetime.date(2024, 1, 31),
+        datetime.date(2023, 12, 31),
+        datetime.date(2021, 1, 3),
+        datetime.date(1582, 10, 4),
+        datetime.date(9999, 12, 31),
+        datetime.date(1, 1, 1),
+    ],
+    "timestamp": [
+        _time(1970, 1, 1).replace(tzinfo=UTC),
+        _time(1969, 12, 31, 23, 59, 59, 999999).replace(tzinfo=UTC),
+        _time(2024, 2, 29, 5, 30).replace(tzinfo=UTC),
+        _time(2024, 2, 29).replace(tzinfo=UTC),
+        _time(2023, 12, 31, 12, 0, 0, 500000).replace(tzinfo=UTC),
+    ],
+    "timestamp_ntz": [
+        _time(1970, 1, 1),
+        _time(1969, 12, 31, 23, 59, 59, 999999),
+        _time(2024, 2, 29, 5, 30),
+        _time(2024, 2, 29),
+        _time(2023, 12, 31, 12, 0, 0, 500000),
+    ],
+}
 ARROW = {
-    "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64(),
-    "float": pa.float32(), "double": pa.float64(), "decimal(9,2)": pa.decimal128(9, 2),
-    "decimal(18,4)": pa.decimal128(18, 4), "decimal(12,6)": pa.decimal128(12, 6), "string": pa.string(),
-    "binary": pa.binary(), "date": pa.date32(), "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"), "array<int>": pa.list_(pa.int32()),
-}  # fmt: skip
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "decimal(9,2)": pa.decimal128(9, 2),
+    "decimal(18,4)": pa.decimal128(18, 4),
+    "decimal(12,6)": pa.decimal128(12, 6),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "array<int>": pa.list_(pa.int32()),
+}
 TABLES: dict[str, dict[str, str]] = {
-    "t": {"id": "int", "k": "string", "ti": "tinyint", "si": "smallint", "i": "int", "l": "bigint", "f": "float",
-          "d": "double", "p": "decimal(9,2)", "q": "decimal(18,4)", "s": "string", "b": "boolean", "x": "binary",
-          "dt": "date", "ts": "timestamp", "n": "timestamp_ntz", "arr": "array<int>"},
-    "u": {"id": "int", "k": "string", "i2": "int", "l2": "bigint", "d2": "double", "p2": "decimal(12,6)", "s2": "string",
-          "dt2": "date", "ts2": "timestamp", "b2": "boolean"},
-    "v": {"id": "bigint", "k": "string", "i3": "int", "f3": "float", "q3": "decimal(18,4)", "n3": "timestamp_ntz", "dt3": "date"},
-}  # fmt: skip
+    "t": {
+        "id": "int",
+        "k": "string",
+        "ti": "tinyint",
+        "si": "smallint",
+        "i": "int",
+        "l": "bigint",
+        "f": "float",
+        "d": "double",
+        "p": "decimal(9,2)",
+        "q": "decimal(18,4)",
+        "s": "string",
+        "b": "boolean",
+        "x": "binary",
+        "dt": "date",
+        "ts": "timestamp",
+        "n": "timestamp_ntz",
+        "arr": "array<int>",
+    },
+    "u": {
+        "id": "int",
+        "k": "string",
+        "i2": "int",
+        "l2": "bigint",
+        "d2": "double",
+        "p2": "decimal(12,6)",
+        "s2": "string",
+        "dt2": "date",
+        "ts2": "timestamp",
+        "b2": "boolean",
+    },
+    "v": {
+        "id": "bigint",
+        "k": "string",
+        "i3": "int",
+        "f3": "float",
+        "q3": "decimal(18,4)",
+        "n3": "timestamp_ntz",
+        "dt3": "date",
+    },
+}
 ROWS = {"t": 40, "u": 25, "v": 15}
+QUERIES = [
+    line
+    for line in (Path(__file__).parent / "view_queries.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
 ROW_ERRORS = ("OutOfRangeException", "ConversionException", "InvalidInputException")
 """Errors that DuckDB raises for the values of a row."""
 PATTERNS = ("a%", "%b", "_", "a_b", "%\\\\%%")
@@ -130,7 +231,9 @@ class Engines:
             # Loud: Spark's plan left the row out before the expression that fails, and DuckDB's did not.
             return "fails on DuckDB alone"
         if isinstance(want, str) or isinstance(have, str):
-            assert isinstance(want, str) and isinstance(have, str), f"{text}\n{translated}\nSpark: {show(want)}\nDuckDB: {show(have)}"
+            assert isinstance(want, str) and isinstance(have, str), (
+                f"{text}\n{translated}\nSpark: {show(want)}\nDuckDB: {show(have)}"
+            )
             return "error"
         assert [kind_of(one.type) for one in have.schema] == [kind_of(one.type) for one in want.schema], (
             f"{text}\n{translated}\nSpark: {want.schema}\nDuckDB: {have.schema}"
@@ -249,7 +352,11 @@ class QueryWriter:
         if roll < 0.62:
             self.features.add("arithmetic")
             sign = self.dice.choices(["+", "-", "*", "/", "%", "div"], [5, 5, 4, 2, 2, 1])[0]
-            right = self.number(scope, depth - 1) if sign in "+-*" or self.dice.random() < 0.25 else self.pick("2", "3", "7", "-4", "1.5")
+            right = (
+                self.number(scope, depth - 1)
+                if sign in "+-*" or self.dice.random() < 0.25
+                else self.pick("2", "3", "7", "-4", "1.5")
+            )
             if sign == "div":
                 left = self.column(scope, ("int", "bigint", "smallint")) or "7"
                 return f"({left} div {self.pick('2', '3', '-7')})"
@@ -259,16 +366,40 @@ class QueryWriter:
         if roll < 0.84:
             self.features.add("number functions")
             inner = self.number(scope, depth - 1)
-            return str(self.pick(f"abs({inner})", f"ceil({inner})", f"floor({inner})", f"-({inner})", f"round({inner}, 1)", f"sqrt({inner})",
-                                 f"greatest({inner}, {self.number(scope, 0)})", f"least({inner}, 5)", f"mod({inner}, 7)", f"pow({inner}, 2)"))  # fmt: skip
+            return str(
+                self.pick(
+                    f"abs({inner})",
+                    f"ceil({inner})",
+                    f"floor({inner})",
+                    f"-({inner})",
+                    f"round({inner}, 1)",
+                    f"sqrt({inner})",
+                    f"greatest({inner}, {self.number(scope, 0)})",
+                    f"least({inner}, 5)",
+                    f"mod({inner}, 7)",
+                    f"pow({inner}, 2)",
+                )
+            )
         if roll < 0.92:
             self.features.add("cast")
             kind = self.pick("int", "bigint", "double", "decimal(20,3)", "smallint", "float")
             return f"cast({self.number(scope, depth - 1)} as {kind})"
         text, day = self.text(scope, 0), self.date(scope, 0)
         self.features.add("functions to numbers")
-        return str(self.pick(f"length({text})", f"instr({text}, 'a')", f"year({day})", f"month({day})", f"dayofweek({day})", f"datediff({day}, date '2020-01-01')",
-                             f"extract(quarter from {day})", f"weekofyear({day})", f"octet_length({text})", f"day({day})"))  # fmt: skip
+        return str(
+            self.pick(
+                f"length({text})",
+                f"instr({text}, 'a')",
+                f"year({day})",
+                f"month({day})",
+                f"dayofweek({day})",
+                f"datediff({day}, date '2020-01-01')",
+                f"extract(quarter from {day})",
+                f"weekofyear({day})",
+                f"octet_length({text})",
+                f"day({day})",
+            )
+        )
 
     def text(self, scope: dict[str, str], depth: int = 2) -> str:
         roll = self.dice.random()
@@ -279,13 +410,33 @@ class QueryWriter:
         inner = self.text(scope, depth - 1)
         if roll < 0.75:
             self.features.add("text functions")
-            return str(self.pick(f"trim({inner})", f"concat({inner}, '-', {self.text(scope, 0)})", f"{inner} || 'z'", f"substring({inner}, {self.pick(0, 1, 2)}, 2)",
-                                 f"left({inner}, 2)", f"right({inner}, 1)", f"replace({inner}, 'a', 'bb')", f"lpad({inner}, 4, '*')", f"concat_ws(',', {inner}, {self.text(scope, 0)})",
-                                 f"upper({inner})", f"lower({inner})", f"initcap({inner})", f"regexp_replace({inner}, 'a', 'b')", f"md5({inner})", f"repeat({inner}, 2)"))  # fmt: skip
+            return str(
+                self.pick(
+                    f"trim({inner})",
+                    f"concat({inner}, '-', {self.text(scope, 0)})",
+                    f"{inner} || 'z'",
+                    f"substring({inner}, {self.pick(0, 1, 2)}, 2)",
+                    f"left({inner}, 2)",
+                    f"right({inner}, 1)",
+                    f"replace({inner}, 'a', 'bb')",
+                    f"lpad({inner}, 4, '*')",
+                    f"concat_ws(',', {inner}, {self.text(scope, 0)})",
+                    f"upper({inner})",
+                    f"lower({inner})",
+                    f"initcap({inner})",
+                    f"regexp_replace({inner}, 'a', 'b')",
+                    f"md5({inner})",
+                    f"repeat({inner}, 2)",
+                )
+            )
         if roll < 0.88:
             return self._choice(scope, depth, self.text)
         self.features.add("cast to text")
-        other = self.pick(self.column(scope, ("int", "bigint", "decimal")) or "1", self.date(scope, 0), self.column(scope, ("timestamp",)) or "1")
+        other = self.pick(
+            self.column(scope, ("int", "bigint", "decimal")) or "1",
+            self.date(scope, 0),
+            self.column(scope, ("timestamp",)) or "1",
+        )
         return f"cast({other} as string)"
 
     def date(self, scope: dict[str, str], depth: int = 2) -> str:
@@ -294,28 +445,60 @@ class QueryWriter:
             return self.column(scope, ("date",)) or "date '2024-03-31'"
         self.features.add("dates")
         inner = self.date(scope, depth - 1)
-        return str(self.pick(f"date_add({inner}, {self.pick(1, -30)})" if "9999" not in inner else inner, f"add_months({inner}, -1)", f"last_day({inner})", f"trunc({inner}, 'MM')",
-                             f"{inner} - interval '1' month", f"{inner} - interval 3 days", f"cast({self.column(scope, ('timestamp',)) or inner} as date)", f"coalesce({inner}, date '2000-01-01')"))  # fmt: skip
+        return str(
+            self.pick(
+                f"date_add({inner}, {self.pick(1, -30)})" if "9999" not in inner else inner,
+                f"add_months({inner}, -1)",
+                f"last_day({inner})",
+                f"trunc({inner}, 'MM')",
+                f"{inner} - interval '1' month",
+                f"{inner} - interval 3 days",
+                f"cast({self.column(scope, ('timestamp',)) or inner} as date)",
+                f"coalesce({inner}, date '2000-01-01')",
+            )
+        )
 
     def time(self, scope: dict[str, str], depth: int = 2) -> str:
         base = self.column(scope, ("timestamp",)) or "timestamp '2024-01-01 10:00:00'"
         if depth == 0 or self.dice.random() < 0.5:
             return base
         self.features.add("times")
-        return str(self.pick(f"{base} + interval 2 hours", f"{base} - interval '1' month", f"date_trunc('{self.pick('hour', 'month', 'week', 'day')}', {base})", f"cast({base} as timestamp)", f"cast({self.date(scope, 0)} as timestamp)"))  # fmt: skip
+        return str(
+            self.pick(
+                f"{base} + interval 2 hours",
+                f"{base} - interval '1' month",
+                f"date_trunc('{self.pick('hour', 'month', 'week', 'day')}', {base})",
+                f"cast({base} as timestamp)",
+                f"cast({self.date(scope, 0)} as timestamp)",
+            )
+        )
 
     def _choice(self, scope: dict[str, str], depth: int, kind: Any) -> str:
         self.features.add("choices")
         one, other = kind(scope, depth - 1), kind(scope, depth - 1)
         condition = self.condition(scope, depth - 1)
-        return str(self.pick(f"case when {condition} then {one} else {other} end", f"case when {condition} then {one} end", f"if({condition}, {one}, {other})",
-                             f"coalesce({one}, {other})", f"nullif({one}, {other})", f"nvl({one}, {other})"))  # fmt: skip
+        return str(
+            self.pick(
+                f"case when {condition} then {one} else {other} end",
+                f"case when {condition} then {one} end",
+                f"if({condition}, {one}, {other})",
+                f"coalesce({one}, {other})",
+                f"nullif({one}, {other})",
+                f"nvl({one}, {other})",
+            )
+        )
 
     def condition(self, scope: dict[str, str], depth: int = 2) -> str:
         roll = self.dice.random()
         sign = self.pick("=", "<>", "<", ">", "<=", ">=", "<=>")
         if depth > 0 and roll < 0.25:
-            return str(self.pick(f"({self.condition(scope, depth - 1)} and {self.condition(scope, depth - 1)})", f"({self.condition(scope, depth - 1)} or {self.condition(scope, depth - 1)})", f"not ({self.condition(scope, depth - 1)})"))  # fmt: skip
+            return str(
+                self.pick(
+                    f"({self.condition(scope, depth - 1)} and {self.condition(scope, depth - 1)})",
+                    f"({self.condition(scope, depth - 1)} or {self.condition(scope, depth - 1)})",
+                    f"not ({self.condition(scope, depth - 1)})",
+                )
+            )
         if roll < 0.55:
             return f"{self.number(scope, depth)} {sign} {self.number(scope, max(depth - 1, 0))}"
         if roll < 0.68:
@@ -323,17 +506,38 @@ class QueryWriter:
         if roll < 0.78:
             self.features.add("predicates")
             text, number = self.text(scope, 0), self.number(scope, 0)
-            return str(self.pick(f"{text} like '{self.pick(*PATTERNS)}'", f"{number} in (1, 2, {self.pick(3, '1.5', 'null')})", f"{number} not in (0, 5)", f"{text} in ('a', 'b')",
-                                 f"{number} between 0 and {self.pick(5, '2.5')}", f"{text} rlike 'a'", f"{text} is null", f"{number} is not null", f"startswith({text}, 'a')"))  # fmt: skip
+            return str(
+                self.pick(
+                    f"{text} like '{self.pick(*PATTERNS)}'",
+                    f"{number} in (1, 2, {self.pick(3, '1.5', 'null')})",
+                    f"{number} not in (0, 5)",
+                    f"{text} in ('a', 'b')",
+                    f"{number} between 0 and {self.pick(5, '2.5')}",
+                    f"{text} rlike 'a'",
+                    f"{text} is null",
+                    f"{number} is not null",
+                    f"startswith({text}, 'a')",
+                )
+            )
         if roll < 0.9:
             self.features.add("times compared")
-            return str(self.pick(f"{self.date(scope, depth)} {sign} {self.date(scope, 0)}", f"{self.date(scope, 0)} {sign} '2024-01-31'", f"{self.time(scope, depth)} {sign} {self.date(scope, 0)}",
-                                 f"{self.time(scope, 0)} {sign} timestamp '2023-12-31 12:00:00.5'"))  # fmt: skip
+            return str(
+                self.pick(
+                    f"{self.date(scope, depth)} {sign} {self.date(scope, 0)}",
+                    f"{self.date(scope, 0)} {sign} '2024-01-31'",
+                    f"{self.time(scope, depth)} {sign} {self.date(scope, 0)}",
+                    f"{self.time(scope, 0)} {sign} timestamp '2023-12-31 12:00:00.5'",
+                )
+            )
         flag = self.column(scope, ("boolean",))
         return flag if flag else "true"
 
     def value(self, scope: dict[str, str], depth: int = 2) -> str:
-        return str(self.dice.choices([self.number, self.text, self.date, self.time, self.condition], [10, 6, 3, 2, 2])[0](scope, depth))
+        return str(
+            self.dice.choices([self.number, self.text, self.date, self.time, self.condition], [10, 6, 3, 2, 2])[0](
+                scope, depth
+            )
+        )
 
     # Queries
 
@@ -345,22 +549,46 @@ class QueryWriter:
             return name, dict(TABLES[name])
         self.features.add("joins")
         first, second = self.dice.sample(sorted(TABLES), 2)
-        kind = self.pick("join", "inner join", "left join", "right join", "full outer join", "left semi join", "left anti join", "cross join")
+        kind = self.pick(
+            "join",
+            "inner join",
+            "left join",
+            "right join",
+            "full outer join",
+            "left semi join",
+            "left anti join",
+            "cross join",
+        )
         left = {name: kind_ for name, kind_ in TABLES[first].items() if name not in {"id", "k"}}
         right = {name: kind_ for name, kind_ in TABLES[second].items() if name not in {"id", "k"}}
         if kind == "cross join":
-            return f"(select * from {first} where id < 6) a cross join (select * from {second} where id < 5) z", {**left, **right, "a.id": TABLES[first]["id"], "z.k": "string"}
+            return f"(select * from {first} where id < 6) a cross join (select * from {second} where id < 5) z", {
+                **left,
+                **right,
+                "a.id": TABLES[first]["id"],
+                "z.k": "string",
+            }
         if self.dice.random() < 0.4:
             using = self.pick("id", "k", "k, id")
-            shown = {name: "string" if name == "k" else ("int" if name == "id" and "v" not in (first, second) else "bigint") for name in using.split(", ")}
+            shown = {
+                name: "string" if name == "k" else ("int" if name == "id" and "v" not in (first, second) else "bigint")
+                for name in using.split(", ")
+            }
             scope = {**left, **({} if "semi" in kind or "anti" in kind else right), **shown}
             return f"{first} {kind} {second} using ({using})", scope
-        condition = self.pick("a.id = z.id", "a.k = z.k and a.id < z.id", "a.k <=> z.k and a.id > z.id", "a.id = z.id and a.k <> 'c'")
+        condition = self.pick(
+            "a.id = z.id", "a.k = z.k and a.id < z.id", "a.k <=> z.k and a.id > z.id", "a.id = z.id and a.k <> 'c'"
+        )
         if kind in {"join", "left join"} and self.dice.random() < 0.2:
             third = next(name for name in sorted(TABLES) if name not in (first, second))
             scope = {**left, **right, "a.id": TABLES[first]["id"], "w.k": "string"}
             return f"{first} a {kind} {second} z on {condition} left join {third} w on w.id = z.id", scope
-        scope = {**left, **({} if "semi" in kind or "anti" in kind else right), "a.id": TABLES[first]["id"], "a.k": "string"}
+        scope = {
+            **left,
+            **({} if "semi" in kind or "anti" in kind else right),
+            "a.id": TABLES[first]["id"],
+            "a.k": "string",
+        }
         return f"{first} a {kind} {second} z on {condition}", scope
 
     def where(self, scope: dict[str, str]) -> str:
@@ -372,13 +600,17 @@ class QueryWriter:
             self.features.add("star")
             return f"select * from {source}{self.where(scope)}"
         items = [f"{self.value(scope)} as c{number}" for number in range(self.dice.randint(1, 4))]
-        places = ", ".join(f"{number + 1}{self.pick('', ' desc', ' nulls last', ' desc nulls first')}" for number in range(len(items)))
+        places = ", ".join(
+            f"{number + 1}{self.pick('', ' desc', ' nulls last', ' desc nulls first')}" for number in range(len(items))
+        )
         tail, distinct = "", ""
         roll = self.dice.random()
         if roll < 0.15:
             self.features.add("order and limit")
             # Ties of all columns are equal rows.
-            tail = f" order by {places.replace('1', '1', 1)} limit {self.dice.randint(1, 12)}{self.pick('', ' offset 2')}"
+            tail = (
+                f" order by {places.replace('1', '1', 1)} limit {self.dice.randint(1, 12)}{self.pick('', ' offset 2')}"
+            )
         elif roll < 0.25:
             self.features.add("distinct")
             distinct = "distinct "
@@ -390,10 +622,28 @@ class QueryWriter:
     def aggregate(self, scope: dict[str, str]) -> str:
         whole = self.column(scope, ("int", "bigint", "smallint", "tinyint")) or "1"
         exact_number = self.column(scope, ("int", "bigint", "decimal", "double", "float")) or "1"
-        return str(self.pick("count(*)", f"count({self.value(scope, 1)})", f"sum({exact_number})", f"avg({exact_number})", f"min({self.value(scope, 1)})", f"max({self.value(scope, 1)})",
-                             f"count(distinct {self.value(scope, 1)})", f"sum({whole} % 7)", f"sum(if({self.condition(scope, 1)}, 1, 0))", f"count(*) filter (where {self.condition(scope, 0)})",
-                             f"sum(distinct {whole})", f"bool_or({self.condition(scope, 0)})", f"sum(cast({whole} as decimal(12,2)))", f"max({exact_number}) - min({exact_number})",
-                             f"stddev({exact_number})", f"count_if({self.condition(scope, 0)})", f"round(avg({exact_number}), 2)", f"collect_list({whole})"))  # fmt: skip
+        return str(
+            self.pick(
+                "count(*)",
+                f"count({self.value(scope, 1)})",
+                f"sum({exact_number})",
+                f"avg({exact_number})",
+                f"min({self.value(scope, 1)})",
+                f"max({self.value(scope, 1)})",
+                f"count(distinct {self.value(scope, 1)})",
+                f"sum({whole} % 7)",
+                f"sum(if({self.condition(scope, 1)}, 1, 0))",
+                f"count(*) filter (where {self.condition(scope, 0)})",
+                f"sum(distinct {whole})",
+                f"bool_or({self.condition(scope, 0)})",
+                f"sum(cast({whole} as decimal(12,2)))",
+                f"max({exact_number}) - min({exact_number})",
+                f"stddev({exact_number})",
+                f"count_if({self.condition(scope, 0)})",
+                f"round(avg({exact_number}), 2)",
+                f"collect_list({whole})",
+            )
+        )
 
     def _groups(self) -> str:
         source, scope = self.source()
@@ -407,9 +657,13 @@ class QueryWriter:
         if keys:
             form = self.dice.choices(["plain", "places", "rollup", "sets", "names"], [6, 3, 1, 1, 2])[0]
             written = ", ".join(keys)
-            clause = {"plain": f" group by {written}", "places": " group by " + ", ".join(str(one + 1) for one in range(len(keys))),
-                      "rollup": f" group by {self.pick('rollup', 'cube')} ({written})", "sets": f" group by grouping sets (({written}), ({keys[0]}), ())",
-                      "names": " group by " + ", ".join(f"g{one}" for one in range(len(keys)))}[form]  # fmt: skip
+            clause = {
+                "plain": f" group by {written}",
+                "places": " group by " + ", ".join(str(one + 1) for one in range(len(keys))),
+                "rollup": f" group by {self.pick('rollup', 'cube')} ({written})",
+                "sets": f" group by grouping sets (({written}), ({keys[0]}), ())",
+                "names": " group by " + ", ".join(f"g{one}" for one in range(len(keys))),
+            }[form]
             if form in {"rollup", "sets"}:
                 self.features.add("grouping sets")
             if self.dice.random() < 0.2:
@@ -421,33 +675,65 @@ class QueryWriter:
         name = self.pick("t", "u", "v")
         scope = dict(TABLES[name])
         partition = self.pick("", f"partition by {self.value(scope, 0)} ", "partition by k ")
-        order = self.pick("order by id", "order by id desc", f"order by {self.value(scope, 0)} {self.pick('', 'desc')}, id", f"order by {self.value(scope, 0)} nulls last, id")
+        order = self.pick(
+            "order by id",
+            "order by id desc",
+            f"order by {self.value(scope, 0)} {self.pick('', 'desc')}, id",
+            f"order by {self.value(scope, 0)} nulls last, id",
+        )
         peers = f"order by {self.value(scope, 0)}"
-        frame = self.pick("", "", " rows between 2 preceding and current row", " rows between unbounded preceding and 1 following", " range between current row and unbounded following", " rows 1 preceding")
+        frame = self.pick(
+            "",
+            "",
+            " rows between 2 preceding and current row",
+            " rows between unbounded preceding and 1 following",
+            " range between current row and unbounded following",
+            " rows 1 preceding",
+        )
         whole = self.column(scope, ("int", "bigint", "decimal", "double")) or "id"
         value = self.value(scope, 1)
         calls = [
-            f"row_number() over ({partition}{order})", f"rank() over ({partition}{peers})", f"dense_rank() over ({partition}{peers} desc)",
+            f"row_number() over ({partition}{order})",
+            f"rank() over ({partition}{peers})",
+            f"dense_rank() over ({partition}{peers} desc)",
             f"{self.pick('sum', 'avg', 'min', 'max', 'count')}({whole}) over ({partition}{self.pick(order, peers) if not frame or 'range' in frame else order}{frame})",
-            f"lag({value}) over ({partition}{order})", f"lead({value}, 2) over ({partition}{order})", f"first_value({value}) over ({partition}{order}{frame})",
-            f"last({value}) over ({partition}{order})", f"ntile(3) over ({partition}{order})", f"count(*) over ({partition.strip()})", f"cume_dist() over ({partition}{peers})",
-            f"percent_rank() over ({partition}{peers})", f"sum({whole}) over w",
-        ]  # fmt: skip
+            f"lag({value}) over ({partition}{order})",
+            f"lead({value}, 2) over ({partition}{order})",
+            f"first_value({value}) over ({partition}{order}{frame})",
+            f"last({value}) over ({partition}{order})",
+            f"ntile(3) over ({partition}{order})",
+            f"count(*) over ({partition.strip()})",
+            f"cume_dist() over ({partition}{peers})",
+            f"percent_rank() over ({partition}{peers})",
+            f"sum({whole}) over w",
+        ]
         chosen = self.dice.sample(calls, self.dice.randint(1, 2))
         items = ["id", *(f"{call} as c{number}" for number, call in enumerate(chosen))]
         named = f" window w as ({partition}{order})" if any("over w" in one for one in chosen) else ""
         if not named and self.dice.random() < 0.25:
-            return f"select * from (select {', '.join(items)} from {name}) q where c0 {self.pick('is not null', '= c0')}"
+            return (
+                f"select * from (select {', '.join(items)} from {name}) q where c0 {self.pick('is not null', '= c0')}"
+            )
         return f"select {', '.join(items)} from {name}{self.where(scope)}{named}"
 
     def _sets(self) -> str:
-        sign = self.pick("union all", "union", "except", "intersect", "except all", "intersect all", "minus", "union all")
+        sign = self.pick(
+            "union all", "union", "except", "intersect", "except all", "intersect all", "minus", "union all"
+        )
         pairs = []
-        makers = [self.dice.choice([self.number, self.number, self.text, self.date]) for _ in range(self.dice.randint(1, 3))]
+        makers = [
+            self.dice.choice([self.number, self.number, self.text, self.date]) for _ in range(self.dice.randint(1, 3))
+        ]
         for _ in range(2):
             source, scope = self.source()
-            pairs.append(f"select {', '.join(f'{make(scope, self.pick(0, 0, 1))} as c{number}' for number, make in enumerate(makers))} from {source}{self.where(scope)}")
-        tail = f" order by 1, {', '.join(str(one + 1) for one in range(len(makers)))} limit 7" if self.dice.random() < 0.2 else ""
+            pairs.append(
+                f"select {', '.join(f'{make(scope, self.pick(0, 0, 1))} as c{number}' for number, make in enumerate(makers))} from {source}{self.where(scope)}"
+            )
+        tail = (
+            f" order by 1, {', '.join(str(one + 1) for one in range(len(makers)))} limit 7"
+            if self.dice.random() < 0.2
+            else ""
+        )
         return f"{pairs[0]} {sign} {pairs[1]}{tail}"
 
     def _nested(self) -> str:
@@ -456,10 +742,21 @@ class QueryWriter:
         scope, other = dict(TABLES[outer]), {f"y.{name}": kind for name, kind in TABLES[inner].items()}
         number = self.column(TABLES[inner], ("int", "bigint", "decimal", "double"))
         whole = self.column(scope, ("int", "bigint", "decimal"))
-        condition = self.pick(f"exists (select 1 from {inner} y where y.id = o.id and {self.condition(other, 0)})", f"not exists (select 1 from {inner} y where y.k = o.k and y.id > o.id)",
-                              f"o.{whole} in (select y.{number} from {inner} y)", f"o.id not in (select y.id from {inner} y where {self.condition(other, 0)})", f"o.k not in (select k from {inner})",
-                              f"o.{whole} > (select avg(y.{number}) from {inner} y)", f"o.{whole} <= (select max(y.{number}) from {inner} y where y.k = o.k)")  # fmt: skip
-        value = self.pick(self.value(scope, 1), f"(select count(*) from {inner} y where y.k = o.k)", f"(select max(y.{number}) from {inner} y where y.id < o.id)", f"(select min(id) from {inner})")
+        condition = self.pick(
+            f"exists (select 1 from {inner} y where y.id = o.id and {self.condition(other, 0)})",
+            f"not exists (select 1 from {inner} y where y.k = o.k and y.id > o.id)",
+            f"o.{whole} in (select y.{number} from {inner} y)",
+            f"o.id not in (select y.id from {inner} y where {self.condition(other, 0)})",
+            f"o.k not in (select k from {inner})",
+            f"o.{whole} > (select avg(y.{number}) from {inner} y)",
+            f"o.{whole} <= (select max(y.{number}) from {inner} y where y.k = o.k)",
+        )
+        value = self.pick(
+            self.value(scope, 1),
+            f"(select count(*) from {inner} y where y.k = o.k)",
+            f"(select max(y.{number}) from {inner} y where y.id < o.id)",
+            f"(select min(id) from {inner})",
+        )
         return f"select o.id, {value} as c1 from {outer} o where {condition}"
 
     def _cte(self) -> str:
@@ -467,6 +764,12 @@ class QueryWriter:
         if "select *" in first or "collect_list" in first:
             first = "select id as c0, k as g0 from t"
         return f"with q as ({first}), r as (select * from q where c0 is not null) select q2.c0, count(*) as n from r q2 {self.pick('', 'join u on u.id < 4')} group by q2.c0"
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("text", QUERIES)
+def test_each_allowed_form_returns_what_spark_returns(engines: Engines, text: str) -> None:
+    assert engines.compare(text) in {"accepted", "error", "refused by a row"}
 
 
 def test_random_views_return_what_spark_returns(engines: Engines) -> None:

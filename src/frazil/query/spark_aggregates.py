@@ -31,7 +31,7 @@ from frazil.query.spark_types import (
     decimal_type,
 )
 
-Attach = Callable[[exp.Expression], exp.Expression]
+Attach = Callable[[exp.Expr], exp.Expr]
 """What puts FILTER and OVER on a call."""
 _SUM_DIGITS, _AVERAGE_DIGITS = 10, 4
 _COUNT = SparkType("decimal", 20, 0)
@@ -42,12 +42,16 @@ def aggregate(name: str, arguments: Sequence[Typed], *, is_distinct: bool, attac
     if len(arguments) != 1:
         raise NotTranslatable(f"the function {name} with {len(arguments)} arguments")
     (value,) = arguments
-    if value.type == VOID or name != "count" and not value.type.is_atomic or is_distinct and not value.type.is_atomic:
+    if (
+        value.type == VOID
+        or (name != "count" and not value.type.is_atomic)
+        or (is_distinct and not value.type.is_atomic)
+    ):
         raise NotTranslatable(f"the function {name} over {value.type}")
     build = AGGREGATES[name]
 
-    def apply(duckdb: str, argument: Typed) -> exp.Expression:
-        tree: exp.Expression = argument.copy_tree()
+    def apply(duckdb: str, argument: Typed) -> exp.Expr:
+        tree: exp.Expr = argument.copy_tree()
         return attach(call(duckdb, exp.Distinct(expressions=[tree]) if is_distinct else tree))
 
     result = build(name, value, apply)
@@ -60,11 +64,11 @@ def count_rows(attach: Attach) -> Typed:
     return Typed(attach(call("count", exp.Star())), BIGINT)
 
 
-def _count(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _count(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     return Typed(apply("count", value), BIGINT)
 
 
-def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type != BOOLEAN:
         raise NotTranslatable(f"the function {name} over {value.type}")
     # DuckDB's count_if of nulls only is null.
@@ -72,7 +76,7 @@ def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Express
     return Typed(apply("count", replace(value, tree=one)), BIGINT)
 
 
-def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type.is_integral:
         return Typed(cast_to(apply("sum", value), BIGINT), BIGINT, can_fail=True)
     if value.type.is_floating:
@@ -84,7 +88,7 @@ def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression])
     raise NotTranslatable(f"the function {name} over {value.type}")
 
 
-def _average(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _average(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type.is_decimal:
         precision, scale = value.type.precision, value.type.scale
         place = f"avg over {value.type}"
@@ -99,11 +103,11 @@ def _average(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expressi
     return Typed(apply("avg", coerce(value, DOUBLE)), DOUBLE)
 
 
-def _extreme(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _extreme(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     return Typed(apply(name, value), value.type)
 
 
-def _of_conditions(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expression]) -> Typed:
+def _of_conditions(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type != BOOLEAN:
         raise NotTranslatable(f"the function {name} over {value.type}")
     return Typed(apply("bool_and" if name in {"bool_and", "every"} else "bool_or", value), BOOLEAN)

@@ -34,7 +34,14 @@ DIVISION_BY_ZERO = "Cannot divide by zero"
 _INT64_DIGITS = 18
 _MAX_HUGEINT_DIGITS = 37
 _MIN_QUOTIENT_SCALE = 6
-_NODES: dict[str, type[exp.Binary]] = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul, "/": exp.Div, "%": exp.Mod, "div": exp.IntDiv}
+_NODES: dict[str, type[exp.Binary]] = {
+    "+": exp.Add,
+    "-": exp.Sub,
+    "*": exp.Mul,
+    "/": exp.Div,
+    "%": exp.Mod,
+    "div": exp.IntDiv,
+}
 
 
 def arithmetic(operator: str, left: Typed, right: Typed) -> Typed:
@@ -81,7 +88,7 @@ def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
     kind = _NODES[operator]
     if operator in {"%", "div"}:
 
-        def divided(a: exp.Expression, b: exp.Expression) -> exp.Expression:
+        def divided(a: exp.Expr, b: exp.Expr) -> exp.Expr:
             if operator == "%" and right.literal is None:
                 # The remainder by -1 is that by 1, and DuckDB fails at the least integer.
                 minus_one = exp.EQ(this=b.copy(), expression=number(-1, right.type))
@@ -95,7 +102,7 @@ def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
 def guarded(
     left: Typed,
     right: Typed,
-    divided: Callable[[exp.Expression, exp.Expression], exp.Expression],
+    divided: Callable[[exp.Expr, exp.Expr], exp.Expr],
     spark_type: SparkType,
 ) -> Typed:
     """Return a division that fails for a divisor of zero, but not for a null divided by it."""
@@ -127,7 +134,7 @@ def _of_decimals(operator: str, left: Typed, right: Typed) -> Typed:
     scale, whole = max(s1, s2), max(p1 - s1, p2 - s2)
     if operator in {"+", "-"}:
         result = decimal_type(whole + scale + 1, scale, place)
-        operands = [cast_to(one.copy_tree(), result) for one in (left, right)]
+        operands = [coerce(one, result).copy_tree() for one in (left, right)]
         return combine(cast_to(binary(_NODES[operator], *operands), result), result, [left, right])
     if operator == "*":
         result = decimal_type(p1 + p2 + 1, s1 + s2, place)
@@ -157,9 +164,9 @@ def _decimal_quotient(left: Typed, right: Typed, place: str) -> Typed:
 
 
 def exact_quotient(
-    dividend: tuple[exp.Expression, SparkType], divisor: tuple[exp.Expression, SparkType], result: SparkType, place: str
-) -> exp.Expression:
-    """Return a quotient of decimals, rounded half up: as one of 128-bit integers, since DuckDB divides decimals as floats.
+    dividend: tuple[exp.Expr, SparkType], divisor: tuple[exp.Expr, SparkType], result: SparkType, place: str
+) -> exp.Expr:
+    """Return a quotient of decimals, rounded half up, as one of 128-bit integers: DuckDB divides decimals as floats.
 
     Spark rounds to 39 digits first. No quotient of so few digits lies so near to a half that this makes a difference.
     """
@@ -178,7 +185,7 @@ def exact_quotient(
     return cast_to(binary(exp.Mul, whole, unit), result)
 
 
-def _times_power(tree: exp.Expression, of: SparkType, power: int) -> exp.Expression:
+def _times_power(tree: exp.Expr, of: SparkType, power: int) -> exp.Expr:
     """Return a decimal times a power of ten, at least that of its scale, as a 128-bit integer."""
     scaled = tree
     if of.scale:

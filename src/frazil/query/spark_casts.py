@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 from decimal import Decimal
 
 from sqlglot import exp
@@ -22,12 +23,11 @@ from frazil.query.spark_types import (
     NotTranslatable,
     SparkType,
     Typed,
-    binary,
+    as_decimal,
     call,
     cast_to,
     choose,
     combine,
-    duckdb_type,
     fail,
     is_null,
     number,
@@ -36,6 +36,7 @@ from frazil.query.spark_types import (
 NEEDS_SPARK = "only Spark can read this value"
 """What errors of rows say whose value Spark can read, and this translation cannot."""
 
+_Rule = Callable[[Typed, SparkType], exp.Expr]
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
 _ISO_DATE = "[ ]*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ ]*"
@@ -74,7 +75,9 @@ def coerce(value: Typed, target: SparkType) -> Typed:
 
 def _convert_number(value: Typed, target: SparkType) -> Typed:
     """Return a number that the view writes out, as a number of a wider type."""
-    return Typed(number(f"{value.literal:f}" if isinstance(value.literal, Decimal) else str(value.literal), target), target)
+    return Typed(
+        number(f"{value.literal:f}" if isinstance(value.literal, Decimal) else str(value.literal), target), target
+    )
 
 
 def _kind(spark_type: SparkType) -> str:
@@ -82,22 +85,27 @@ def _kind(spark_type: SparkType) -> str:
 
 
 def _may_fail(source: SparkType, target: SparkType) -> bool:
-    if target == STRING or source.is_temporal or target.is_floating and source != STRING:
+    if target == STRING or source.is_temporal or (target.is_floating and source != STRING):
         return False
+    if source.name == "boolean" or source == target:
+        return False
+    if target.is_decimal and (source.is_integral or source.is_decimal):
+        exact = as_decimal(source)
+        return exact.precision - exact.scale + (target.scale < exact.scale) > target.precision - target.scale
     if source.is_integral and target.is_integral:
         return _INTEGER_LIMITS[source.name] > _INTEGER_LIMITS[target.name]
     return True
 
 
-def _plain(value: Typed, target: SparkType) -> exp.Expression:
+def _plain(value: Typed, target: SparkType) -> exp.Expr:
     return cast_to(value.copy_tree(), target)
 
 
-def _not_zero(value: Typed, target: SparkType) -> exp.Expression:
+def _not_zero(value: Typed, target: SparkType) -> exp.Expr:
     return exp.NEQ(this=exp.Paren(this=value.copy_tree()), expression=number(0, value.type))
 
 
-def _float_to_integer(value: Typed, target: SparkType) -> exp.Expression:
+def _float_to_integer(value: Typed, target: SparkType) -> exp.Expr:
     """Cut the fraction. The float 2^63 is beyond the integers, and Spark makes it the greatest."""
     cut = call("trunc", value.copy_tree())
     if target.name != "bigint":
@@ -107,18 +115,18 @@ def _float_to_integer(value: Typed, target: SparkType) -> exp.Expression:
     return choose([(exp.EQ(this=cut, expression=limit), greatest)], cast_to(cut.copy(), target))
 
 
-def _decimal_to_integer(value: Typed, target: SparkType) -> exp.Expression:
+def _decimal_to_integer(value: Typed, target: SparkType) -> exp.Expr:
     return cast_to(call("trunc", value.copy_tree()), target)
 
 
-def _decimal_to_double(value: Typed, target: SparkType) -> exp.Expression:
+def _decimal_to_double(value: Typed, target: SparkType) -> exp.Expr:
     """Read the digits: beyond 15 of them, DuckDB's own division rounds twice."""
     if value.type.precision <= _EXACT_DOUBLE_DIGITS and target == DOUBLE:
         return cast_to(value.copy_tree(), target)
     return cast_to(cast_to(value.copy_tree(), STRING), target)
 
 
-def _decimal_to_text(value: Typed, target: SparkType) -> exp.Expression:
+def _decimal_to_text(value: Typed, target: SparkType) -> exp.Expr:
     """Write a digit before the point, which DuckDB leaves out where the type has no place for one."""
     if value.type.precision > value.type.scale:
         return cast_to(value.copy_tree(), STRING)
@@ -127,8 +135,8 @@ def _decimal_to_text(value: Typed, target: SparkType) -> exp.Expression:
     return cast_to(cast_to(value.copy_tree(), SparkType("decimal", value.type.precision + 1, value.type.scale)), STRING)
 
 
-def _only_like(pattern: str) -> object:
-    def rule(value: Typed, target: SparkType) -> exp.Expression:
+def _only_like(pattern: str) -> _Rule:
+    def rule(value: Typed, target: SparkType) -> exp.Expr:
         matches = call("regexp_full_match", value.copy_tree(), exp.Literal.string(pattern))
         trimmed = call("trim", value.copy_tree(), exp.Literal.string(" "))
         refusal = fail(f"Cannot cast a text to {target}: {NEEDS_SPARK}, or none can")
@@ -139,35 +147,35 @@ def _only_like(pattern: str) -> object:
     return rule
 
 
-def _from_text(text: exp.Expression, target: SparkType) -> exp.Expression:
+def _from_text(text: exp.Expr, target: SparkType) -> exp.Expr:
     if target == TIMESTAMP:
         return ntz_to_timestamp(cast_to(text, TIMESTAMP_NTZ))
     return cast_to(text, target)
 
 
-def timestamp_to_ntz(tree: exp.Expression) -> exp.Expression:
+def timestamp_to_ntz(tree: exp.Expr) -> exp.Expr:
     """Return the wall clock of an instant in UTC, whatever DuckDB's time zone is."""
     return call("make_timestamp", call("epoch_us", tree))
 
 
-def ntz_to_timestamp(tree: exp.Expression) -> exp.Expression:
+def ntz_to_timestamp(tree: exp.Expr) -> exp.Expr:
     """Return the instant at which UTC's wall clock shows a time."""
     return call("make_timestamptz", call("epoch_us", tree))
 
 
-def _timestamp_to_ntz(value: Typed, target: SparkType) -> exp.Expression:
+def _timestamp_to_ntz(value: Typed, target: SparkType) -> exp.Expr:
     return timestamp_to_ntz(value.copy_tree())
 
 
-def _timestamp_to_other(value: Typed, target: SparkType) -> exp.Expression:
+def _timestamp_to_other(value: Typed, target: SparkType) -> exp.Expr:
     return cast_to(timestamp_to_ntz(value.copy_tree()), target)
 
 
-def _to_timestamp(value: Typed, target: SparkType) -> exp.Expression:
+def _to_timestamp(value: Typed, target: SparkType) -> exp.Expr:
     return ntz_to_timestamp(cast_to(value.copy_tree(), TIMESTAMP_NTZ))
 
 
-_RULES: dict[tuple[str, str], object] = {
+_RULES: dict[tuple[str, str], _Rule] = {
     ("integer", "integer"): _plain,
     ("integer", "decimal"): _plain,
     ("integer", "float"): _plain,
@@ -202,7 +210,7 @@ _RULES: dict[tuple[str, str], object] = {
 
 def _cast_text_literal(text: str, target: SparkType) -> Typed:
     """Read a literal now: only the plain form of each type, which nobody reads differently."""
-    tree: exp.Expression | None = None
+    tree: exp.Expr | None = None
     if target == DATE:
         tree = read_date(text)
     elif target in {TIMESTAMP, TIMESTAMP_NTZ}:
@@ -221,7 +229,7 @@ def _cast_text_literal(text: str, target: SparkType) -> Typed:
     return Typed(tree, target)
 
 
-def read_date(text: str) -> exp.Expression | None:
+def read_date(text: str) -> exp.Expr | None:
     """Return the date that a literal is, or None if it is not written year-month-day."""
     match = _DATE.fullmatch(text)
     try:
@@ -231,14 +239,16 @@ def read_date(text: str) -> exp.Expression | None:
     return None if day is None else cast_to(exp.Literal.string(day.isoformat()), DATE)
 
 
-def read_timestamp(text: str, target: SparkType) -> exp.Expression | None:
+def read_timestamp(text: str, target: SparkType) -> exp.Expr | None:
     """Return the time that a literal is, or None if it is not a date, or a date and a time with seconds."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return None
     *parts, fraction = match.groups()
     try:
-        time = datetime.datetime(*(int(part or 0) for part in parts), int((fraction or "").ljust(6, "0")))  # type: ignore[arg-type]
+        year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+        microseconds = int((fraction or "").ljust(6, "0"))
+        time = datetime.datetime(year, month, day, hour, minute, second, microseconds)  # noqa: DTZ001
     except ValueError:
         return None
     tree = cast_to(exp.Literal.string(time.isoformat(" ")), TIMESTAMP_NTZ)

@@ -10,14 +10,15 @@ operators, spark_functions.py and spark_aggregates.py the functions, spark_casts
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.generators.duckdb import DuckDBGenerator
+from sqlglot.parsers.spark import SparkParser
 
 from frazil.errors import InvalidRequestError
 from frazil.query.spark_queries import ColumnsOf, QueryTranslator
@@ -30,12 +31,14 @@ _MAX_NODES = 20_000
 class _SparkViews(Spark):
     """Spark's grammar in which functions stay calls by their names, so that the allow-list sees what was written."""
 
-    class Parser(Spark.Parser):
+    class Parser(SparkParser):
         """Parser without knowledge of functions, but for those with words between their arguments."""
 
-        FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {name: Spark.Parser.FUNCTION_PARSERS[name] for name in _PLAIN_SYNTAX}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {"CASE": Spark.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
+        FUNCTIONS: ClassVar[dict[str, Any]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+            name: SparkParser.FUNCTION_PARSERS[name] for name in _PLAIN_SYNTAX
+        }
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
 
 
 def translate_view(text: str, columns_of: ColumnsOf) -> str:
@@ -95,7 +98,7 @@ def translate_query(text: str) -> str:
         raise InvalidRequestError("Cannot run SQL: the query is nested too deeply") from None
 
 
-def _with_duckdb_syntax(node: exp.Expression) -> exp.Expression:
+def _with_duckdb_syntax(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Placeholder) and isinstance(node.this, str):
         return exp.Parameter(this=exp.Var(this=node.this))
     return node
@@ -104,7 +107,7 @@ def _with_duckdb_syntax(node: exp.Expression) -> exp.Expression:
 class _DuckDBViews(DuckDB):
     """DuckDB's dialect with the place of nulls written out, whatever DuckDB's setting is."""
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDBGenerator):
         """Generator of keys of ORDER BY in full."""
 
         def ordered_sql(self, expression: exp.Ordered) -> str:
@@ -117,7 +120,7 @@ class _DuckDBViews(DuckDB):
 class _DuckDBQueries(DuckDB):
     """DuckDB's dialect, with its clause of time travel, which follows a table's alias."""
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDBGenerator):
         """Generator that writes `AT (VERSION => …)` and `AT (TIMESTAMP => …)`."""
 
         def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:

@@ -1,4 +1,4 @@
-"""Expressions of Spark's dialect in DuckDB: literals, operators, predicates and CASE, each with the types of its operands.
+"""Expressions of Spark's dialect in DuckDB: literals, operators, predicates and CASE, with the types of operands.
 
 The node classes of `_HANDLERS` are the allow-list. A node of another class, or with a part that its handler does not
 name, is refused. Operands get explicit casts to the type in which Spark computes, so that DuckDB chooses no type.
@@ -28,7 +28,6 @@ from frazil.query.spark_types import (
     NotTranslatable,
     SparkType,
     Typed,
-    binary,
     choose,
     combine,
     common_type,
@@ -51,17 +50,17 @@ class Environment(Protocol):
     def matched(self, value: Typed) -> Typed:
         """Return the key that an expression of a grouped query is, or the expression."""
 
-    def subquery(self, query: exp.Expression, purpose: str) -> tuple[exp.Query, list[SparkType]]:
+    def subquery(self, query: exp.Expr, purpose: str) -> tuple[exp.Query, list[SparkType]]:
         """Translate a subquery; return it with the types of its columns."""
 
     def coerced_subquery(self, query: exp.Query, types: Sequence[SparkType], to: Sequence[SparkType]) -> exp.Query:
         """Return a translated query with its columns cast."""
 
-    def call(self, node: exp.Expression, name: str) -> Typed | None:
+    def call(self, node: exp.Expr, name: str) -> Typed | None:
         """Translate an aggregate or window function; None if the name is neither."""
 
 
-def translate(node: exp.Expression, environment: Environment) -> Typed:
+def translate(node: exp.Expr, environment: Environment) -> Typed:
     """Return an expression in DuckDB with its type, or refuse it by the name of its operator or function."""
     handler = _HANDLERS.get(type(node))
     if handler is None:
@@ -69,21 +68,21 @@ def translate(node: exp.Expression, environment: Environment) -> Typed:
     return environment.matched(handler(node, environment))
 
 
-def describe(node: exp.Expression) -> str:
+def describe(node: exp.Expr) -> str:
     """Return how an error names a node: by its function or keyword."""
     if isinstance(node, exp.Anonymous):
         return f"the function {str(node.this).lower()}"
     return _NAMES.get(type(node)) or f"{type(node).__name__.upper()} ({node.sql('spark')[:60]})"
 
 
-def only(node: exp.Expression, *names: str) -> None:
+def only(node: exp.Expr, *names: str) -> None:
     """Refuse a node that has other parts than these."""
     for name, value in node.args.items():
         if name not in names and value not in (None, False, []) and name != "_type":
-            raise NotTranslatable(f"{describe(node)} with {name.strip('_')}")
+            raise NotTranslatable(_PARTS.get(name) or f"{describe(node)} with {name.strip('_')}")
 
 
-def translate_all(nodes: Iterable[exp.Expression], environment: Environment) -> list[Typed]:
+def translate_all(nodes: Iterable[exp.Expr], environment: Environment) -> list[Typed]:
     """Translate several expressions."""
     return [translate(node, environment) for node in nodes]
 
@@ -117,17 +116,19 @@ def merged(values: Sequence[Typed], place: str) -> tuple[list[Typed], SparkType]
     return [coerce(value, shared) for value in values], shared
 
 
-def _column(node: exp.Expression, environment: Environment) -> Typed:
+def _column(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "table", "db", "catalog")
     if isinstance(node.this, exp.Star):
         raise NotTranslatable("* inside an expression")
     return environment.resolve([part.name for part in node.parts])  # type: ignore[attr-defined]
 
 
-def _literal(node: exp.Expression, environment: Environment) -> Typed:
+def _literal(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "is_string")
     if node.args.get("is_string"):
-        return Typed(exp.Cast(this=exp.Literal.string(node.this), to=exp.DataType.build("varchar")), STRING, False, node.this)
+        return Typed(
+            exp.Cast(this=exp.Literal.string(node.this), to=exp.DataType.build("varchar")), STRING, False, node.this
+        )
     return _number(node.this)
 
 
@@ -150,32 +151,32 @@ def _number(text: str) -> Typed:
     raise NotTranslatable(f"the number {text[:50]}")
 
 
-def _boolean(node: exp.Expression, environment: Environment) -> Typed:
+def _boolean(node: exp.Expr, environment: Environment) -> Typed:
     return Typed(exp.Boolean(this=bool(node.this)), BOOLEAN, False, bool(node.this))
 
 
-def _null(node: exp.Expression, environment: Environment) -> Typed:
+def _null(node: exp.Expr, environment: Environment) -> Typed:
     return Typed(exp.Null(), VOID)
 
 
-def _paren(node: exp.Expression, environment: Environment) -> Typed:
+def _paren(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this")
     return translate(node.this, environment)
 
 
-def _negation(node: exp.Expression, environment: Environment) -> Typed:
+def _negation(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this")
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return _number(f"-{node.this.this}")
     return negated(translate(node.this, environment))
 
 
-def _arithmetic(node: exp.Expression, environment: Environment) -> Typed:
+def _arithmetic(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression", "typed", "safe")
     for operand in (node.this, node.expression):
         if isinstance(operand, exp.Interval):
             other = node.expression if operand is node.this else node.this
-            if isinstance(node, exp.Sub) and operand is node.this or not isinstance(node, (exp.Add, exp.Sub)):
+            if (isinstance(node, exp.Sub) and operand is node.this) or not isinstance(node, (exp.Add, exp.Sub)):
                 break
             return add_interval(translate(other, environment), operand, is_minus=isinstance(node, exp.Sub))
     left, right = translate(node.this, environment), translate(node.expression, environment)
@@ -187,13 +188,13 @@ _PREDICATES = (exp.Not, exp.In, exp.Between, exp.Like, exp.Is, exp.NullSafeEQ, e
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 
-def _refuse_unclear(node: exp.Expression, *operands: exp.Expression) -> None:
+def _refuse_unclear(node: exp.Expr, *operands: exp.Expr) -> None:
     for operand in operands:
         if isinstance(operand, (*_PREDICATES, *_COMPARISONS)):
             raise NotTranslatable(f"{describe(node)} next to {describe(operand)} without brackets")
 
 
-def _comparison(node: exp.Expression, environment: Environment) -> Typed:
+def _comparison(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
     _refuse_unclear(node, node.this, node.expression)
     operands = translate(node.this, environment), translate(node.expression, environment)
@@ -202,13 +203,13 @@ def _comparison(node: exp.Expression, environment: Environment) -> Typed:
                    BOOLEAN, [left, right])  # fmt: skip
 
 
-def _not(node: exp.Expression, environment: Environment) -> Typed:
+def _not(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this")
     value = as_condition(translate(node.this, environment), "NOT")
     return combine(exp.Not(this=exp.Paren(this=value.copy_tree())), BOOLEAN, [value])
 
 
-def _operands(node: exp.Expression, kind: type[exp.Expression]) -> Iterator[exp.Expression]:
+def _operands(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
     for operand in (node.this, node.expression):
         if type(operand) is kind:
             yield from _operands(operand, kind)
@@ -216,14 +217,14 @@ def _operands(node: exp.Expression, kind: type[exp.Expression]) -> Iterator[exp.
             yield operand
 
 
-def _connection(node: exp.Expression, environment: Environment) -> Typed:
+def _connection(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
     kind = type(node)
     values = [as_condition(value, describe(node)) for value in translate_all(_operands(node, kind), environment)]
     return connect(kind, values)
 
 
-def connect(kind: type[exp.Expression], values: Sequence[Typed]) -> Typed:
+def connect(kind: type[exp.Expr], values: Sequence[Typed]) -> Typed:
     """Return AND or OR.
 
     Where an operand may fail, CASE keeps Spark's order: an operand is computed only if those before it do not decide.
@@ -233,14 +234,14 @@ def connect(kind: type[exp.Expression], values: Sequence[Typed]) -> Typed:
         tree = kind(this=tree, expression=paren(value.copy_tree()))
     if len(values) > 1 and any(value.can_fail for value in values):
         decided = exp.Boolean(this=kind is exp.Or)
-        branches: list[tuple[exp.Expression, exp.Expression]] = [
+        branches: list[tuple[exp.Expr, exp.Expr]] = [
             (exp.Is(this=paren(repeated(value)), expression=decided.copy()), decided.copy()) for value in values[:-1]
         ]
         tree = choose(branches, tree)
     return combine(tree, BOOLEAN, values)
 
 
-def _is(node: exp.Expression, environment: Environment) -> Typed:
+def _is(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
     _refuse_unclear(node, node.this)
     value = translate(node.this, environment)
@@ -252,7 +253,7 @@ def _is(node: exp.Expression, environment: Environment) -> Typed:
     return combine(exp.Is(this=paren(value.copy_tree()), expression=node.expression.copy()), BOOLEAN, [value])
 
 
-def _between(node: exp.Expression, environment: Environment) -> Typed:
+def _between(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "low", "high")
     _refuse_unclear(node, node.this, node.args["low"], node.args["high"])
     value, low, high = translate_all((node.this, node.args["low"], node.args["high"]), environment)
@@ -267,7 +268,7 @@ def _between(node: exp.Expression, environment: Environment) -> Typed:
 _MAX_FLOATS_IN_LIST = 10
 
 
-def _in(node: exp.Expression, environment: Environment) -> Typed:
+def _in(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expressions", "query")
     _refuse_unclear(node, node.this)
     value = translate(node.this, environment)
@@ -286,7 +287,7 @@ def _in(node: exp.Expression, environment: Environment) -> Typed:
     return combine(tree, BOOLEAN, [value, *options])
 
 
-def _in_query(value: Typed, query: exp.Expression, environment: Environment) -> Typed:
+def _in_query(value: Typed, query: exp.Expr, environment: Environment) -> Typed:
     only(query, "this")
     tree, types = environment.subquery(query.this, "IN")
     if len(types) != 1:
@@ -299,14 +300,14 @@ def _in_query(value: Typed, query: exp.Expression, environment: Environment) -> 
     return combine(exp.In(this=paren(value.copy_tree()), query=exp.Subquery(this=tree)), BOOLEAN, [value])
 
 
-def _exists(node: exp.Expression, environment: Environment) -> Typed:
+def _exists(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this")
     query = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     tree, _ = environment.subquery(query, "EXISTS")
     return Typed(exp.Exists(this=tree), BOOLEAN)
 
 
-def _scalar_subquery(node: exp.Expression, environment: Environment) -> Typed:
+def _scalar_subquery(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this")
     tree, types = environment.subquery(node.this, "a subquery as a value")
     if len(types) != 1:
@@ -314,7 +315,7 @@ def _scalar_subquery(node: exp.Expression, environment: Environment) -> Typed:
     return Typed(exp.Subquery(this=tree), types[0])
 
 
-def _case(node: exp.Expression, environment: Environment) -> Typed:
+def _case(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "ifs", "default")
     subject = None if node.this is None else translate(node.this, environment)
     conditions, results = [], []
@@ -336,7 +337,7 @@ def _case(node: exp.Expression, environment: Environment) -> Typed:
     return combine(choose(branches, default), shared, [*conditions, *values])
 
 
-def _cast(node: exp.Expression, environment: Environment) -> Typed:
+def _cast(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "to")
     return cast(translate(node.this, environment), _target(node.args["to"]))
 
@@ -346,7 +347,8 @@ def _target(data_type: exp.DataType) -> SparkType:
     kind = data_type.this
     if kind == exp.DataType.Type.DECIMAL:
         numbers = [int(parameter.this.this) for parameter in data_type.expressions]
-        return decimal_type(*(numbers + [10, 0][len(numbers) :]), "a cast")  # type: ignore[arg-type]
+        precision, scale = numbers + [10, 0][len(numbers) :]
+        return decimal_type(precision, scale, "a cast")
     if data_type.expressions or kind not in _CAST_TARGETS:
         raise NotTranslatable(f"the cast to {data_type.sql('spark').lower()}")
     return _CAST_TARGETS[kind]
@@ -364,7 +366,7 @@ _CAST_TARGETS = {
 }
 
 
-def _concatenation(node: exp.Expression, environment: Environment) -> Typed:
+def _concatenation(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression", "safe")
     for operand in (node.this, node.expression):
         if isinstance(operand, (exp.Add, exp.Sub, *_PREDICATES, *_COMPARISONS)):
@@ -372,8 +374,8 @@ def _concatenation(node: exp.Expression, environment: Environment) -> Typed:
     return SCALARS["concat"](translate_all((node.this, node.expression), environment))
 
 
-def _like(node: exp.Expression, environment: Environment, escape: str = "\\") -> Typed:
-    only(node, "this", "expression")
+def _like(node: exp.Expr, environment: Environment, escape: str = "\\") -> Typed:
+    only(node, "this", "expression", "negate")
     _refuse_unclear(node, node.this)
     value, pattern = translate_all((node.this, node.expression), environment)
     if value.type != STRING or not isinstance(pattern.literal, str):
@@ -385,21 +387,26 @@ def _like(node: exp.Expression, environment: Environment, escape: str = "\\") ->
         this=exp.Like(this=paren(value.copy_tree()), expression=exp.Literal.string(pattern.literal)),
         expression=exp.Literal.string(escape),
     )
-    return combine(exp.Paren(this=tree), BOOLEAN, [value])
+    is_negated = bool(node.args.get("negate"))
+    return combine(exp.Not(this=exp.Paren(this=tree)) if is_negated else exp.Paren(this=tree), BOOLEAN, [value])
 
 
-def _escape(node: exp.Expression, environment: Environment) -> Typed:
+def _escape(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
-    if type(node.this) is not exp.Like or not isinstance(node.expression, exp.Literal) or len(node.expression.this) != 1:
+    if (
+        type(node.this) is not exp.Like
+        or not isinstance(node.expression, exp.Literal)
+        or len(node.expression.this) != 1
+    ):
         raise NotTranslatable("ESCAPE")
     return environment.matched(_like(node.this, environment, node.expression.this))
 
 
-def _interval(node: exp.Expression, environment: Environment) -> Typed:
+def _interval(node: exp.Expr, environment: Environment) -> Typed:
     raise NotTranslatable("an interval that is not added to a date or a timestamp")
 
 
-def _function(node: exp.Expression, environment: Environment) -> Typed:
+def _function(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expressions")
     if not isinstance(node.this, str):
         raise NotTranslatable(f"the function {node.this.name}")
@@ -412,7 +419,7 @@ def _function(node: exp.Expression, environment: Environment) -> Typed:
     return SCALARS[name](translate_all(node.expressions, environment))
 
 
-def _window_or_filter(node: exp.Expression, environment: Environment) -> Typed:
+def _window_or_filter(node: exp.Expr, environment: Environment) -> Typed:
     inner = node.this
     if not isinstance(inner, (exp.Anonymous, exp.Filter)):
         raise NotTranslatable(f"{describe(node)} over {describe(inner)}")
@@ -421,8 +428,8 @@ def _window_or_filter(node: exp.Expression, environment: Environment) -> Typed:
     return value
 
 
-def _special_call(name: str, *parts: str) -> Callable[[exp.Expression, Environment], Typed]:
-    def handler(node: exp.Expression, environment: Environment) -> Typed:
+def _special_call(name: str, *parts: str) -> Callable[[exp.Expr, Environment], Typed]:
+    def handler(node: exp.Expr, environment: Environment) -> Typed:
         only(node, *parts)
         nodes = [node.args[part] for part in parts if node.args.get(part) is not None]
         return SCALARS[name](translate_all(nodes, environment))
@@ -430,14 +437,14 @@ def _special_call(name: str, *parts: str) -> Callable[[exp.Expression, Environme
     return handler
 
 
-def _trim(node: exp.Expression, environment: Environment) -> Typed:
+def _trim(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "position", "expression")
     value = translate(node.this, environment)
     characters = None if node.expression is None else translate(node.expression, environment)
     return trimmed(value, characters, str(node.args.get("position") or "BOTH"))
 
 
-def _extract(node: exp.Expression, environment: Environment) -> Typed:
+def _extract(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
     name = {"dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}.get(node.name.lower(), node.name.lower())
     if name not in {"year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekofyear", "hour", "minute"}:
@@ -445,7 +452,22 @@ def _extract(node: exp.Expression, environment: Environment) -> Typed:
     return SCALARS[name]([translate(node.expression, environment)])
 
 
-_NAMES: dict[type[exp.Expression], str] = {
+_PARTS = {
+    "laterals": "LATERAL VIEW",
+    "qualify": "QUALIFY",
+    "sort": "SORT BY",
+    "cluster": "CLUSTER BY",
+    "distribute": "DISTRIBUTE BY",
+    "recursive": "WITH RECURSIVE",
+    "all": "GROUP BY ALL",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "by_name": "UNION BY NAME",
+    "version": "VERSION AS OF or TIMESTAMP AS OF",
+    "safe": "TRY_CAST",
+}
+"""How an error names parts of clauses that are refused."""
+_NAMES: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.NullSafeNEQ: "IS DISTINCT FROM", exp.DPipe: "||",
@@ -455,12 +477,12 @@ _NAMES: dict[type[exp.Expression], str] = {
     exp.TryCast: "CAST", exp.Cast: "CAST", exp.RawString: "a raw string", exp.HexString: "a binary literal",
     exp.Window: "OVER", exp.Filter: "FILTER", exp.Placeholder: "a parameter", exp.Any: "ANY",
 }  # fmt: skip
-_DUCKDB_COMPARISONS: dict[type[exp.Expression], type[exp.Expression]] = {
+_DUCKDB_COMPARISONS: dict[type[exp.Expr], type[exp.Expr]] = {
     **{kind: kind for kind in _COMPARISONS},
     exp.NullSafeEQ: exp.NullSafeEQ,
     exp.NullSafeNEQ: exp.NullSafeNEQ,
 }
-_HANDLERS: dict[type[exp.Expression], Callable[..., Typed]] = {
+_HANDLERS: dict[type[exp.Expr], Callable[..., Typed]] = {
     exp.Column: _column,
     exp.Literal: _literal,
     exp.Boolean: _boolean,

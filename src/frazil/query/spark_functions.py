@@ -284,7 +284,9 @@ def _nullif(arguments: Sequence[Typed]) -> Typed:
     shared = common_type(first.type, second.type, "the pair of arguments")
     if not shared.is_atomic or first.type == VOID:
         raise NotTranslatable(f"an argument is {shared}")
-    is_equal = exp.EQ(this=paren(coerce(first, shared).copy_tree()), expression=paren(coerce(second, shared).copy_tree()))
+    is_equal = exp.EQ(
+        this=paren(coerce(first, shared).copy_tree()), expression=paren(coerce(second, shared).copy_tree())
+    )
     return combine(choose([(is_equal, cast_to(exp.Null(), first.type))], repeated(first)), first.type, arguments)
 
 
@@ -515,7 +517,9 @@ def _date_format(arguments: Sequence[Typed]) -> Typed:
     written, at = "", 0
     while at < len(pattern):
         token = next((token for token in _FORMATS if pattern.startswith(token, at)), None)
-        if token is None and pattern[at] not in "-/:. ,_" or token and pattern.startswith(token[0], at + len(token)):
+        if (token is None and pattern[at] not in "-/:. ,_") or (
+            token and pattern.startswith(token[0], at + len(token))
+        ):
             raise NotTranslatable(f"the pattern {pattern!r}")
         written += _FORMATS[token] if token else pattern[at]
         at += len(token or " ")
@@ -538,14 +542,14 @@ _INTERVALS = {
 }  # fmt: skip
 
 
-def add_interval(value: Typed, interval: exp.Expression, *, is_minus: bool) -> Typed:
+def add_interval(value: Typed, interval: exp.Expr, *, is_minus: bool) -> Typed:
     """Return a date or timestamp plus or minus an interval of a whole number of one unit."""
     unit = str(interval.args["unit"].name).upper().removesuffix("S") if interval.args.get("unit") else ""
     count = interval.this.this if isinstance(interval.this, exp.Literal) else ""
     name = _INTERVALS.get(unit)
     if name is None or not count.removeprefix("-").isdecimal() or len(count) > len("-99999"):
         raise NotTranslatable(f"the interval {interval.sql('spark')[:60]}")
-    if not value.type.is_temporal or value.type == DATE and unit in {"HOUR", "MINUTE", "SECOND"}:
+    if not value.type.is_temporal or (value.type == DATE and unit in {"HOUR", "MINUTE", "SECOND"}):
         raise NotTranslatable(f"an interval of {unit.lower()}s with {value.type}")
     step = call(name, exp.Literal.number(int(count)))
     clock = coerce(value, TIMESTAMP_NTZ) if value.type == TIMESTAMP else value

@@ -54,7 +54,7 @@ class QueryTranslator:
         self._names_in_use = names_in_use
 
     def translate(
-        self, query: exp.Expression, outer: Scope | None, ctes: Mapping[str, Cte]
+        self, query: exp.Expr, outer: Scope | None, ctes: Mapping[str, Cte]
     ) -> tuple[exp.Query, list[Output]]:
         """Translate a query; `outer` is the scope around a subquery."""
         definitions, ctes = self._with(query, ctes)
@@ -80,14 +80,13 @@ class QueryTranslator:
         self._names.add(unique.lower())
         return unique
 
-    def _with(
-        self, query: exp.Expression, ctes: Mapping[str, Cte]
-    ) -> tuple[list[exp.Expression], Mapping[str, Cte]]:
+    def _with(self, query: exp.Expr, ctes: Mapping[str, Cte]) -> tuple[list[exp.Expr], Mapping[str, Cte]]:
         clause = query.args.get("with_")
         if clause is None:
             return [], ctes
         only(clause, "expressions")
-        definitions, ctes = [], dict(ctes)
+        definitions: list[exp.Expr] = []
+        ctes = dict(ctes)
         for definition in clause.expressions:
             only(definition, "this", "alias")
             tree, outputs = self.translate(definition.this, None, ctes)
@@ -106,7 +105,7 @@ class QueryTranslator:
 
     # FROM
 
-    def _source(self, node: exp.Expression, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+    def _source(self, node: exp.Expr, ctes: Mapping[str, Cte]) -> tuple[exp.Expr, list[Field]]:
         """Return a table, subquery or list of values with the columns it has."""
         if isinstance(node, exp.Table):
             return self._table(node, ctes)
@@ -120,7 +119,7 @@ class QueryTranslator:
             return self._values(node, ctes)
         raise NotTranslatable(describe(node))
 
-    def _table(self, node: exp.Table, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+    def _table(self, node: exp.Table, ctes: Mapping[str, Cte]) -> tuple[exp.Expr, list[Field]]:
         if "version" in node.args and node.args["version"] is not None:
             raise NotTranslatable("VERSION AS OF or TIMESTAMP AS OF")
         if not isinstance(node.this, (exp.Identifier, exp.Dot)):
@@ -148,9 +147,7 @@ class QueryTranslator:
             for name, shown in zip(names, _renamed(outputs, alias), strict=True)
         ]
 
-    def _derived(
-        self, tree: exp.Expression, outputs: list[Output], node: exp.Expression
-    ) -> tuple[exp.Expression, list[Field]]:
+    def _derived(self, tree: exp.Expr, outputs: list[Output], node: exp.Expr) -> tuple[exp.Expr, list[Field]]:
         alias = node.args.get("alias")
         name = alias.name if alias is not None else ""
         unique = self._new_name(name or "subquery")
@@ -163,7 +160,7 @@ class QueryTranslator:
             for one, output in zip(names, outputs, strict=True)
         ]
 
-    def _values(self, node: exp.Values, ctes: Mapping[str, Cte]) -> tuple[exp.Expression, list[Field]]:
+    def _values(self, node: exp.Values, ctes: Mapping[str, Cte]) -> tuple[exp.Expr, list[Field]]:
         only(node, "expressions", "alias")
         scope = Scope(self, [], None, ctes)
         rows = []
@@ -179,13 +176,13 @@ class QueryTranslator:
 
     def _joined(
         self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, Cte]
-    ) -> tuple[exp.Expression | None, list[exp.Expression], list[Field]]:
+    ) -> tuple[exp.Expr | None, list[exp.Expr], list[Field]]:
         start = node.args.get("from_")
         if start is None:
             return None, [], []
         only(start, "this")
         tree, fields = self._source(start.this, ctes)
-        joins: list[exp.Expression] = []
+        joins: list[exp.Expr] = []
         has_cross = False
         for join in node.args.get("joins") or ():
             side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
@@ -201,9 +198,7 @@ class QueryTranslator:
 
     # SELECT
 
-    def _select(
-        self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, Cte]
-    ) -> tuple[exp.Query, list[Output]]:
+    def _select(self, node: exp.Select, outer: Scope | None, ctes: Mapping[str, Cte]) -> tuple[exp.Query, list[Output]]:
         only(node, "with_", "expressions", "from_", "joins", "where", "group", "having", "windows", "order", "limit",
              "offset", "distinct", "hint")  # fmt: skip
         source, joins, fields = self._joined(node, outer, ctes)
@@ -216,10 +211,12 @@ class QueryTranslator:
         )
         items = list(_expanded(node.expressions, fields))
         having, order = node.args.get("having"), node.args.get("order")
-        scope = replace(rows, allows_windows=True, windows={one.name.lower(): one for one in node.args.get("windows") or ()})
+        scope = replace(
+            rows, allows_windows=True, windows={one.name.lower(): one for one in node.args.get("windows") or ()}
+        )
         has_sets = False
         is_grouped = node.args.get("group") is not None or has_aggregate(
-            [*(item for _, item in items if isinstance(item, exp.Expression)), having, order]
+            [*(item for _, item in items if isinstance(item, exp.Expr)), having, order]
         )
         if is_grouped:
             keys, group, has_sets = _groups(node.args.get("group"), items, rows)
@@ -242,7 +239,10 @@ class QueryTranslator:
             # Of no rows, Spark makes no groups; DuckDB makes the one of all rows.
             has_rows = exp.GT(this=call("count", exp.Star()), expression=exp.Literal.number(0))
             own = tree.args.get("having")
-            tree.set("having", exp.Having(this=has_rows if own is None else exp.And(this=has_rows, expression=paren(own.this))))
+            tree.set(
+                "having",
+                exp.Having(this=has_rows if own is None else exp.And(this=has_rows, expression=paren(own.this))),
+            )
         if order is not None:
             tree.set("order", _order(order, values, None if is_distinct else scope))
         _limit(node, tree)
@@ -285,13 +285,13 @@ class QueryTranslator:
         return select, outputs
 
 
-def _quoted(node: exp.Expression | None) -> exp.Expression | None:
+def _quoted(node: exp.Expr | None) -> exp.Expr | None:
     if isinstance(node, exp.Dot):
         return exp.Dot(this=_quoted(node.this), expression=_quoted(node.expression))
     return None if node is None else identifier(node.name)
 
 
-def _renamed(outputs: list[Output], alias: exp.Expression | None) -> list[Output]:
+def _renamed(outputs: list[Output], alias: exp.Expr | None) -> list[Output]:
     if alias is None:
         return outputs
     only(alias, "this", "columns")
@@ -308,7 +308,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     seen = set[str]()
     for name in names:
         chosen, number = name, 1
-        while chosen.lower() in seen or number > 1 and chosen.lower() in taken:
+        while chosen.lower() in seen or (number > 1 and chosen.lower() in taken):
             number += 1
             chosen = f"{name}_{number}"
         seen.add(chosen.lower())
@@ -322,8 +322,13 @@ _JOINS = {("", ""): "", ("", "INNER"): "", ("LEFT", ""): "LEFT", ("LEFT", "OUTER
 
 
 def _join(
-    node: exp.Expression, side: str, kind: str, right: exp.Expression, both: tuple[list[Field], list[Field]], scope: Scope
-) -> tuple[exp.Expression, list[Field]]:
+    node: exp.Expr,
+    side: str,
+    kind: str,
+    right: exp.Expr,
+    both: tuple[list[Field], list[Field]],
+    scope: Scope,
+) -> tuple[exp.Expr, list[Field]]:
     only(node, "this", "side", "kind", "on", "using", "method")
     form = _JOINS.get((side, kind))
     method = str(node.args.get("method") or "").upper()
@@ -336,7 +341,7 @@ def _join(
         others = {one.name.lower() for one in right_fields}
         names = [name for name in shown if name.lower() in others]
     fields = [*left_fields, *right_fields]
-    condition: exp.Expression | None = None
+    condition: exp.Expr | None = None
     if names:
         condition, fields = _using(names, left_fields, right_fields, form)
     elif node.args.get("on") is not None:
@@ -354,9 +359,7 @@ def _join(
     return exp.Join(this=right, on=condition, **words), fields
 
 
-def _using(
-    names: Sequence[str], left: list[Field], right: list[Field], form: str
-) -> tuple[exp.Expression, list[Field]]:
+def _using(names: Sequence[str], left: list[Field], right: list[Field], form: str) -> tuple[exp.Expr, list[Field]]:
     conditions, shared_fields, hidden = [], [], set[int]()
     for name in names:
         pair = []
@@ -379,12 +382,12 @@ def _using(
     return connect(exp.And, conditions).tree, [*shared_fields, *rest]
 
 
-def _filter(node: exp.Expression, scope: Scope) -> exp.Expression:
+def _filter(node: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the condition of WHERE or HAVING.
 
     Spark computes its parts in order, and a row is out at the first that is not true. Where one may fail, so does CASE.
     """
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     pending = [node]
     while pending:
         one = pending.pop()
@@ -396,7 +399,7 @@ def _filter(node: exp.Expression, scope: Scope) -> exp.Expression:
     values = [as_condition(scope.whole(part), "WHERE") for part in parts]
     if len(values) == 1 or not any(value.can_fail for value in values):
         return connect(exp.And, values).tree
-    branches: list[tuple[exp.Expression, exp.Expression]] = [
+    branches: list[tuple[exp.Expr, exp.Expr]] = [
         (exp.Not(this=exp.Paren(this=exp.Is(this=paren(value.copy_tree()), expression=exp.Boolean(this=True)))),
          exp.Boolean(this=False))
         for value in values
@@ -410,7 +413,7 @@ def _filter(node: exp.Expression, scope: Scope) -> exp.Expression:
     return tree
 
 
-def _expanded(nodes: Sequence[exp.Expression], fields: list[Field]) -> Iterator[tuple[str, exp.Expression | Field]]:
+def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[tuple[str, exp.Expr | Field]]:
     """Yield the items of a SELECT list under their names, and the columns in place of `*`."""
     for number, node in enumerate(nodes):
         star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
@@ -437,7 +440,7 @@ def _stars(star: exp.Star, qualifier: list[str], fields: list[Field]) -> Iterato
             yield one.name, one
 
 
-def _projected(items: Sequence[tuple[str, exp.Expression | Field]], scope: Scope) -> list[tuple[str, Typed]]:
+def _projected(items: Sequence[tuple[str, exp.Expr | Field]], scope: Scope) -> list[tuple[str, Typed]]:
     values: list[tuple[str, Typed]] = []
     for name, item in items:
         inside = replace(scope, aliases=_aliases(values))
@@ -466,24 +469,28 @@ def _aliases(values: Sequence[tuple[str, Typed]]) -> dict[str, Typed]:
 def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
     """Return the scope of HAVING: a name that means a column and another alias too is in neither."""
     aliases = _aliases(values)
-    fields = [one for one in scope.fields if one.name.lower() not in aliases or one.value.tree == aliases[one.name.lower()].tree]
+    fields = [
+        one
+        for one in scope.fields
+        if one.name.lower() not in aliases or one.value.tree == aliases[one.name.lower()].tree
+    ]
     return replace(scope, aliases=aliases, fields=fields, allows_windows=False)
 
 
 def _groups(
-    node: exp.Expression | None, items: Sequence[tuple[str, exp.Expression | Field]], rows: Scope
-) -> tuple[list[Key], exp.Expression | None, bool]:
-    """Return the keys of GROUP BY, the clause, and whether it has grouping sets; aggregates without it make one group."""
+    node: exp.Expr | None, items: Sequence[tuple[str, exp.Expr | Field]], rows: Scope
+) -> tuple[list[Key], exp.Expr | None, bool]:
+    """Return the keys of GROUP BY, the clause, and whether it has grouping sets; without it there is one group."""
     if node is None:
         return [], None, False
     only(node, "expressions", "rollup", "cube")
     keys: list[Key] = []
 
-    def key(one: exp.Expression) -> exp.Expression:
+    def key(one: exp.Expr) -> exp.Expr:
         keys.append(group_key(_key_value(one, items, rows)))
         return keys[-1].grouped.copy_tree()
 
-    def clause(one: exp.Expression) -> exp.Expression:
+    def clause(one: exp.Expr) -> exp.Expr:
         if isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)):
             only(one, "expressions")
             return type(one)(expressions=[clause(part) for part in one.expressions])
@@ -503,11 +510,9 @@ def _groups(
     return keys, exp.Group(expressions=expressions), has_sets
 
 
-def _key_value(
-    node: exp.Expression, items: Sequence[tuple[str, exp.Expression | Field]], rows: Scope
-) -> Typed:
+def _key_value(node: exp.Expr, items: Sequence[tuple[str, exp.Expr | Field]], rows: Scope) -> Typed:
     """Return the expression of a key, which may be the place or the alias of a column of the SELECT list."""
-    chosen: exp.Expression | Field = node
+    chosen: exp.Expr | Field = node
     if isinstance(node, exp.Literal) and not node.is_string:
         if not node.this.isdecimal() or not 1 <= int(node.this) <= len(items):
             raise NotTranslatable(f"GROUP BY {node.this}")
@@ -523,7 +528,7 @@ def _key_value(
     return translate(chosen, rows)
 
 
-def _order(node: exp.Expression, values: Sequence[tuple[str, Typed]], scope: Scope | None) -> exp.Order:
+def _order(node: exp.Expr, values: Sequence[tuple[str, Typed]], scope: Scope | None) -> exp.Order:
     """Return ORDER BY: of columns of the result by their places, and of other expressions where a scope allows them."""
     only(node, "expressions")
     names = [name.lower() for name, _ in values]
@@ -551,7 +556,7 @@ def _order(node: exp.Expression, values: Sequence[tuple[str, Typed]], scope: Sco
     return exp.Order(expressions=keys)
 
 
-def _limit(node: exp.Expression, tree: exp.Expression) -> None:
+def _limit(node: exp.Expr, tree: exp.Expr) -> None:
     for name, kind in (("limit", exp.Limit), ("offset", exp.Offset)):
         clause = node.args.get(name)
         if clause is None:

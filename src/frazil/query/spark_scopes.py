@@ -54,7 +54,7 @@ class Queries(Protocol):
     """The translator of queries, for subqueries in expressions."""
 
     def translate(
-        self, query: exp.Expression, outer: Scope | None, ctes: Mapping[str, Cte]
+        self, query: exp.Expr, outer: Scope | None, ctes: Mapping[str, Cte]
     ) -> tuple[exp.Query, list[Output]]:
         """Translate a query."""
 
@@ -99,7 +99,7 @@ class Scope:
     """The keys of a grouped query, None if it is not grouped."""
     allows_aggregates: bool = False
     allows_windows: bool = False
-    windows: Mapping[str, exp.Expression] = field(default_factory=dict)
+    windows: Mapping[str, exp.Expr] = field(default_factory=dict)
 
     def resolve(self, parts: Sequence[str]) -> Typed:
         """Return the column of a name."""
@@ -137,7 +137,7 @@ class Scope:
                     return key.grouped
         return value
 
-    def subquery(self, query: exp.Expression, purpose: str) -> tuple[exp.Query, list[SparkType]]:
+    def subquery(self, query: exp.Expr, purpose: str) -> tuple[exp.Query, list[SparkType]]:
         """Translate a subquery; return it with the types of its columns."""
         tree, outputs = self.queries.translate(query, self, self.ctes)
         return tree, [output.type for output in outputs]
@@ -146,14 +146,14 @@ class Scope:
         """Return a translated query with its columns cast."""
         return recast(query, types, to)
 
-    def whole(self, node: exp.Expression) -> Typed:
+    def whole(self, node: exp.Expr) -> Typed:
         """Translate an expression of the SELECT list, HAVING or ORDER BY; in grouped queries only keys stand alone."""
         value = translate(node, self)
         if self.keys is not None and value.loose:
-            raise NotTranslatable(f"the column {sorted(value.loose)[0]}, which is neither grouped by nor aggregated")
+            raise NotTranslatable(f"the column {min(value.loose)}, which is neither grouped by nor aggregated")
         return value
 
-    def call(self, node: exp.Expression, name: str) -> Typed | None:
+    def call(self, node: exp.Expr, name: str) -> Typed | None:
         """Translate an aggregate or window function; None if the name is neither."""
         window = node if isinstance(node, exp.Window) else None
         function = node.this if window is not None else node
@@ -190,7 +190,7 @@ class Scope:
         tiny = SparkType("tinyint")
         return Typed(cast_to(exp.Anonymous(this="grouping", expressions=[key.grouped.copy_tree()]), tiny), tiny)
 
-    def _window(self, node: exp.Expression, name: str) -> Callable[[exp.Expression, list[Typed]], exp.Expression]:
+    def _window(self, node: exp.Expr, name: str) -> Callable[[exp.Expr, list[Typed]], exp.Expr]:
         if not self.allows_windows:
             raise NotTranslatable(f"the window function {name} here")
         definition = self._definition(node)
@@ -207,7 +207,7 @@ class Scope:
         else:
             spec = _frame(definition.args.get("spec"), is_ordered=bool(ordered))
 
-        def attach(call: exp.Expression, parts: list[Typed]) -> exp.Expression:
+        def attach(call: exp.Expr, parts: list[Typed]) -> exp.Expr:
             parts.extend(keys)
             return exp.Window(
                 this=call,
@@ -219,7 +219,7 @@ class Scope:
 
         return attach
 
-    def _definition(self, node: exp.Expression) -> exp.Expression:
+    def _definition(self, node: exp.Expr) -> exp.Expr:
         alias = node.args.get("alias")
         only(node, "this", "alias", "over", "partition_by", "order", "spec")
         if alias is None:
@@ -236,9 +236,9 @@ class Scope:
 def _call(
     function: exp.Anonymous,
     name: str,
-    condition: exp.Expression | None,
+    condition: exp.Expr | None,
     inside: Scope,
-    window: Callable[[exp.Expression, list[Typed]], exp.Expression] | None,
+    window: Callable[[exp.Expr, list[Typed]], exp.Expr] | None,
 ) -> Typed:
     nodes, is_distinct = list(function.expressions), False
     if len(nodes) == 1 and isinstance(nodes[0], exp.Distinct):
@@ -253,7 +253,7 @@ def _call(
             raise NotTranslatable("FILTER with a condition that may fail, or in a window")
     parts: list[Typed] = []
 
-    def attach(call: exp.Expression) -> exp.Expression:
+    def attach(call: exp.Expr) -> exp.Expr:
         if filtered is not None:
             call = exp.Filter(this=call, expression=exp.Where(this=filtered.copy_tree()))
         return call if window is None else window(call, parts)
@@ -273,7 +273,7 @@ def _call(
     return combine(result.tree, result.type, [*arguments, *parts], can_fail=result.can_fail)
 
 
-def sort_key(node: exp.Expression, value: Typed) -> exp.Ordered:
+def sort_key(node: exp.Expr, value: Typed) -> exp.Ordered:
     """Return a key of ORDER BY with its place of nulls written out."""
     only(node, "this", "desc", "nulls_first")
     if not value.type.is_atomic:
@@ -281,7 +281,7 @@ def sort_key(node: exp.Expression, value: Typed) -> exp.Ordered:
     return ordered(value.copy_tree(), node)
 
 
-def ordered(tree: exp.Expression, node: exp.Expression) -> exp.Ordered:
+def ordered(tree: exp.Expr, node: exp.Expr) -> exp.Ordered:
     """Return a tree in the direction of a key of the view's ORDER BY."""
     return exp.Ordered(this=tree, desc=bool(node.args.get("desc")), nulls_first=bool(node.args.get("nulls_first")))
 
@@ -289,19 +289,19 @@ def ordered(tree: exp.Expression, node: exp.Expression) -> exp.Ordered:
 _BOUNDS = {"UNBOUNDED", "CURRENT ROW"}
 
 
-def _frame(spec: exp.Expression | None, *, is_ordered: bool) -> exp.Expression:
+def _frame(spec: exp.Expr | None, *, is_ordered: bool) -> exp.Expr:
     """Return the frame of a window, written out where Spark has a default."""
     if spec is None:
         end, side = ("CURRENT ROW", None) if is_ordered else ("UNBOUNDED", "FOLLOWING")
         return exp.WindowSpec(kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end=end, end_side=side)
     only(spec, "kind", "start", "start_side", "end", "end_side")
     kind = str(spec.args.get("kind")).upper()
-    bounds = []
+    bounds: list[exp.Expr | str] = []
     for name in ("start", "end"):
         bound = spec.args.get(name)
         if isinstance(bound, exp.Literal) and kind == "ROWS" and bound.this.isdecimal():
             bounds.append(bound.copy())
-        elif bound is None and name == "end" or str(bound).upper() in _BOUNDS:
+        elif (bound is None and name == "end") or str(bound).upper() in _BOUNDS:
             bounds.append("CURRENT ROW" if bound is None else str(bound).upper())
         else:
             raise NotTranslatable(f"the bound {bound} of a window's {kind} frame")
@@ -314,7 +314,7 @@ def identifier(name: str) -> exp.Identifier:
     return exp.Identifier(this=name, quoted=True)
 
 
-def column(table: str, name: str) -> exp.Expression:
+def column(table: str, name: str) -> exp.Expr:
     """Return a column of a table's alias."""
     return exp.Column(this=identifier(name), table=identifier(table))
 
@@ -339,18 +339,22 @@ def recast(
     return exp.Select(expressions=aliased, from_=exp.From(this=source))
 
 
-def has_aggregate(nodes: Iterable[exp.Expression | None]) -> bool:
+def has_aggregate(nodes: Iterable[exp.Expr | None]) -> bool:
     """Return whether expressions call an aggregate themselves, neither in a window nor in a subquery."""
     return any(node is not None and _has_aggregate(node) for node in nodes)
 
 
-def _has_aggregate(node: exp.Expression) -> bool:
+def _has_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
         function = node.this.this if isinstance(node.this, exp.Filter) else node.this
         inside = [*function.args.get("expressions", ()), node.args.get("order"), *(node.args.get("partition_by") or ())]
         return has_aggregate(inside)
-    if isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.lower() in {*AGGREGATES, "grouping"}:
+    if (
+        isinstance(node, exp.Anonymous)
+        and isinstance(node.this, str)
+        and node.this.lower() in {*AGGREGATES, "grouping"}
+    ):
         return True
     return has_aggregate(node.iter_expressions())

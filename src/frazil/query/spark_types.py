@@ -1,4 +1,4 @@
-"""Spark's types in views: their names, the type that two of them meet in, and the DuckDB type that holds the same values.
+"""Spark's types in views: their names, the type that two of them meet in, and the DuckDB type of the same values.
 
 Every expression of a translated view has exactly one of these types, and in DuckDB exactly its `duckdb_name`.
 """
@@ -145,7 +145,7 @@ def as_decimal(spark_type: SparkType) -> SparkType:
 
 def common_type(first: SparkType, second: SparkType, place: str) -> SparkType:
     """Return the type in which Spark (ANSI) compares, unites or merges values of two types."""
-    if first == second or second == VOID:
+    if second in {first, VOID}:
         return first
     if first == VOID:
         return second
@@ -177,7 +177,7 @@ def common_type_of(types: Iterable[SparkType], place: str) -> SparkType:
 class Typed:
     """An expression of DuckDB and what is known about it."""
 
-    tree: exp.Expression
+    tree: exp.Expr
     type: SparkType
     can_fail: bool = False
     """Whether it may raise an error for some row."""
@@ -186,12 +186,12 @@ class Typed:
     loose: frozenset[str] = frozenset()
     """Columns that are read from single rows, outside aggregates; only grouped queries care."""
 
-    def copy_tree(self) -> exp.Expression:
+    def copy_tree(self) -> exp.Expr:
         """Return the tree for use in another tree."""
         return self.tree.copy()
 
 
-def combine(tree: exp.Expression, spark_type: SparkType, parts: Sequence[Typed], *, can_fail: bool = False) -> Typed:
+def combine(tree: exp.Expr, spark_type: SparkType, parts: Sequence[Typed], *, can_fail: bool = False) -> Typed:
     """Return the expression that a tree over these parts is."""
     return Typed(
         tree,
@@ -204,51 +204,51 @@ def combine(tree: exp.Expression, spark_type: SparkType, parts: Sequence[Typed],
 # The trees below are built of calls and casts that sqlglot's generator writes as they are.
 
 
-def call(name: str, *arguments: exp.Expression) -> exp.Expression:
+def call(name: str, *arguments: exp.Expr) -> exp.Expr:
     """Return a call of a DuckDB function."""
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def cast_to(tree: exp.Expression, spark_type: SparkType) -> exp.Expression:
+def cast_to(tree: exp.Expr, spark_type: SparkType) -> exp.Expr:
     """Return DuckDB's cast to the type that holds values of an atomic Spark type."""
     return exp.Cast(this=tree, to=duckdb_type(spark_type))
 
 
-def cast_to_hugeint(tree: exp.Expression) -> exp.Expression:
+def cast_to_hugeint(tree: exp.Expr) -> exp.Expr:
     """Return DuckDB's cast to 128-bit integers."""
     return exp.Cast(this=tree, to=exp.DataType.build("HUGEINT", dialect="duckdb"))
 
 
-def paren(tree: exp.Expression) -> exp.Expression:
+def paren(tree: exp.Expr) -> exp.Expr:
     """Return the tree in brackets, if it needs them inside another."""
     if isinstance(tree, (exp.Column, exp.Literal, exp.Anonymous, exp.Cast, exp.Paren, exp.Case, exp.Subquery)):
         return tree
     return exp.Paren(this=tree)
 
 
-def binary(node: type[exp.Binary], left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def binary(node: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """Return an operator over two operands."""
     extra = {"typed": False, "safe": False} if node is exp.Div else {}
     return node(this=paren(left), expression=paren(right), **extra)
 
 
-def choose(branches: Sequence[tuple[exp.Expression, exp.Expression]], default: exp.Expression | None) -> exp.Expression:
+def choose(branches: Sequence[tuple[exp.Expr, exp.Expr]], default: exp.Expr | None) -> exp.Expr:
     """Return CASE WHEN over conditions and results."""
     return exp.Case(ifs=[exp.If(this=when, true=then) for when, then in branches], default=default)
 
 
-def fail(reason: str) -> exp.Expression:
+def fail(reason: str) -> exp.Expr:
     """Return the call that raises an error when a row reaches it."""
     return call("error", exp.Literal.string(reason))
 
 
-def number(value: int | str, spark_type: SparkType) -> exp.Expression:
+def number(value: int | str, spark_type: SparkType) -> exp.Expr:
     """Return a number of a type; texts keep the digits of decimals."""
     literal = exp.Literal.number(value) if isinstance(value, int) else exp.Literal.string(value)
     return cast_to(literal, spark_type)
 
 
-def is_null(tree: exp.Expression) -> exp.Expression:
+def is_null(tree: exp.Expr) -> exp.Expr:
     """Return IS NULL."""
     return exp.Is(this=paren(tree), expression=exp.Null())
 
@@ -264,7 +264,7 @@ def without_negative_zero(typed: Typed) -> Typed:
 _MAX_REPEATED_NODES = 1_000
 
 
-def repeated(value: Typed) -> exp.Expression:
+def repeated(value: Typed) -> exp.Expr:
     """Return a tree that a rewrite writes more than once, unless it is so large that repeats would get out of hand."""
     if sum(1 for _ in value.tree.walk()) > _MAX_REPEATED_NODES:
         raise NotTranslatable("an expression of this size")

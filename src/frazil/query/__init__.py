@@ -1,1 +1,1 @@
-"""Queries in this process, by DuckDB over the files of a lake."""
+"""SQL in this process: DuckDB over pinned scans of lake tables."""

@@ -31,6 +31,7 @@ from frazil.query.spark_types import (
     fail,
     is_null,
     number,
+    repeated,
 )
 
 NEEDS_SPARK = "only Spark can read this value"
@@ -39,8 +40,9 @@ NEEDS_SPARK = "only Spark can read this value"
 _Rule = Callable[[Typed, SparkType], exp.Expr]
 _DATE = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})")
 _TIMESTAMP = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,6}))?)?")
-_ISO_DATE = "[ ]*[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[ ]*"
-_ISO_TIMESTAMP = "[ ]*[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?[ ]*"
+_YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_ISO_DATE = f"[ ]*{_YEAR}-[0-9]{{1,2}}-[0-9]{{1,2}}[ ]*"
+_ISO_TIMESTAMP = f"[ ]*{_YEAR}-[0-9]{{2}}-[0-9]{{2}}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,6}})?[ ]*"
 _WHOLE_NUMBER = "[ ]*[+-]?[0-9]+[ ]*"
 _NUMBER = "[ ]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,4})?[ ]*"
 _INTEGER_LIMITS = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
@@ -175,6 +177,22 @@ def _to_timestamp(value: Typed, target: SparkType) -> exp.Expr:
     return ntz_to_timestamp(cast_to(value.copy_tree(), TIMESTAMP_NTZ))
 
 
+def with_four_digit_year(clock: exp.Expr, written: exp.Expr) -> exp.Expr:
+    """Return a text of a date or wall clock; Spark writes years beyond four digits with a sign."""
+    year = call("year", clock)
+    too_far = exp.Not(
+        this=exp.Paren(this=exp.Between(this=year, low=exp.Literal.number(1), high=exp.Literal.number(9999)))
+    )
+    return choose([(too_far, fail(f"Cannot write a date as a text: {NEEDS_SPARK}"))], written)
+
+
+def _time_to_text(value: Typed, target: SparkType) -> exp.Expr:
+    clock = repeated(value)
+    if value.type == TIMESTAMP:
+        clock = timestamp_to_ntz(clock)
+    return with_four_digit_year(clock, cast_to(clock.copy(), STRING))
+
+
 _RULES: dict[tuple[str, str], _Rule] = {
     ("integer", "integer"): _plain,
     ("integer", "decimal"): _plain,
@@ -198,13 +216,13 @@ _RULES: dict[tuple[str, str], _Rule] = {
     ("string", "timestamp_ntz"): _only_like(_ISO_TIMESTAMP),
     ("date", "timestamp"): _to_timestamp,
     ("date", "timestamp_ntz"): _plain,
-    ("date", "string"): _plain,
+    ("date", "string"): _time_to_text,
     ("timestamp_ntz", "timestamp"): _to_timestamp,
     ("timestamp_ntz", "date"): _plain,
-    ("timestamp_ntz", "string"): _plain,
+    ("timestamp_ntz", "string"): _time_to_text,
     ("timestamp", "timestamp_ntz"): _timestamp_to_ntz,
     ("timestamp", "date"): _timestamp_to_other,
-    ("timestamp", "string"): _timestamp_to_other,
+    ("timestamp", "string"): _time_to_text,
 }
 
 

@@ -12,29 +12,24 @@ from dataclasses import replace
 from sqlglot import exp
 
 from frazil.query.spark_casts import coerce
-from frazil.query.spark_expressions import as_condition, compared, connect, describe, merged, only, translate
+from frazil.query.spark_clauses import Item, column_aliases, filter_condition, group_clause, order_clause, set_limit
+from frazil.query.spark_expressions import describe, merged, only, translate
+from frazil.query.spark_joins import join_sources
 from frazil.query.spark_scopes import (
     Cte,
     Field,
-    Key,
     Output,
     Scope,
     column,
-    group_key,
     has_aggregate,
     identifier,
-    ordered,
     recast,
-    sort_key,
 )
 from frazil.query.spark_types import (
-    BOOLEAN,
     VOID,
     NotTranslatable,
     Typed,
     call,
-    choose,
-    combine,
     common_type,
     common_type_of,
     paren,
@@ -192,7 +187,7 @@ class QueryTranslator:
             has_cross = has_cross or kind == "CROSS"
             right, right_fields = self._source(join.this, ctes)
             scope = Scope(self, [*fields, *right_fields], outer, ctes)
-            joined, fields = _join(join, side, kind, right, (fields, right_fields), scope)
+            joined, fields = join_sources(join, side, kind, right, (fields, right_fields), scope)
             joins.append(joined)
         return tree, joins, fields
 
@@ -207,7 +202,7 @@ class QueryTranslator:
         tree = exp.Select(
             from_=None if source is None else exp.From(this=source),
             joins=joins or None,
-            where=None if where is None else exp.Where(this=_filter(where.this, rows)),
+            where=None if where is None else exp.Where(this=filter_condition(where.this, rows)),
         )
         items = list(_expanded(node.expressions, fields))
         having, order = node.args.get("having"), node.args.get("order")
@@ -219,7 +214,7 @@ class QueryTranslator:
             [*(item for _, item in items if isinstance(item, exp.Expr)), having, order]
         )
         if is_grouped:
-            keys, group, has_sets = _groups(node.args.get("group"), items, rows)
+            keys, group, has_sets = group_clause(node.args.get("group"), items, rows)
             tree.set("group", group)
             scope = replace(scope, keys=keys, allows_aggregates=True)
         values = _projected(items, scope)
@@ -234,7 +229,7 @@ class QueryTranslator:
         if having is not None:
             if not is_grouped:
                 raise NotTranslatable("HAVING without groups")
-            tree.set("having", exp.Having(this=_filter(having.this, _with_aliases(scope, values))))
+            tree.set("having", exp.Having(this=filter_condition(having.this, _with_aliases(scope, values))))
         if has_sets:
             # Of no rows, Spark makes no groups; DuckDB makes the one of all rows.
             has_rows = exp.GT(this=call("count", exp.Star()), expression=exp.Literal.number(0))
@@ -244,8 +239,8 @@ class QueryTranslator:
                 exp.Having(this=has_rows if own is None else exp.And(this=has_rows, expression=paren(own.this))),
             )
         if order is not None:
-            tree.set("order", _order(order, values, None if is_distinct else scope))
-        _limit(node, tree)
+            tree.set("order", order_clause(order, values, None if is_distinct else scope))
+        set_limit(node, tree)
         return tree, [Output(name, value.type) for name, value in values]
 
     def _set_operation(
@@ -280,8 +275,8 @@ class QueryTranslator:
             from_=exp.From(this=source),
         )
         if node.args.get("order") is not None:
-            select.set("order", _order(node.args["order"], values, None))
-        _limit(node, select)
+            select.set("order", order_clause(node.args["order"], values, None))
+        set_limit(node, select)
         return select, outputs
 
 
@@ -316,104 +311,7 @@ def _unique(names: Sequence[str]) -> list[str]:
     return unique
 
 
-_JOINS = {("", ""): "", ("", "INNER"): "", ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT", ("RIGHT", ""): "RIGHT",
-          ("RIGHT", "OUTER"): "RIGHT", ("FULL", ""): "FULL", ("FULL", "OUTER"): "FULL", ("", "CROSS"): "CROSS",
-          ("LEFT", "SEMI"): "SEMI", ("LEFT", "ANTI"): "ANTI", ("", "SEMI"): "SEMI", ("", "ANTI"): "ANTI"}  # fmt: skip
-
-
-def _join(
-    node: exp.Expr,
-    side: str,
-    kind: str,
-    right: exp.Expr,
-    both: tuple[list[Field], list[Field]],
-    scope: Scope,
-) -> tuple[exp.Expr, list[Field]]:
-    only(node, "this", "side", "kind", "on", "using", "method")
-    form = _JOINS.get((side, kind))
-    method = str(node.args.get("method") or "").upper()
-    if form is None or method not in {"", "NATURAL"}:
-        raise NotTranslatable(f"{method} {side} {kind} JOIN".strip())
-    left_fields, right_fields = both
-    names = [one.name for one in node.args.get("using") or ()]
-    if method:
-        shown = [one.name for one in left_fields if not one.needs_qualifier]
-        others = {one.name.lower() for one in right_fields}
-        names = [name for name in shown if name.lower() in others]
-    fields = [*left_fields, *right_fields]
-    condition: exp.Expr | None = None
-    if names:
-        condition, fields = _using(names, left_fields, right_fields, form)
-    elif node.args.get("on") is not None:
-        value = as_condition(translate(node.args["on"], scope), "ON")
-        if value.can_fail:
-            raise NotTranslatable("ON with a condition that may fail")
-        condition = value.copy_tree()
-    elif form not in {"", "CROSS"}:
-        condition = exp.Boolean(this=True)
-    if form in {"SEMI", "ANTI"}:
-        fields = fields[: len(fields) - len(right_fields)]
-    words = {"side": form or None} if form in {"LEFT", "RIGHT", "FULL"} else {"kind": form or None}
-    if condition is None:
-        words = {"kind": "CROSS"}
-    return exp.Join(this=right, on=condition, **words), fields
-
-
-def _using(names: Sequence[str], left: list[Field], right: list[Field], form: str) -> tuple[exp.Expr, list[Field]]:
-    conditions, shared_fields, hidden = [], [], set[int]()
-    for name in names:
-        pair = []
-        for fields in (left, right):
-            matches = [one for one in fields if one.is_named([name.lower()])]
-            if len(matches) != 1:
-                raise NotTranslatable(f"USING the column {name}, which is ambiguous or missing")
-            pair.append(matches[0])
-        first, second = pair
-        one, other = compared(first.value, second.value, "USING")
-        equal = exp.EQ(this=paren(one.copy_tree()), expression=paren(other.copy_tree()))
-        conditions.append(combine(equal, BOOLEAN, [one, other]))
-        value = second.value if form == "RIGHT" else first.value
-        if form == "FULL":
-            (one, other), shared = merged([first.value, second.value], "USING")
-            value = combine(exp.Coalesce(this=one.copy_tree(), expressions=[other.copy_tree()]), shared, [one, other])
-        shared_fields.append(Field(first.name, (), value))
-        hidden |= {id(first), id(second)}
-    rest = [replace(one, needs_qualifier=True) if id(one) in hidden else one for one in (*left, *right)]
-    return connect(exp.And, conditions).tree, [*shared_fields, *rest]
-
-
-def _filter(node: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return the condition of WHERE or HAVING.
-
-    Spark computes its parts in order, and a row is out at the first that is not true. Where one may fail, so does CASE.
-    """
-    parts: list[exp.Expr] = []
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if type(one) is exp.And:
-            only(one, "this", "expression")
-            pending += [one.expression, one.this]
-        else:
-            parts.append(one)
-    values = [as_condition(scope.whole(part), "WHERE") for part in parts]
-    if len(values) == 1 or not any(value.can_fail for value in values):
-        return connect(exp.And, values).tree
-    branches: list[tuple[exp.Expr, exp.Expr]] = [
-        (exp.Not(this=exp.Paren(this=exp.Is(this=paren(value.copy_tree()), expression=exp.Boolean(this=True)))),
-         exp.Boolean(this=False))
-        for value in values
-    ]  # fmt: skip
-    tree = choose(branches, exp.Boolean(this=True))
-    # Parts before the first that may fail stand beside CASE too, where DuckDB finds them for pruning.
-    for value in values:
-        if value.can_fail:
-            break
-        tree = exp.And(this=tree, expression=paren(value.copy_tree()))
-    return tree
-
-
-def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[tuple[str, exp.Expr | Field]]:
+def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[Item]:
     """Yield the items of a SELECT list under their names, and the columns in place of `*`."""
     for number, node in enumerate(nodes):
         star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
@@ -440,10 +338,10 @@ def _stars(star: exp.Star, qualifier: list[str], fields: list[Field]) -> Iterato
             yield one.name, one
 
 
-def _projected(items: Sequence[tuple[str, exp.Expr | Field]], scope: Scope) -> list[tuple[str, Typed]]:
+def _projected(items: Sequence[Item], scope: Scope) -> list[tuple[str, Typed]]:
     values: list[tuple[str, Typed]] = []
     for name, item in items:
-        inside = replace(scope, aliases=_aliases(values))
+        inside = replace(scope, aliases=column_aliases(values))
         if isinstance(item, Field):
             value = scope.matched(replace(item.value, loose=frozenset({item.name})))
             if scope.keys is not None and value.loose:
@@ -456,116 +354,15 @@ def _projected(items: Sequence[tuple[str, exp.Expr | Field]], scope: Scope) -> l
     return values
 
 
-def _aliases(values: Sequence[tuple[str, Typed]]) -> dict[str, Typed]:
-    """Return the columns that a name means alone."""
-    names = [name.lower() for name, _ in values]
-    return {
-        name: replace(value, literal=None, loose=frozenset())
-        for name, (_, value) in zip(names, values, strict=True)
-        if names.count(name) == 1
-    }
-
-
 def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
     """Return the scope of HAVING: a name that means a column and another alias too is in neither."""
-    aliases = _aliases(values)
+    aliases = column_aliases(values)
     fields = [
         one
         for one in scope.fields
         if one.name.lower() not in aliases or one.value.tree == aliases[one.name.lower()].tree
     ]
     return replace(scope, aliases=aliases, fields=fields, allows_windows=False)
-
-
-def _groups(
-    node: exp.Expr | None, items: Sequence[tuple[str, exp.Expr | Field]], rows: Scope
-) -> tuple[list[Key], exp.Expr | None, bool]:
-    """Return the keys of GROUP BY, the clause, and whether it has grouping sets; without it there is one group."""
-    if node is None:
-        return [], None, False
-    only(node, "expressions", "rollup", "cube")
-    keys: list[Key] = []
-
-    def key(one: exp.Expr) -> exp.Expr:
-        keys.append(group_key(_key_value(one, items, rows)))
-        return keys[-1].grouped.copy_tree()
-
-    def clause(one: exp.Expr) -> exp.Expr:
-        if isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            only(one, "expressions")
-            return type(one)(expressions=[clause(part) for part in one.expressions])
-        if isinstance(one, exp.Tuple):
-            return exp.Tuple(expressions=[key(part) for part in one.expressions])
-        return key(one.unnest())
-
-    expressions = [clause(one) for one in node.expressions]
-    whole = [*(node.args.get("rollup") or ()), *(node.args.get("cube") or ())]
-    has_sets = bool(whole) or any(isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in node.expressions)
-    if has_sets and any(not one.value.loose for one in keys):
-        raise NotTranslatable("GROUPING SETS over a constant")
-    if whole:
-        if len(whole) > 1 or whole[0].expressions or any(isinstance(one, exp.Rollup) for one in expressions):
-            raise NotTranslatable("several ROLLUP or CUBE")
-        expressions = [type(whole[0])(expressions=expressions)]
-    return keys, exp.Group(expressions=expressions), has_sets
-
-
-def _key_value(node: exp.Expr, items: Sequence[tuple[str, exp.Expr | Field]], rows: Scope) -> Typed:
-    """Return the expression of a key, which may be the place or the alias of a column of the SELECT list."""
-    chosen: exp.Expr | Field = node
-    if isinstance(node, exp.Literal) and not node.is_string:
-        if not node.this.isdecimal() or not 1 <= int(node.this) <= len(items):
-            raise NotTranslatable(f"GROUP BY {node.this}")
-        chosen = items[int(node.this) - 1][1]
-    elif isinstance(node, exp.Column) and not node.args.get("table"):
-        name = node.name.lower()
-        if not any(one.is_named([name]) for one in rows.fields):
-            matches = [item for shown, item in items if shown.lower() == name]
-            if len(matches) == 1:
-                chosen = matches[0]
-    if isinstance(chosen, Field):
-        return replace(chosen.value, loose=frozenset({chosen.name}))
-    return translate(chosen, rows)
-
-
-def _order(node: exp.Expr, values: Sequence[tuple[str, Typed]], scope: Scope | None) -> exp.Order:
-    """Return ORDER BY: of columns of the result by their places, and of other expressions where a scope allows them."""
-    only(node, "expressions")
-    names = [name.lower() for name, _ in values]
-    keys = []
-    for one in node.expressions:
-        only(one, "this", "desc", "nulls_first")
-        place = 0
-        if isinstance(one.this, exp.Literal) and not one.this.is_string:
-            place = int(one.this.this) if one.this.this.isdecimal() else 0
-            if not 1 <= place <= len(values):
-                raise NotTranslatable(f"ORDER BY {one.this.this}")
-        elif isinstance(one.this, exp.Column) and not one.this.args.get("table"):
-            if names.count(one.this.name.lower()) > 1:
-                raise NotTranslatable(f"ORDER BY {one.this.name}, which is ambiguous")
-            if one.this.name.lower() in names:
-                place = names.index(one.this.name.lower()) + 1
-        if place:
-            if not values[place - 1][1].type.is_atomic:
-                raise NotTranslatable(f"ORDER BY {values[place - 1][1].type}")
-            keys.append(ordered(exp.Literal.number(place), one))
-        elif scope is None:
-            raise NotTranslatable("ORDER BY an expression after DISTINCT or a set operation")
-        else:
-            keys.append(sort_key(one, replace(scope, outputs=_aliases(values)).whole(one.this)))
-    return exp.Order(expressions=keys)
-
-
-def _limit(node: exp.Expr, tree: exp.Expr) -> None:
-    for name, kind in (("limit", exp.Limit), ("offset", exp.Offset)):
-        clause = node.args.get(name)
-        if clause is None:
-            continue
-        only(clause, "expression")
-        count = clause.expression
-        if not isinstance(count, exp.Literal) or not count.this.isdecimal():
-            raise NotTranslatable(f"{name.upper()} with another value than a number")
-        tree.set(name, kind(expression=count.copy()))
 
 
 __all__ = ["ColumnsOf", "QueryTranslator", "coerce", "common_type_of"]

@@ -31,6 +31,7 @@ from frazil.query.spark_types import (
 )
 
 DIVISION_BY_ZERO = "Cannot divide by zero"
+_CALLS = {"+": "add", "-": "subtract", "*": "multiply"}
 _INT64_DIGITS = 18
 _MAX_HUGEINT_DIGITS = 37
 _MIN_QUOTIENT_SCALE = 6
@@ -96,7 +97,8 @@ def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
             return binary(kind, a, b)
 
         return guarded(left, right, divided, left.type)
-    return combine(binary(kind, left.copy_tree(), right.copy_tree()), left.type, [left, right], can_fail=True)
+    # As calls: DuckDB rewrites `x + 1 > 3` to `x > 2`, which loses the overflow.
+    return combine(call(_CALLS[operator], left.copy_tree(), right.copy_tree()), left.type, [left, right], can_fail=True)
 
 
 def guarded(

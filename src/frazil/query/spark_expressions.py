@@ -221,6 +221,9 @@ def _connection(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
     kind = type(node)
     values = [as_condition(value, describe(node)) for value in translate_all(_operands(node, kind), environment)]
+    if any(value.can_fail for value in values[1:]):
+        # Spark computes an expression that stands twice in a SELECT list before it looks at what is to its left.
+        raise NotTranslatable(f"{describe(node)} after which an expression may fail, outside the top of WHERE")
     return connect(kind, values)
 
 
@@ -468,6 +471,8 @@ _PARTS = {
 }
 """How an error names parts of clauses that are refused."""
 _NAMES: dict[type[exp.Expr], str] = {
+    exp.And: "AND",
+    exp.Or: "OR",
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "<=>", exp.NullSafeNEQ: "IS DISTINCT FROM", exp.DPipe: "||",

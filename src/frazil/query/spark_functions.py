@@ -67,7 +67,7 @@ def _coalesce(arguments: Sequence[Typed]) -> Typed:
 register("ifnull nvl", 2)(_coalesce)
 
 
-@register("if iff", 3)
+@register("if", 3)
 def _if(arguments: Sequence[Typed]) -> Typed:
     condition = of_type(arguments[0], BOOLEAN)
     values, shared = _merged(arguments[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from frazil.query.spark_casts import cast
 from frazil.query.spark_types import (
@@ -30,7 +31,8 @@ def register(names: str, least: int, most: int | None = None) -> Callable[[Scala
                 if not least <= len(arguments) <= (least if most is None else most):
                     raise NotTranslatable(f"the function {name} with {len(arguments)} arguments")
                 try:
-                    return scalar(arguments)
+                    # An argument that a function returns is no literal any more.
+                    return replace(scalar(arguments), literal=None)
                 except NotTranslatable as error:
                     raise NotTranslatable(f"the function {name}: {error.reason}") from None
 

@@ -28,7 +28,6 @@ from frazil.query.spark_types import (
     choose,
     combine,
     fail,
-    is_null,
     paren,
     repeated,
 )
@@ -50,21 +49,28 @@ def _lengths() -> None:
 _lengths()
 
 
-def _case_of_letters(names: str, duckdb: str) -> None:
-    """Register upper or lower: beyond ASCII Spark maps one letter to several, and DuckDB does not."""
+_SUPPLEMENTARY = r"\x{1C80}-\x{1C8F}\x{A7C0}-\x{A7FF}\x{10000}-\x{1EFFF}"
+"""Letters that versions of Unicode after 13 map otherwise, and the scripts beyond the basic plane."""
+_OTHER_UPPER = (
+    r"\x{DF}\x{149}\x{19B}\x{1F0}\x{264}\x{390}\x{3B0}\x{587}\x{1E96}-\x{1E9A}\x{1F50}-\x{1FFF}\x{FB00}-\x{FB17}"
+)
+_OTHER_LOWER = r"\x{130}\x{3A3}"
+
+
+def _case_of_letters(names: str, duckdb: str, others: str) -> None:
+    """Register upper or lower, but for letters that Spark maps to several, or by their place, and DuckDB does not."""
 
     @register(names, 1)
     def scalar(arguments: Sequence[Typed]) -> Typed:
         value = of_type(arguments[0], STRING)
-        is_ascii = exp.EQ(this=call("strlen", repeated(value)), expression=call("length", repeated(value)))
-        refusal = fail(f"Cannot compute {duckdb} of a text beyond ASCII: {NEEDS_SPARK}")
-        mapped = call(duckdb, value.copy_tree())
-        empty = (is_null(repeated(value)), cast_to(exp.Null(), STRING))
-        return combine(choose([empty, (is_ascii, mapped)], refusal), STRING, [value], can_fail=True)
+        has_others = call("regexp_matches", repeated(value), exp.Literal.string(f"[{others}{_SUPPLEMENTARY}]"))
+        refusal = fail(f"Cannot compute {duckdb} of a letter that engines map differently: {NEEDS_SPARK}")
+        tree = choose([(has_others, refusal)], call(duckdb, value.copy_tree()))
+        return combine(tree, STRING, [value], can_fail=True)
 
 
-_case_of_letters("upper ucase", "upper")
-_case_of_letters("lower lcase", "lower")
+_case_of_letters("upper ucase", "upper", _OTHER_UPPER)
+_case_of_letters("lower lcase", "lower", _OTHER_LOWER)
 
 
 def trimmed(value: Typed, characters: Typed | None, position: str) -> Typed:

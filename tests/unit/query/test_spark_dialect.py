@@ -51,8 +51,8 @@ def duck() -> duckdb.DuckDBPyConnection:
 @pytest.mark.parametrize(
     "expression, written",
     [
-        ("i + 1", "i + CAST(1 AS INT)"),
-        ("i + l", "CAST(i AS BIGINT) + l"),
+        ("i + 1", "ADD(i, CAST(1 AS INT))"),
+        ("i + l", "ADD(CAST(i AS BIGINT), l)"),
         ("p + 1.5", "CAST(CAST(p AS DECIMAL(10, 2)) + CAST('1.5' AS DECIMAL(10, 2)) AS DECIMAL(10, 2))"),
         ("d > 1", "d > CAST('1' AS DOUBLE)"),
         ("sum(l)", "CAST(SUM(l) AS BIGINT)"),
@@ -62,7 +62,7 @@ def duck() -> duckdb.DuckDBPyConnection:
         ("s || 'x'", "(s || CAST('x' AS TEXT))"),
         ("substring(s, 0, 2)", "SUBSTRING(s, 1, 2)"),
         ("isnan(d)", "COALESCE(ISNAN(d), FALSE)"),
-        ("-i", "CAST(0 AS INT) - i"),
+        ("-i", "SUBTRACT(CAST(0 AS INT), i)"),
         ("-2147483648", "CAST(-2147483648 AS INT)"),
         ("2147483648", "CAST(2147483648 AS BIGINT)"),
         ("cast(d as int)", "CAST(TRUNC(d) AS INT)"),
@@ -120,7 +120,7 @@ def test_float_keys_group_negative_zero_with_zero() -> None:
 
 def test_aliases_stand_for_their_expressions() -> None:
     text = translate("select i + 1 as j, j * 2 as k from t")
-    assert '("t"."i" + CAST(1 AS INT)) * CAST(2 AS INT) AS "k"' in text
+    assert 'MULTIPLY(ADD("t"."i", CAST(1 AS INT)), CAST(2 AS INT)) AS "k"' in text
     assert 'GROUP BY "t"."s"' in translate("select s as g, count(*) from t group by g")
 
 

@@ -180,6 +180,11 @@ def test_a_condition_that_may_fail_keeps_its_place(duck: duckdb.DuckDBPyConnecti
         ("count(distinct i, l)", "the function count with 2 arguments"),
         ("i = l = b", "= next to ="),
         ("'a' || i + 1", "|| next to +"),
+        ("b and 1 / i > 0", "AND after which an expression may fail"),
+        ("b or 1 / i > 0", "OR after which an expression may fail"),
+        ("count(i) filter (where 1 / i > 0)", "FILTER with a condition that may fail"),
+        ("sum(i) over (partition by arr)", "a window partitioned by a nested type"),
+        ("rank() over (partition by s)", "the function rank without an order"),
         ("nothing", "the name nothing, which is not a column of its tables"),
     ],
 )
@@ -220,6 +225,32 @@ def test_what_is_not_known_to_agree_is_refused_by_name(expression: str, reason: 
 )
 def test_clauses_that_are_not_known_to_agree_are_refused(text: str, reason: str) -> None:
     assert refusal(text).startswith(reason)
+
+
+def test_letters_that_engines_map_differently_are_refused_by_the_row(duck: duckdb.DuckDBPyConnection) -> None:
+    text = translate("select upper(s) as c from t")
+    assert duck.execute(f"with t(s) as (values ('é日a'), (null)) {text}").fetchall() == [("É日A",), (None,)]
+    with pytest.raises(duckdb.InvalidInputException, match="only Spark can read this value"):
+        duck.execute(f"with t(s) as (select 'ß') {text}").fetchall()
+
+
+def test_overflow_in_a_comparison_is_not_simplified_away(duck: duckdb.DuckDBPyConnection) -> None:
+    text = translate("select id from t where i + 1 > 3")
+    duck.execute("create or replace table t as select 1 as id, 2147483647 as i")
+    with pytest.raises(duckdb.OutOfRangeException, match="Overflow"):
+        duck.execute(text).fetchall()
+
+
+def test_grouping_sets_over_no_rows_have_no_row(duck: duckdb.DuckDBPyConnection) -> None:
+    text = translate("select s, count(*) as n from t group by rollup (s)")
+    duck.execute("create or replace table t (s varchar)")
+    assert duck.execute(text).fetchall() == []
+
+
+@pytest.mark.parametrize("dividend, quotient", [("1.00", "0.142857"), ("-1.00", "-0.142857"), ("0.07", "0.010000")])
+def test_decimals_are_divided_exactly(duck: duckdb.DuckDBPyConnection, dividend: str, quotient: str) -> None:
+    text = translate(f"select cast('{dividend}' as decimal(3,2)) / 7 as c")
+    assert [str(value) for (value,) in duck.execute(text).fetchall()] == [quotient]
 
 
 def test_a_query_too_deep_to_translate_is_refused() -> None:

@@ -699,8 +699,10 @@ class QueryWriter:
             f"row_number() over ({partition}{order})",
             f"rank() over ({partition}{peers})",
             f"dense_rank() over ({partition}{peers} desc)",
-            f"{self.pick('sum', 'avg', 'min', 'max', 'count')}({whole}) over ({partition}"
-            f"{self.pick(order, peers) if not frame or 'range' in frame else order}{frame})",
+            (
+                f"{self.pick('sum', 'avg', 'min', 'max', 'count')}({whole}) over ({partition}"
+                f"{self.pick(order, peers) if not frame or 'range' in frame else order}{frame})"
+            ),
             f"lag({value}) over ({partition}{order})",
             f"lead({value}, 2) over ({partition}{order})",
             f"first_value({value}) over ({partition}{order}{frame})",

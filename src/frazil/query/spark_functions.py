@@ -166,15 +166,25 @@ _to_whole("ceil ceiling", "ceil")
 _to_whole("floor", "floor")
 
 
+_MAX_PLACES = 10
+_NO_FRACTION = "100000000000000000"
+
+
 @register("round", 1, 2)
 def _round(arguments: Sequence[Typed]) -> Typed:
-    """Round decimals half up; doubles are refused, since Spark rounds their digits and DuckDB their values."""
+    """Round half up; Spark rounds the digits of a double as they are printed, DuckDB's own function its value."""
     value = arguments[0]
     places = whole_number(arguments[1], 0) if len(arguments) > 1 else 0
     if value.type.is_integral:
         return value
+    if value.type == DOUBLE and places <= _MAX_PLACES:
+        printed = cast_to(cast_to(repeated(value), STRING), decimal_type(38, places, "the result"))
+        rounded = cast_to(cast_to(printed, STRING), DOUBLE)
+        # Greater doubles have no fraction. NaN is greater, too.
+        is_small = exp.LT(this=call("abs", repeated(value)), expression=number(_NO_FRACTION, DOUBLE))
+        return combine(choose([(is_small, rounded)], value.copy_tree()), DOUBLE, [value])
     if not value.type.is_decimal:
-        raise NotTranslatable(f"an argument is {value.type}, which Spark rounds by its digits")
+        raise NotTranslatable(f"an argument is {value.type}, which is not rounded as in Spark")
     scale = min(places, value.type.scale)
     result = decimal_type(value.type.precision - value.type.scale + 1 + scale, scale, "the result")
     return combine(cast_to(value.copy_tree(), result), result, [value])

@@ -136,7 +136,7 @@ def test_a_condition_that_may_fail_keeps_its_place(duck: duckdb.DuckDBPyConnecti
         ("rlike(s, 'a')", "the function rlike"),
         ("s rlike 'a'", "RLIKE"),
         ("regexp_replace(s, 'a', 'b')", "the function regexp_replace"),
-        ("round(d, 2)", "the function round: an argument is double"),
+        ("round(f, 2)", "the function round: an argument is float"),
         ("pow(d, 2)", "the function pow"),
         ("rand()", "the function rand"),
         ("collect_list(i)", "the function collect_list"),

@@ -27,6 +27,7 @@ from frazil.query.spark_types import (
     DATE,
     DOUBLE,
     INT,
+    STRING,
     TIMESTAMP,
     VOID,
     NotTranslatable,

@@ -1,0 +1,86 @@
+"""Joins of views: their kinds, ON, USING and NATURAL, and the columns that they show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from frazil.query.spark_expressions import as_condition, compared, connect, merged, only, translate
+from frazil.query.spark_scopes import (
+    Field,
+    Scope,
+)
+from frazil.query.spark_types import (
+    BOOLEAN,
+    NotTranslatable,
+    combine,
+    paren,
+)
+
+_JOINS = {("", ""): "", ("", "INNER"): "", ("LEFT", ""): "LEFT", ("LEFT", "OUTER"): "LEFT", ("RIGHT", ""): "RIGHT",
+          ("RIGHT", "OUTER"): "RIGHT", ("FULL", ""): "FULL", ("FULL", "OUTER"): "FULL", ("", "CROSS"): "CROSS",
+          ("LEFT", "SEMI"): "SEMI", ("LEFT", "ANTI"): "ANTI", ("", "SEMI"): "SEMI", ("", "ANTI"): "ANTI"}  # fmt: skip
+
+
+def join_sources(
+    node: exp.Expr,
+    side: str,
+    kind: str,
+    right: exp.Expr,
+    both: tuple[list[Field], list[Field]],
+    scope: Scope,
+) -> tuple[exp.Expr, list[Field]]:
+    """Return a join in DuckDB and the columns that it shows, in Spark's order."""
+    only(node, "this", "side", "kind", "on", "using", "method")
+    form = _JOINS.get((side, kind))
+    method = str(node.args.get("method") or "").upper()
+    if form is None or method not in {"", "NATURAL"}:
+        raise NotTranslatable(f"{method} {side} {kind} JOIN".strip())
+    left_fields, right_fields = both
+    names = [one.name for one in node.args.get("using") or ()]
+    if method:
+        shown = [one.name for one in left_fields if not one.needs_qualifier]
+        others = {one.name.lower() for one in right_fields}
+        names = [name for name in shown if name.lower() in others]
+    fields = [*left_fields, *right_fields]
+    condition: exp.Expr | None = None
+    if names:
+        condition, fields = _using(names, left_fields, right_fields, form)
+    elif node.args.get("on") is not None:
+        value = as_condition(translate(node.args["on"], scope), "ON")
+        if value.can_fail:
+            raise NotTranslatable("ON with a condition that may fail")
+        condition = value.copy_tree()
+    elif form not in {"", "CROSS"}:
+        condition = exp.Boolean(this=True)
+    if form in {"SEMI", "ANTI"}:
+        fields = fields[: len(fields) - len(right_fields)]
+    words = {"side": form or None} if form in {"LEFT", "RIGHT", "FULL"} else {"kind": form or None}
+    if condition is None:
+        words = {"kind": "CROSS"}
+    return exp.Join(this=right, on=condition, **words), fields
+
+
+def _using(names: Sequence[str], left: list[Field], right: list[Field], form: str) -> tuple[exp.Expr, list[Field]]:
+    conditions, shared_fields, hidden = [], [], set[int]()
+    for name in names:
+        pair = []
+        for fields in (left, right):
+            matches = [one for one in fields if one.is_named([name.lower()])]
+            if len(matches) != 1:
+                raise NotTranslatable(f"USING the column {name}, which is ambiguous or missing")
+            pair.append(matches[0])
+        first, second = pair
+        one, other = compared(first.value, second.value, "USING")
+        equal = exp.EQ(this=paren(one.copy_tree()), expression=paren(other.copy_tree()))
+        conditions.append(combine(equal, BOOLEAN, [one, other]))
+        value = second.value if form == "RIGHT" else first.value
+        if form == "FULL":
+            (one, other), shared = merged([first.value, second.value], "USING")
+            value = combine(exp.Coalesce(this=one.copy_tree(), expressions=[other.copy_tree()]), shared, [one, other])
+        shared_fields.append(Field(first.name, (), value))
+        hidden |= {id(first), id(second)}
+    rest = [replace(one, needs_qualifier=True) if id(one) in hidden else one for one in (*left, *right)]
+    return connect(exp.And, conditions).tree, [*shared_fields, *rest]

@@ -27,6 +27,9 @@ LATE_MODULES = {
     "frazil.query.limits": "the same",
     "frazil.lake.local_statements": "only statements that change tables need sqlglot",
     "frazil.lake.statement_run": "the same",
+    "frazil.query.spark_dialect": "only Spark's dialect needs sqlglot",
+    "frazil.query.spark_types": "the same",
+    "frazil.query.spark_casts": "scopes and casts need each other",
     "frazil.lake.query_sources": "it needs Arrow's datasets",
     "frazil.lake.scan_dataset": "the same",
 }

@@ -56,12 +56,12 @@ def all_statements(text: str) -> list[Statement]:
 def cut_local_statements(text: str) -> list[Statement]:
     """Return every statement of a text in DuckDB's dialect."""
     found: list[Statement] = []
-    place = 0
+    offset = 0
     for piece in split_statements(text):
         plain = piece.strip()
-        start = text.find(piece, place)
+        start = text.find(piece, offset)
         lines_before = text.count("\n", 0, max(start, 0) + len(piece) - len(piece.lstrip()))
-        place = max(start, 0) + len(piece)
+        offset = max(start, 0) + len(piece)
         if plain.rstrip(";").strip():
             found.append(Statement(plain.rstrip(";").rstrip(), lines_before + 1))
     return found

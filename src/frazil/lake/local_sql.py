@@ -97,6 +97,10 @@ def _in_duckdb(text: str, dialect: str) -> str:
     """Return a text of another dialect in DuckDB's."""
     if dialect == DUCKDB:
         return text
+    if dialect == SPARK:
+        from frazil.query.spark_dialect import translate_query
+
+        return translate_query(text)
     raise InvalidRequestError(
         f"Cannot run SQL in the dialect {dialect!r}", hint=f"The dialects are {DUCKDB!r} and {SPARK!r}."
     )

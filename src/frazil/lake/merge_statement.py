@@ -67,7 +67,7 @@ def _kind_of(when: exp.Expr) -> tuple[bool, bool]:
 
 def _action(then: exp.Expr) -> str:
     if isinstance(then, exp.Var):
-        return str(then.name.lower())
+        return then.name.lower()
     return "update" if isinstance(then, exp.Update) else "insert" if isinstance(then, exp.Insert) else sql_of(then)
 
 

@@ -22,10 +22,11 @@ from frazil.expr.predicates import TRUE, Predicate
 from frazil.inspect.tables import read_metadata_table
 from frazil.lake.lake import Lake
 from frazil.lake.parse_name import parse_name
+from frazil.lake.query_summaries import summary_text
 from frazil.lake.scan import Scan
 from frazil.lake.sql_session import CHANGES, FullName, Relation, SqlSession, version_state
 from frazil.lake.view import View
-from frazil.lake.view_queries import recursive_view_error, view_columns, view_text
+from frazil.lake.view_queries import recursive_view_error, spark_types, spark_types_of, view_columns, view_text
 from frazil.loaded import LoadedTable
 from frazil.query.column_types import duckdb_type
 from frazil.query.engine import quoted
@@ -39,7 +40,7 @@ from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.plan import Plan
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
-from frazil.sql.statements import Name
+from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,8 @@ class QueryTables:
         self._has_deletes = False
         self.read: list[ReadTable] = []
         self.failures: list[FrazilError] = []
+        self.summaries: list[Name] = []
+        """Tables of which metadata has the answer."""
 
     # --- names
 
@@ -107,6 +110,11 @@ class QueryTables:
                 scans[table] = found
             else:
                 names[table] = found
+        if len(scans) == 1 and len(query.tables) == 1:
+            summary = summary_text(query, next(iter(scans.values())))
+            if summary is not None:
+                self.summaries.append(query.tables[0].path)
+                return summary
         schemas = {id(table.node): (table, _visible_schema(scan.schema)) for table, scan in scans.items()}
         filters = find_filters(query.node, schemas, self._parameters)
         for table, scan in scans.items():
@@ -138,7 +146,9 @@ class QueryTables:
                 view = self._find_view(candidate)
                 if view is None:
                     continue
-                return self._add_view(view, table)
+                if table.version is not None or table.timestamp is not None:
+                    raise InvalidRequestError(f"Cannot read {view.name} as of another time: it is a view") from error
+                return self._add_view(view)
             if relation.metadata_table is not None:
                 return self._add_metadata(relation, table)
             return self._scan(relation, table)
@@ -265,6 +275,7 @@ class QueryTables:
         snapshot = scan.snapshot
         key = (
             scan.table.identifier,
+            scan.table.referenced_by,
             None if snapshot is None else snapshot.snapshot_id,
             scan.table_schema.schema_id,
             str(scan.predicate),
@@ -313,9 +324,7 @@ class QueryTables:
 
     # --- views
 
-    def _add_view(self, view: View, table: TableReference) -> str:
-        if table.version is not None or table.timestamp is not None:
-            raise InvalidRequestError(f"Cannot read {view.name} as of another time: it is a view")
+    def _add_view(self, view: View) -> str:
         if view.identifier in self._reading:
             raise recursive_view_error(view.identifier, len(self._reading))
         key = ("view", view.identifier, view.metadata.view_uuid, tuple(self._readers))
@@ -323,9 +332,9 @@ class QueryTables:
             return self._known[key]
         self._reading.append(view.identifier)
         try:
-            text = view_text(view, lambda name: self._column_types(view, name))
             version = view.current_version
             catalogs = frozenset({self._name, version.default_catalog or self._name})
+            text = view_text(view, lambda name: self._column_types(view, name, catalogs))
             parsed = parse_query(text, self._engine.serialize)
             if parsed.parameters:
                 raise UnsupportedError(f"Cannot read the view {view.name}: its query has parameters")
@@ -342,15 +351,22 @@ class QueryTables:
         self._known[key] = f"{SCHEMA}.{quoted(name)}"
         return self._known[key]
 
-    def _column_types(self, view: View, name: Name) -> Schema | None:
-        """Return the columns of a table or a view that a view's query names; None if there is neither."""
-        version = view.current_version
-        path = _within(name, version.default_namespace or view.identifier[:-1], frozenset({self._name}))
+    def _column_types(self, view: View, name: Name, catalogs: frozenset[str]) -> Mapping[str, str]:
+        """Return Spark's types of the columns of a table or a view that a view's query names."""
+        path = _within(name, view.current_version.default_namespace or view.identifier[:-1], catalogs)
         try:
-            return self._relation(path).table.schema
+            return spark_types(self._relation(path).table.schema)
         except NotFoundError:
             inner = self._find_view(path)
-            return None if inner is None else inner.schema
+            if inner is None:
+                raise
+        if inner.schema.fields and inner.properties.get(VIEW_SCHEMA_MODE, "").upper() != "EVOLUTION":
+            return spark_types(inner.schema)
+        probe = self._engine.run(self.prepared(f"SELECT * FROM {self._add_view(inner)}"))
+        try:
+            return spark_types_of(probe.columns)
+        finally:
+            probe.close()
 
     # --- the result
 
@@ -370,7 +386,9 @@ class QueryTables:
 
     def explain(self) -> str:
         """Return as text which files of each table are read."""
-        return "\n".join(table.explain() for table in self.read) or "no table of the lake is read"
+        lines = [f"{format_name(name)}: answered from metadata" for name in self.summaries]
+        lines += [table.explain() for table in self.read]
+        return "\n".join(lines) or "no table of the lake is read"
 
     def find_missing_file(self) -> str | None:
         """Return the path of a file that DuckDB should read and that is gone, or None."""

@@ -151,7 +151,7 @@ def assignments(pairs: Sequence[exp.Expr], target: Target, translator: Translato
 def is_default(node: exp.Expr) -> bool:
     """Return whether a value is the word DEFAULT."""
     if isinstance(node, exp.Var):
-        return bool(node.name.lower() == "default")
+        return node.name.lower() == "default"
     return (
         isinstance(node, exp.Column)
         and len(node.parts) == 1

@@ -14,7 +14,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NoReturn
 
-import duckdb
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
@@ -22,6 +21,7 @@ from sqlglot.tokenizer_core import Token
 
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.parse_name import parse_name
+from frazil.query.engine import split_statements
 
 MAX_LENGTH = 1_000_000
 """How many characters a statement may have, without the data that it names."""
@@ -105,12 +105,7 @@ def _without_position(tokens: tuple[Token, ...], text: str) -> tuple[tuple[Token
 
 
 def _check_with_duckdb(text: str) -> None:
-    with duckdb.connect() as connection:
-        try:
-            count = len(connection.extract_statements(text))
-        except duckdb.Error as error:
-            reason = str(error).strip().splitlines()[0]
-            raise InvalidRequestError(f"Cannot parse the statement: {reason}") from error
+    count = len(split_statements(text))
     if count > 1:
         raise InvalidRequestError(f"Cannot run {count} statements at once", hint="Run them one by one.")
 

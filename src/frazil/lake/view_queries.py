@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, UnsupportedError
@@ -10,9 +10,19 @@ from frazil.lake.view import DEFAULT_DIALECT, View, find_query_columns
 from frazil.query.column_types import duckdb_type
 from frazil.query.engine import quoted
 from frazil.spec.schema import Schema
+from frazil.spec.types import FixedType, TimestampNsType, TimestamptzNsType, TimeType, Type, UuidType
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
+from frazil.sql.type_names import spark_type_name
 
 DIALECT = "duckdb"
+_SPARK_TYPES = {
+    "INTEGER": "int",
+    "VARCHAR": "string",
+    "BLOB": "binary",
+    "TIMESTAMP WITH TIME ZONE": "timestamp",
+    "TIMESTAMP": "timestamp_ntz",
+}
+_OWN_TYPES = (FixedType, TimestampNsType, TimestamptzNsType, TimeType, UuidType)
 _KINDS = {
     "TINYINT": "int", "SMALLINT": "int", "INTEGER": "int", "BIGINT": "int", "HUGEINT": "int", "UTINYINT": "int",
     "USMALLINT": "int", "UINTEGER": "int", "UBIGINT": "int", "FLOAT": "float", "DOUBLE": "float",
@@ -32,8 +42,11 @@ def needs_spark_error(name: str, reason: str) -> UnsupportedError:
     )
 
 
-def view_text(view: View, columns_of: Callable[[Name], Schema | None]) -> str:
-    """Return a view's query for DuckDB; refuse one that only another engine reads."""
+def view_text(view: View, types_of: Callable[[Name], Mapping[str, str] | None]) -> str:
+    """Return a view's query for DuckDB; refuse one that only another engine reads.
+
+    `types_of` returns Spark's types of the columns of a table or a view that the query names.
+    """
     if DIALECT in {dialect.lower() for dialect in view.dialects}:
         return view.sql_for(DIALECT)
     if DEFAULT_DIALECT not in {dialect.lower() for dialect in view.dialects}:
@@ -42,7 +55,29 @@ def view_text(view: View, columns_of: Callable[[Name], Schema | None]) -> str:
             f"Cannot read the view {view.name}: it has no query in DuckDB's dialect or in Spark's",
             hint=f"Its dialects are: {dialects}.",
         )
-    raise needs_spark_error(view.name, "its query is in Spark's dialect")
+    # sqlglot is loaded for views of Spark only.
+    from frazil.query.spark_dialect import translate_view
+    from frazil.query.spark_types import NotTranslatable
+
+    try:
+        return translate_view(view.sql_for(DEFAULT_DIALECT), types_of)
+    except NotTranslatable as error:
+        raise needs_spark_error(view.name, f"DuckDB may read it differently ({error.reason})") from error
+
+
+def spark_types(schema: Schema) -> dict[str, str]:
+    """Return Spark's types of columns, by their names."""
+    return {field.name: _spark_type(field.field_type) for field in schema.fields}
+
+
+def spark_types_of(columns: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return Spark's types of columns whose types in DuckDB are given."""
+    return {name: _SPARK_TYPES.get(data_type, data_type.lower()) for name, data_type in columns}
+
+
+def _spark_type(data_type: Type) -> str:
+    """Return Spark's name of a type. Types that Spark shows as others keep their name: nothing is computed on them."""
+    return str(data_type) if isinstance(data_type, _OWN_TYPES) else spark_type_name(data_type)
 
 
 def view_columns(view: View, query: str, columns: Sequence[tuple[str, str]]) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from frazil.errors import CancelledError, EngineError, FrazilError, InvalidRequestError, StorageError
 from frazil.query.limits import Limits
@@ -35,15 +36,39 @@ def check_installed() -> None:
         )
 
 
-def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyConnection:
-    """Return a connection that can open the files at `paths`, and nothing else."""
-    check_installed()
+class _Spare:
+    """The database of the next query, made while nothing waits for it: that takes longer than most small queries."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: DuckDBPyConnection | None = None
+
+    def take(self) -> DuckDBPyConnection:
+        """Return a connection to an empty database of its own."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+        return _open() if connection is None else connection
+
+    def refill(self) -> None:
+        """Make the database of the next query, on a thread of its own."""
+        if self._connection is None:
+            threading.Thread(target=self._make, name="frazil-sql-spare").start()
+
+    def _make(self) -> None:
+        with self._lock:
+            if self._connection is None:
+                self._connection = _open()
+
+
+_SPARE: Final = _Spare()
+
+
+def _open() -> DuckDBPyConnection:
     import duckdb
 
-    connection = duckdb.connect(
+    return duckdb.connect(
         config={
             "threads": default_threads(),
-            "memory_limit": f"{limits.memory_bytes} B",
             "temp_directory": str(Path(tempfile.gettempdir(), f"frazil-sql-{os.getpid()}-{os.urandom(6).hex()}")),
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
@@ -52,15 +77,30 @@ def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyCo
             "allow_persistent_secrets": False,
         }
     )
-    connection.execute("SET TimeZone = 'UTC'")
+
+
+def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyConnection:
+    """Return a connection that can open the files at `paths`, and nothing else."""
+    check_installed()
+    connection = _SPARE.take()
+    settings = [
+        "SET TimeZone = 'UTC'",
+        f"SET memory_limit = '{limits.memory_bytes} B'",
+        "SET allowed_configs = ['arrow_lossless_conversion']",
+    ]
     if paths:
-        connection.execute("SET parquet_metadata_cache = true")
-        connection.execute(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
+        settings.append("SET parquet_metadata_cache = true")
+        settings.append(f"SET allowed_paths = [{', '.join(text_literal(path) for path in paths)}]")
     if limits.timeout_seconds is not None:
-        connection.execute(f"SET max_execution_time = {max(1, int(limits.timeout_seconds * 1000))}")
-    connection.execute("SET allowed_configs = ['arrow_lossless_conversion']")
-    connection.execute("SET enable_external_access = false")
+        settings.append(f"SET max_execution_time = {max(1, int(limits.timeout_seconds * 1000))}")
+    settings.append("SET enable_external_access = false")
+    connection.execute("; ".join(settings))
     return connection
+
+
+def prepare_next() -> None:
+    """Make the database of the next query ready, while nothing waits for it."""
+    _SPARE.refill()
 
 
 def lock(connection: DuckDBPyConnection) -> None:

@@ -42,6 +42,8 @@ _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 _TIMESTAMPTZ: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d(?::\d\d)?)?)?")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_INTEGER_TYPES: Final = frozenset({"tinyint", "smallint", "int", "integer", "bigint", "hugeint"})
+_DOUBLE_TYPES: Final = frozenset({"double", "float8"})
 _EXACT_INTEGERS: Final = 2**53
 _DIGITS: Final = Context(prec=80)
 
@@ -75,9 +77,15 @@ def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None
     if category == "OPERATOR_CAST" and not node.get("try_cast"):
         inner = constant_of(node["child"], parameters)
         type_expression = node.get("type_expr", {})
-        if inner is None or inner.category != "text" or type_expression.get("children"):
+        if inner is None or type_expression.get("children"):
             return None
         target = str(type_expression.get("type_name", "")).lower()
+        if target in _INTEGER_TYPES or target in _DOUBLE_TYPES:
+            return _cast_number(inner, is_integer=target in _INTEGER_TYPES)
+        if inner.category != "text":
+            return None
+        if target in ("varchar", "text", "string"):
+            return inner
         patterns = {
             "date": ("date", _DATE),
             "timestamp": ("timestamp", _TIMESTAMP),
@@ -88,6 +96,16 @@ def constant_of(node: Node, parameters: Mapping[str, object]) -> Constant | None
         made = patterns.get(target)
         return Constant(made[0], inner.value) if made is not None and made[1].fullmatch(inner.value) else None
     return None
+
+
+def _cast_number(constant: Constant, *, is_integer: bool) -> Constant | None:
+    """Return a constant that was cast to a whole number or to a double, if that changes nothing."""
+    number = constant.value
+    if constant.category == "text" and (_INTEGER if is_integer else _NUMBER).fullmatch(constant.value):
+        number = Decimal(constant.value)
+    if not isinstance(number, Decimal) or (is_integer and number != number.to_integral_value()):
+        return None
+    return Constant("number", number) if is_integer else Constant("double", number)
 
 
 def _literal(literal: Node) -> Constant | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from frazil.query.column_types import ParquetColumn, read_columns
-from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, without_end
+from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, prepare_next, quoted, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
 from frazil.query.syntax import SERIALIZE
@@ -241,3 +241,4 @@ class QueryRun:
     def close(self) -> None:
         """Release everything."""
         self._connection.close()
+        prepare_next()

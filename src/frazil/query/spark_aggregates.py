@@ -72,8 +72,8 @@ def _count_if(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) 
     if value.type != BOOLEAN:
         raise NotTranslatable(f"the function {name} over {value.type}")
     # DuckDB's count_if of nulls only is null.
-    one = choose([(value.copy_tree(), exp.Literal.number(1))], None)
-    return Typed(apply("count", replace(value, tree=one)), BIGINT)
+    node = choose([(value.copy_tree(), exp.Literal.number(1))], None)
+    return Typed(apply("count", replace(value, tree=node)), BIGINT)
 
 
 def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
@@ -91,13 +91,13 @@ def _sum(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Ty
 def _average(name: str, value: Typed, apply: Callable[[str, Typed], exp.Expr]) -> Typed:
     if value.type.is_decimal:
         precision, scale = value.type.precision, value.type.scale
-        place = f"avg over {value.type}"
-        result = decimal_type(precision + _AVERAGE_DIGITS, scale + _AVERAGE_DIGITS, place)
-        of_sum = decimal_type(precision + _SUM_DIGITS, scale, place)
+        index = f"avg over {value.type}"
+        result = decimal_type(precision + _AVERAGE_DIGITS, scale + _AVERAGE_DIGITS, index)
+        of_sum = decimal_type(precision + _SUM_DIGITS, scale, index)
         total = (cast_to(apply("sum", value), of_sum), of_sum)
         # No rows are null divided by null.
         count = (call("nullif", apply("count", value), exp.Literal.number(0)), _COUNT)
-        return Typed(exact_quotient(total, count, result, place), result, can_fail=True)
+        return Typed(exact_quotient(total, count, result, index), result, can_fail=True)
     if not value.type.is_numeric:
         raise NotTranslatable(f"the function {name} over {value.type}")
     return Typed(apply("avg", coerce(value, DOUBLE)), DOUBLE)
@@ -146,7 +146,9 @@ def _ntile(name: str, arguments: Sequence[Typed], attach: Attach) -> Typed:
 
 
 def _neighbour(name: str, arguments: Sequence[Typed], attach: Attach) -> Typed:
-    if not 1 <= len(arguments) <= 3 or any(type(one.literal) is not int or one.literal < 0 for one in arguments[1:2]):
+    if not 1 <= len(arguments) <= 3 or any(
+        type(node.literal) is not int or node.literal < 0 for node in arguments[1:2]
+    ):
         raise NotTranslatable(f"the function {name} without a literal distance")
     values = list(arguments)
     if len(values) == 3:

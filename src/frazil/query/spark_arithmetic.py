@@ -86,7 +86,7 @@ def _divisor(value: Typed, origin: Typed) -> Typed:
 
 
 def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
-    kind = _NODES[operator]
+    type_name = _NODES[operator]
     if operator in {"%", "div"}:
 
         def divided(a: exp.Expr, b: exp.Expr) -> exp.Expr:
@@ -94,7 +94,7 @@ def _of_integers(operator: str, left: Typed, right: Typed) -> Typed:
                 # The remainder by -1 is that by 1, and DuckDB fails at the least integer.
                 minus_one = exp.EQ(this=b.copy(), expression=number(-1, right.type))
                 b = choose([(minus_one, number(1, right.type))], b)
-            return binary(kind, a, b)
+            return binary(type_name, a, b)
 
         return guarded(left, right, divided, left.type)
     # As calls: DuckDB rewrites `x + 1 > 3` to `x > 2`, which loses the overflow.
@@ -131,42 +131,42 @@ def _exact(value: Typed) -> Typed:
 
 
 def _of_decimals(operator: str, left: Typed, right: Typed) -> Typed:
-    (p1, s1), (p2, s2) = ((one.type.precision, one.type.scale) for one in (left, right))
-    place = f"{operator} over {left.type} and {right.type}"
+    (p1, s1), (p2, s2) = ((node.type.precision, node.type.scale) for node in (left, right))
+    index = f"{operator} over {left.type} and {right.type}"
     scale, whole = max(s1, s2), max(p1 - s1, p2 - s2)
     if operator in {"+", "-"}:
-        result = decimal_type(whole + scale + 1, scale, place)
-        operands = [coerce(one, result).copy_tree() for one in (left, right)]
+        result = decimal_type(whole + scale + 1, scale, index)
+        operands = [coerce(node, result).copy_tree() for node in (left, right)]
         return combine(cast_to(binary(_NODES[operator], *operands), result), result, [left, right])
     if operator == "*":
-        result = decimal_type(p1 + p2 + 1, s1 + s2, place)
+        result = decimal_type(p1 + p2 + 1, s1 + s2, index)
         first = left.copy_tree()
         if p1 + p2 > _INT64_DIGITS >= max(p1, p2):
             first = cast_to(first, SparkType("decimal", _INT64_DIGITS + 1, s1))
         return combine(cast_to(binary(exp.Mul, first, right.copy_tree()), result), result, [left, right])
     if operator == "/":
-        return _decimal_quotient(left, right, place)
+        return _decimal_quotient(left, right, index)
     if operator == "%":
-        result = decimal_type(min(p1 - s1, p2 - s2) + scale, scale, place)
-        wide = decimal_type(whole + scale, scale, place)
+        result = decimal_type(min(p1 - s1, p2 - s2) + scale, scale, index)
+        wide = decimal_type(whole + scale, scale, index)
         return guarded(
             left,
             right,
             lambda a, b: cast_to(binary(exp.Mod, cast_to(a, wide), cast_to(b, wide)), result),
             result,
         )
-    raise NotTranslatable(place)
+    raise NotTranslatable(index)
 
 
-def _decimal_quotient(left: Typed, right: Typed, place: str) -> Typed:
-    (p1, s1), (p2, s2) = ((one.type.precision, one.type.scale) for one in (left, right))
+def _decimal_quotient(left: Typed, right: Typed, index: str) -> Typed:
+    (p1, s1), (p2, s2) = ((node.type.precision, node.type.scale) for node in (left, right))
     scale = max(_MIN_QUOTIENT_SCALE, s1 + p2 + 1)
-    result = decimal_type(p1 - s1 + s2 + scale, scale, place)
-    return guarded(left, right, lambda a, b: exact_quotient((a, left.type), (b, right.type), result, place), result)
+    result = decimal_type(p1 - s1 + s2 + scale, scale, index)
+    return guarded(left, right, lambda a, b: exact_quotient((a, left.type), (b, right.type), result, index), result)
 
 
 def exact_quotient(
-    dividend: tuple[exp.Expr, SparkType], divisor: tuple[exp.Expr, SparkType], result: SparkType, place: str
+    dividend: tuple[exp.Expr, SparkType], divisor: tuple[exp.Expr, SparkType], result: SparkType, index: str
 ) -> exp.Expr:
     """Return a quotient of decimals, rounded half up, as one of 128-bit integers: DuckDB divides decimals as floats.
 
@@ -175,7 +175,7 @@ def exact_quotient(
     (a, of_a), (b, of_b) = dividend, divisor
     digits = of_a.precision - of_a.scale + result.scale + of_b.scale
     if max(digits, of_b.precision + result.scale, of_a.precision + of_a.scale) > _MAX_HUGEINT_DIGITS:
-        raise NotTranslatable(f"{place}, whose quotient has too many digits")
+        raise NotTranslatable(f"{index}, whose quotient has too many digits")
     n = _times_power(a, of_a, result.scale + of_b.scale)
     d = _times_power(b, of_b, of_b.scale)
     two = exp.Literal.number(2)

@@ -264,7 +264,7 @@ def read_timestamp(text: str, target: SparkType) -> exp.Expr | None:
         return None
     *parts, fraction = match.groups()
     try:
-        year, month, day, hour, minute, second = (int(part or 0) for part in parts)
+        year, month, day, hour, minute, second = (int(piece or 0) for piece in parts)
         microseconds = int((fraction or "").ljust(6, "0"))
         time = datetime.datetime(year, month, day, hour, minute, second, microseconds)  # noqa: DTZ001
     except ValueError:

@@ -35,13 +35,13 @@ def filter_condition(node: exp.Expr, scope: Scope) -> exp.Expr:
     parts: list[exp.Expr] = []
     pending = [node]
     while pending:
-        one = pending.pop()
-        if type(one) is exp.And:
-            only(one, "this", "expression")
-            pending += [one.expression, one.this]
+        entry = pending.pop()
+        if type(entry) is exp.And:
+            only(entry, "this", "expression")
+            pending += [entry.expression, entry.this]
         else:
-            parts.append(one)
-    values = [as_condition(scope.whole(part), "WHERE") for part in parts]
+            parts.append(entry)
+    values = [as_condition(scope.whole(piece), "WHERE") for piece in parts]
     if len(values) == 1 or not any(value.can_fail for value in values):
         return connect(exp.And, values).tree
     branches: list[tuple[exp.Expr, exp.Expr]] = [
@@ -75,25 +75,27 @@ def group_clause(node: exp.Expr | None, items: Sequence[Item], rows: Scope) -> t
     only(node, "expressions", "rollup", "cube")
     keys: list[Key] = []
 
-    def key(one: exp.Expr) -> exp.Expr:
-        keys.append(group_key(_key_value(one, items, rows)))
+    def key(entry: exp.Expr) -> exp.Expr:
+        keys.append(group_key(_key_value(entry, items, rows)))
         return keys[-1].grouped.copy_tree()
 
-    def clause(one: exp.Expr) -> exp.Expr:
-        if isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)):
-            only(one, "expressions")
-            return type(one)(expressions=[clause(part) for part in one.expressions])
-        if isinstance(one, exp.Tuple):
-            return exp.Tuple(expressions=[key(part) for part in one.expressions])
-        return key(one.unnest())
+    def clause(entry: exp.Expr) -> exp.Expr:
+        if isinstance(entry, (exp.Rollup, exp.Cube, exp.GroupingSets)):
+            only(entry, "expressions")
+            return type(entry)(expressions=[clause(piece) for piece in entry.expressions])
+        if isinstance(entry, exp.Tuple):
+            return exp.Tuple(expressions=[key(piece) for piece in entry.expressions])
+        return key(entry.unnest())
 
-    expressions = [clause(one) for one in node.expressions]
+    expressions = [clause(entry) for entry in node.expressions]
     whole = [*(node.args.get("rollup") or ()), *(node.args.get("cube") or ())]
-    has_sets = bool(whole) or any(isinstance(one, (exp.Rollup, exp.Cube, exp.GroupingSets)) for one in node.expressions)
-    if has_sets and any(not one.value.loose for one in keys):
+    has_sets = bool(whole) or any(
+        isinstance(entry, (exp.Rollup, exp.Cube, exp.GroupingSets)) for entry in node.expressions
+    )
+    if has_sets and any(not entry.value.loose for entry in keys):
         raise NotTranslatable("GROUPING SETS over a constant")
     if whole:
-        if len(whole) > 1 or whole[0].expressions or any(isinstance(one, exp.Rollup) for one in expressions):
+        if len(whole) > 1 or whole[0].expressions or any(isinstance(entry, exp.Rollup) for entry in expressions):
             raise NotTranslatable("several ROLLUP or CUBE")
         expressions = [type(whole[0])(expressions=expressions)]
     return keys, exp.Group(expressions=expressions), has_sets
@@ -108,8 +110,8 @@ def _key_value(node: exp.Expr, items: Sequence[Item], rows: Scope) -> Typed:
         chosen = items[int(node.this) - 1][1]
     elif isinstance(node, exp.Column) and not node.args.get("table"):
         name = node.name.lower()
-        if not any(one.is_named([name]) for one in rows.fields):
-            matches = [item for shown, item in items if shown.lower() == name]
+        if not any(entry.is_named([name]) for entry in rows.fields):
+            matches = [item for visible, item in items if visible.lower() == name]
             if len(matches) == 1:
                 chosen = matches[0]
     if isinstance(chosen, Field):
@@ -122,32 +124,32 @@ def order_clause(node: exp.Expr, values: Sequence[tuple[str, Typed]], scope: Sco
     only(node, "expressions")
     names = [name.lower() for name, _ in values]
     keys = []
-    for one in node.expressions:
-        only(one, "this", "desc", "nulls_first")
-        place = 0
-        if isinstance(one.this, exp.Literal) and not one.this.is_string:
-            place = int(one.this.this) if one.this.this.isdecimal() else 0
-            if not 1 <= place <= len(values):
-                raise NotTranslatable(f"ORDER BY {one.this.this}")
-        elif isinstance(one.this, exp.Column) and not one.this.args.get("table"):
-            if names.count(one.this.name.lower()) > 1:
-                raise NotTranslatable(f"ORDER BY {one.this.name}, which is ambiguous")
-            if one.this.name.lower() in names:
-                place = names.index(one.this.name.lower()) + 1
-        if place:
-            if not values[place - 1][1].type.is_atomic:
-                raise NotTranslatable(f"ORDER BY {values[place - 1][1].type}")
-            keys.append(ordered(exp.Literal.number(place), one))
+    for entry in node.expressions:
+        only(entry, "this", "desc", "nulls_first")
+        position = 0
+        if isinstance(entry.this, exp.Literal) and not entry.this.is_string:
+            position = int(entry.this.this) if entry.this.this.isdecimal() else 0
+            if not 1 <= position <= len(values):
+                raise NotTranslatable(f"ORDER BY {entry.this.this}")
+        elif isinstance(entry.this, exp.Column) and not entry.this.args.get("table"):
+            if names.count(entry.this.name.lower()) > 1:
+                raise NotTranslatable(f"ORDER BY {entry.this.name}, which is ambiguous")
+            if entry.this.name.lower() in names:
+                position = names.index(entry.this.name.lower()) + 1
+        if position:
+            if not values[position - 1][1].type.is_atomic:
+                raise NotTranslatable(f"ORDER BY {values[position - 1][1].type}")
+            keys.append(ordered(exp.Literal.number(position), entry))
         elif scope is None:
             raise NotTranslatable("ORDER BY an expression after DISTINCT or a set operation")
         else:
-            keys.append(sort_key(one, replace(scope, outputs=column_aliases(values)).whole(one.this)))
+            keys.append(sort_key(entry, replace(scope, outputs=column_aliases(values)).whole(entry.this)))
     return exp.Order(expressions=keys)
 
 
 def set_limit(node: exp.Expr, tree: exp.Expr) -> None:
     """Give a query LIMIT and OFFSET of another."""
-    for name, kind in (("limit", exp.Limit), ("offset", exp.Offset)):
+    for name, type_name in (("limit", exp.Limit), ("offset", exp.Offset)):
         clause = node.args.get(name)
         if clause is None:
             continue
@@ -155,4 +157,4 @@ def set_limit(node: exp.Expr, tree: exp.Expr) -> None:
         count = clause.expression
         if not isinstance(count, exp.Literal) or not count.this.isdecimal():
             raise NotTranslatable(f"{name.upper()} with another value than a number")
-        tree.set(name, kind(expression=count.copy()))
+        tree.set(name, type_name(expression=count.copy()))

@@ -63,7 +63,7 @@ def translate_view(text: str, columns_of: ColumnsOf) -> str:
     except RecursionError:
         raise NotTranslatable("a query of this depth") from None
     except SqlglotError as error:
-        raise NotTranslatable(f"a syntax that is not known ({_first_line(error)})") from error
+        raise NotTranslatable("a syntax that is not known") from error
 
 
 _LITERALS = {TokenType.STRING, TokenType.RAW_STRING}

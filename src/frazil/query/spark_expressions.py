@@ -87,32 +87,32 @@ def translate_all(nodes: Iterable[exp.Expr], environment: Environment) -> list[T
     return [translate(node, environment) for node in nodes]
 
 
-def as_condition(value: Typed, place: str) -> Typed:
+def as_condition(value: Typed, index: str) -> Typed:
     """Return a condition; Spark takes booleans only."""
     if value.type == VOID:
         return cast(value, BOOLEAN)
     if value.type != BOOLEAN:
-        raise NotTranslatable(f"{place} over {value.type}")
+        raise NotTranslatable(f"{index} over {value.type}")
     return value
 
 
-def compared(first: Typed, second: Typed, place: str) -> tuple[Typed, Typed]:
+def compared(first: Typed, second: Typed, index: str) -> tuple[Typed, Typed]:
     """Return two operands in the type in which Spark compares them."""
     if isinstance(first.literal, str) and second.type.is_temporal:
         return cast(first, second.type), second
     if isinstance(second.literal, str) and first.type.is_temporal:
         return first, cast(second, first.type)
-    shared = common_type(first.type, second.type, place)
+    shared = common_type(first.type, second.type, index)
     if not shared.is_atomic:
-        raise NotTranslatable(f"{place} over {shared}")
+        raise NotTranslatable(f"{index} over {shared}")
     return coerce(first, shared), coerce(second, shared)
 
 
-def merged(values: Sequence[Typed], place: str) -> tuple[list[Typed], SparkType]:
+def merged(values: Sequence[Typed], index: str) -> tuple[list[Typed], SparkType]:
     """Return results of CASE and its like in the type that Spark gives them."""
-    shared = common_type_of((value.type for value in values), place)
+    shared = common_type_of((value.type for value in values), index)
     if shared == VOID:
-        raise NotTranslatable(f"{place} over nulls only")
+        raise NotTranslatable(f"{index} over nulls only")
     return [coerce(value, shared) for value in values], shared
 
 
@@ -120,7 +120,7 @@ def _column(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "table", "db", "catalog")
     if isinstance(node.this, exp.Star):
         raise NotTranslatable("* inside an expression")
-    return environment.resolve([part.name for part in node.parts])  # type: ignore[attr-defined]
+    return environment.resolve([piece.name for piece in node.parts])  # type: ignore[attr-defined]
 
 
 def _literal(node: exp.Expr, environment: Environment) -> Typed:
@@ -209,34 +209,34 @@ def _not(node: exp.Expr, environment: Environment) -> Typed:
     return combine(exp.Not(this=exp.Paren(this=value.copy_tree())), BOOLEAN, [value])
 
 
-def _operands(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+def _operands(node: exp.Expr, type_name: type[exp.Expr]) -> Iterator[exp.Expr]:
     for operand in (node.this, node.expression):
-        if type(operand) is kind:
-            yield from _operands(operand, kind)
+        if type(operand) is type_name:
+            yield from _operands(operand, type_name)
         else:
             yield operand
 
 
 def _connection(node: exp.Expr, environment: Environment) -> Typed:
     only(node, "this", "expression")
-    kind = type(node)
-    values = [as_condition(value, describe(node)) for value in translate_all(_operands(node, kind), environment)]
+    type_name = type(node)
+    values = [as_condition(value, describe(node)) for value in translate_all(_operands(node, type_name), environment)]
     if any(value.can_fail for value in values[1:]):
         # Spark computes an expression that stands twice in a SELECT list before it looks at what is to its left.
         raise NotTranslatable(f"{describe(node)} after which an expression may fail, outside the top of WHERE")
-    return connect(kind, values)
+    return connect(type_name, values)
 
 
-def connect(kind: type[exp.Expr], values: Sequence[Typed]) -> Typed:
+def connect(type_name: type[exp.Expr], values: Sequence[Typed]) -> Typed:
     """Return AND or OR.
 
     Where an operand may fail, CASE keeps Spark's order: an operand is computed only if those before it do not decide.
     """
     tree = paren(values[0].copy_tree())
     for value in values[1:]:
-        tree = kind(this=tree, expression=paren(value.copy_tree()))
+        tree = type_name(this=tree, expression=paren(value.copy_tree()))
     if len(values) > 1 and any(value.can_fail for value in values):
-        decided = exp.Boolean(this=kind is exp.Or)
+        decided = exp.Boolean(this=type_name is exp.Or)
         branches: list[tuple[exp.Expr, exp.Expr]] = [
             (exp.Is(this=paren(repeated(value)), expression=decided.copy()), decided.copy()) for value in values[:-1]
         ]
@@ -261,9 +261,9 @@ def _between(node: exp.Expr, environment: Environment) -> Typed:
     _refuse_unclear(node, node.this, node.args["low"], node.args["high"])
     value, low, high = translate_all((node.this, node.args["low"], node.args["high"]), environment)
     conditions = []
-    for kind, bound in ((exp.GTE, low), (exp.LTE, high)):
+    for type_name, bound in ((exp.GTE, low), (exp.LTE, high)):
         left, right = compared(value, bound, "BETWEEN")
-        tree = kind(this=paren(repeated(left)), expression=paren(right.copy_tree()))
+        tree = type_name(this=paren(repeated(left)), expression=paren(right.copy_tree()))
         conditions.append(combine(tree, BOOLEAN, [left, right]))
     return connect(exp.And, conditions)
 
@@ -279,13 +279,13 @@ def _in(node: exp.Expr, environment: Environment) -> Typed:
         return _in_query(value, node.args["query"], environment)
     options = translate_all(node.expressions, environment)
     if value.type.is_temporal:
-        options = [cast(one, value.type) if isinstance(one.literal, str) else one for one in options]
+        options = [cast(item, value.type) if isinstance(item.literal, str) else item for item in options]
     shared = common_type_of([value.type, *(option.type for option in options)], "IN")
     if not shared.is_atomic:
         raise NotTranslatable(f"IN over {shared}")
     if shared.is_floating and len(options) > _MAX_FLOATS_IN_LIST:
         raise NotTranslatable(f"IN with more than {_MAX_FLOATS_IN_LIST} values of {shared}")
-    value, *options = (coerce(one, shared) for one in (value, *options))
+    value, *options = (coerce(item, shared) for item in (value, *options))
     tree = exp.In(this=paren(value.copy_tree()), expressions=[option.copy_tree() for option in options])
     return combine(tree, BOOLEAN, [value, *options])
 
@@ -347,14 +347,14 @@ def _cast(node: exp.Expr, environment: Environment) -> Typed:
 
 def _target(data_type: exp.DataType) -> SparkType:
     only(data_type, "this", "expressions", "nested")
-    kind = data_type.this
-    if kind == exp.DataType.Type.DECIMAL:
+    type_name = data_type.this
+    if type_name == exp.DataType.Type.DECIMAL:
         numbers = [int(parameter.this.this) for parameter in data_type.expressions]
         precision, scale = numbers + [10, 0][len(numbers) :]
         return decimal_type(precision, scale, "a cast")
-    if data_type.expressions or kind not in _CAST_TARGETS:
+    if data_type.expressions or type_name not in _CAST_TARGETS:
         raise NotTranslatable(f"the cast to {data_type.sql('spark').lower()}")
-    return _CAST_TARGETS[kind]
+    return _CAST_TARGETS[type_name]
 
 
 _CAST_TARGETS = {
@@ -434,7 +434,7 @@ def _window_or_filter(node: exp.Expr, environment: Environment) -> Typed:
 def _special_call(name: str, *parts: str) -> Callable[[exp.Expr, Environment], Typed]:
     def handler(node: exp.Expr, environment: Environment) -> Typed:
         only(node, *parts)
-        nodes = [node.args[part] for part in parts if node.args.get(part) is not None]
+        nodes = [node.args[piece] for piece in parts if node.args.get(piece) is not None]
         return SCALARS[name](translate_all(nodes, environment))
 
     return handler
@@ -483,7 +483,7 @@ _NAMES: dict[type[exp.Expr], str] = {
     exp.Window: "OVER", exp.Filter: "FILTER", exp.Placeholder: "a parameter", exp.Any: "ANY",
 }  # fmt: skip
 _DUCKDB_COMPARISONS: dict[type[exp.Expr], type[exp.Expr]] = {
-    **{kind: kind for kind in _COMPARISONS},
+    **{type_name: type_name for type_name in _COMPARISONS},
     exp.NullSafeEQ: exp.NullSafeEQ,
     exp.NullSafeNEQ: exp.NullSafeNEQ,
 }

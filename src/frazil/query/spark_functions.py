@@ -61,7 +61,7 @@ def _merged(arguments: Sequence[Typed]) -> tuple[list[Typed], SparkType]:
 @register("coalesce", 1, MANY)
 def _coalesce(arguments: Sequence[Typed]) -> Typed:
     values, shared = _merged(arguments)
-    return combine(exp.Coalesce(this=values[0].copy_tree(), expressions=[one.copy_tree() for one in values[1:]]),
+    return combine(exp.Coalesce(this=values[0].copy_tree(), expressions=[node.copy_tree() for node in values[1:]]),
                    shared, values)  # fmt: skip
 
 

@@ -27,23 +27,23 @@ _JOINS = {("", ""): "", ("", "INNER"): "", ("LEFT", ""): "LEFT", ("LEFT", "OUTER
 def join_sources(
     node: exp.Expr,
     side: str,
-    kind: str,
+    type_name: str,
     right: exp.Expr,
     both: tuple[list[Field], list[Field]],
     scope: Scope,
 ) -> tuple[exp.Expr, list[Field]]:
     """Return a join in DuckDB and the columns that it shows, in Spark's order."""
     only(node, "this", "side", "kind", "on", "using", "method")
-    form = _JOINS.get((side, kind))
+    form = _JOINS.get((side, type_name))
     method = str(node.args.get("method") or "").upper()
     if form is None or method not in {"", "NATURAL"}:
-        raise NotTranslatable(f"{method} {side} {kind} JOIN".strip())
+        raise NotTranslatable(f"{method} {side} {type_name} JOIN".strip())
     left_fields, right_fields = both
-    names = [one.name for one in node.args.get("using") or ()]
+    names = [item.name for item in node.args.get("using") or ()]
     if method:
-        shown = [one.name for one in left_fields if not one.needs_qualifier]
-        others = {one.name.lower() for one in right_fields}
-        names = [name for name in shown if name.lower() in others]
+        visible = [item.name for item in left_fields if not item.needs_qualifier]
+        others = {item.name.lower() for item in right_fields}
+        names = [name for name in visible if name.lower() in others]
     fields = [*left_fields, *right_fields]
     condition: exp.Expr | None = None
     if names:
@@ -68,19 +68,19 @@ def _using(names: Sequence[str], left: list[Field], right: list[Field], form: st
     for name in names:
         pair = []
         for fields in (left, right):
-            matches = [one for one in fields if one.is_named([name.lower()])]
+            matches = [item for item in fields if item.is_named([name.lower()])]
             if len(matches) != 1:
                 raise NotTranslatable(f"USING the column {name}, which is ambiguous or missing")
             pair.append(matches[0])
         first, second = pair
-        one, other = compared(first.value, second.value, "USING")
-        equal = exp.EQ(this=paren(one.copy_tree()), expression=paren(other.copy_tree()))
-        conditions.append(combine(equal, BOOLEAN, [one, other]))
+        item, other = compared(first.value, second.value, "USING")
+        equal = exp.EQ(this=paren(item.copy_tree()), expression=paren(other.copy_tree()))
+        conditions.append(combine(equal, BOOLEAN, [item, other]))
         value = second.value if form == "RIGHT" else first.value
         if form == "FULL":
-            (one, other), shared = merged([first.value, second.value], "USING")
-            value = combine(exp.Coalesce(this=one.copy_tree(), expressions=[other.copy_tree()]), shared, [one, other])
+            (item, other), shared = merged([first.value, second.value], "USING")
+            value = combine(exp.Coalesce(this=item.copy_tree(), expressions=[other.copy_tree()]), shared, [item, other])
         shared_fields.append(Field(first.name, (), value))
         hidden |= {id(first), id(second)}
-    rest = [replace(one, needs_qualifier=True) if id(one) in hidden else one for one in (*left, *right)]
+    rest = [replace(item, needs_qualifier=True) if id(item) in hidden else item for item in (*left, *right)]
     return connect(exp.And, conditions).tree, [*shared_fields, *rest]

@@ -92,7 +92,8 @@ class QueryTranslator:
                 name += "_"
             self._names.add(name.lower())
             alias = exp.TableAlias(
-                this=identifier(name), columns=[identifier(one) for one in _unique([one.name for one in outputs])]
+                this=identifier(name),
+                columns=[identifier(entry) for entry in _unique([entry.name for entry in outputs])],
             )
             definitions.append(exp.CTE(this=tree, alias=alias))
             ctes[definition.alias.lower()] = Cte(name, tuple(outputs))
@@ -120,7 +121,7 @@ class QueryTranslator:
         if not isinstance(node.this, (exp.Identifier, exp.Dot)):
             raise NotTranslatable(f"the table function {node.this.name}")
         only(node, "this", "db", "catalog", "alias")
-        parts = tuple(part.name for part in node.parts)
+        parts = tuple(piece.name for piece in node.parts)
         alias = node.args.get("alias")
         qualifier = (alias.name.lower(),) if alias is not None and alias.name else tuple(map(str.lower, parts))
         unique = self._new_name(alias.name if alias is not None and alias.name else parts[-1])
@@ -128,18 +129,18 @@ class QueryTranslator:
         if cte is not None:
             outputs = list(cte.outputs)
             tree = exp.Table(this=identifier(cte.name))
-            names = _unique([one.name for one in outputs])
+            names = _unique([entry.name for entry in outputs])
         else:
             columns = self._columns_of(parts)
             if columns is None:
                 raise NotTranslatable(f"the table {'.'.join(parts)}, which is not known")
             outputs = [Output(name, parse_spark_type(text)) for name, text in columns.items()]
             tree = exp.Table(**{name: _quoted(node.args.get(name)) for name in ("this", "db", "catalog")})
-            names = [one.name for one in outputs]
+            names = [entry.name for entry in outputs]
         tree.set("alias", exp.TableAlias(this=identifier(unique)))
         return tree, [
-            Field(shown.name, qualifier, Typed(column(unique, name), shown.type))
-            for name, shown in zip(names, _renamed(outputs, alias), strict=True)
+            Field(visible.name, qualifier, Typed(column(unique, name), visible.type))
+            for name, visible in zip(names, _renamed(outputs, alias), strict=True)
         ]
 
     def _derived(self, tree: exp.Expr, outputs: list[Output], node: exp.Expr) -> tuple[exp.Expr, list[Field]]:
@@ -147,12 +148,12 @@ class QueryTranslator:
         name = alias.name if alias is not None else ""
         unique = self._new_name(name or "subquery")
         outputs = _renamed(outputs, alias)
-        names = _unique([one.name for one in outputs])
-        tree.set("alias", exp.TableAlias(this=identifier(unique), columns=[identifier(one) for one in names]))
+        names = _unique([entry.name for entry in outputs])
+        tree.set("alias", exp.TableAlias(this=identifier(unique), columns=[identifier(entry) for entry in names]))
         qualifier = (name.lower(),) if name else ()
         return tree, [
-            Field(output.name, qualifier, Typed(column(unique, one), output.type))
-            for one, output in zip(names, outputs, strict=True)
+            Field(output.name, qualifier, Typed(column(unique, entry), output.type))
+            for entry, output in zip(names, outputs, strict=True)
         ]
 
     def _values(self, node: exp.Values, ctes: Mapping[str, Cte]) -> tuple[exp.Expr, list[Field]]:
@@ -165,7 +166,10 @@ class QueryTranslator:
         if len({len(row) for row in rows}) != 1:
             raise NotTranslatable("VALUES with rows of different lengths")
         columns = [merged(cells, "VALUES") for cells in zip(*rows, strict=True)]
-        tuples = [exp.Tuple(expressions=[cells[at].copy_tree() for cells, _ in columns]) for at in range(len(rows))]
+        tuples = [
+            exp.Tuple(expressions=[cells[position].copy_tree() for cells, _ in columns])
+            for position in range(len(rows))
+        ]
         outputs = [Output(f"col{number}", shared) for number, (_, shared) in enumerate(columns, 1)]
         return self._derived(exp.Values(expressions=tuples), outputs, node)
 
@@ -180,14 +184,14 @@ class QueryTranslator:
         joins: list[exp.Expr] = []
         has_cross = False
         for join in node.args.get("joins") or ():
-            side, kind = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
+            side, type_name = (str(join.args.get(name) or "").upper() for name in ("side", "kind"))
             if has_cross and (side in {"RIGHT", "FULL"} or join.args.get("method")):
                 # A comma binds less than JOIN, and sqlglot does not tell it from CROSS JOIN.
                 raise NotTranslatable(f"{side or 'NATURAL'} JOIN after CROSS JOIN or a comma")
-            has_cross = has_cross or kind == "CROSS"
+            has_cross = has_cross or type_name == "CROSS"
             right, right_fields = self._source(join.this, ctes)
             scope = Scope(self, [*fields, *right_fields], outer, ctes)
-            joined, fields = join_sources(join, side, kind, right, (fields, right_fields), scope)
+            joined, fields = join_sources(join, side, type_name, right, (fields, right_fields), scope)
             joins.append(joined)
         return tree, joins, fields
 
@@ -207,7 +211,7 @@ class QueryTranslator:
         items = list(_expanded(node.expressions, fields))
         having, order = node.args.get("having"), node.args.get("order")
         scope = replace(
-            rows, allows_windows=True, windows={one.name.lower(): one for one in node.args.get("windows") or ()}
+            rows, allows_windows=True, windows={entry.name.lower(): entry for entry in node.args.get("windows") or ()}
         )
         has_sets = False
         is_grouped = node.args.get("group") is not None or has_aggregate(
@@ -247,31 +251,31 @@ class QueryTranslator:
         self, node: exp.SetOperation, outer: Scope | None, ctes: Mapping[str, Cte]
     ) -> tuple[exp.Query, list[Output]]:
         only(node, "with_", "this", "expression", "distinct", "order", "limit", "offset")
-        place = type(node).__name__.upper()
+        index = type(node).__name__.upper()
         is_distinct = node.args.get("distinct") is not False
         sides = [self.translate(side, outer, ctes) for side in (node.this, node.expression)]
         (_, left), (_, right) = sides
         if len(left) != len(right):
-            raise NotTranslatable(f"{place} of different numbers of columns")
-        types = [common_type(one.type, other.type, place) for one, other in zip(left, right, strict=True)]
+            raise NotTranslatable(f"{index} of different numbers of columns")
+        types = [common_type(entry.type, other.type, index) for entry, other in zip(left, right, strict=True)]
         is_set = is_distinct or not isinstance(node, exp.Union)
-        if is_set and not all(one.is_atomic for one in types):
-            raise NotTranslatable(f"{place} over a nested type")
+        if is_set and not all(entry.is_atomic for entry in types):
+            raise NotTranslatable(f"{index} over a nested type")
         queries = [
-            exp.Subquery(this=recast(tree, [one.type for one in outputs], types, as_keys=is_set))
+            exp.Subquery(this=recast(tree, [entry.type for entry in outputs], types, as_keys=is_set))
             for tree, outputs in sides
         ]
         tree = type(node)(this=queries[0], expression=queries[1], distinct=is_distinct)
-        outputs = [Output(one.name, shared) for one, shared in zip(left, types, strict=True)]
+        outputs = [Output(entry.name, shared) for entry, shared in zip(left, types, strict=True)]
         # The names of the result are those of its first query, which a cast may have taken from it.
         name = self._new_name("united")
-        names = _unique([one.name for one in outputs])
+        names = _unique([entry.name for entry in outputs])
         source = exp.Subquery(
-            this=tree, alias=exp.TableAlias(this=identifier(name), columns=[identifier(one) for one in names])
+            this=tree, alias=exp.TableAlias(this=identifier(name), columns=[identifier(entry) for entry in names])
         )
-        values = [(one.name, Typed(column(name, own), one.type)) for one, own in zip(outputs, names, strict=True)]
+        values = [(entry.name, Typed(column(name, own), entry.type)) for entry, own in zip(outputs, names, strict=True)]
         select = exp.Select(
-            expressions=[exp.Alias(this=value.copy_tree(), alias=identifier(shown)) for shown, value in values],
+            expressions=[exp.Alias(this=value.copy_tree(), alias=identifier(visible)) for visible, value in values],
             from_=exp.From(this=source),
         )
         if node.args.get("order") is not None:
@@ -290,10 +294,10 @@ def _renamed(outputs: list[Output], alias: exp.Expr | None) -> list[Output]:
     if alias is None:
         return outputs
     only(alias, "this", "columns")
-    names = [one.name for one in alias.args.get("columns") or ()]
+    names = [entry.name for entry in alias.args.get("columns") or ()]
     if names and len(names) != len(outputs):
         raise NotTranslatable("an alias with another number of columns")
-    return [Output(name, one.type) for name, one in zip(names, outputs, strict=True)] if names else outputs
+    return [Output(name, entry.type) for name, entry in zip(names, outputs, strict=True)] if names else outputs
 
 
 def _unique(names: Sequence[str]) -> list[str]:
@@ -316,7 +320,7 @@ def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[Item]:
     for number, node in enumerate(nodes):
         star = node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else node
         if isinstance(star, exp.Star):
-            qualifier = [part.name.lower() for part in node.parts[:-1]] if isinstance(node, exp.Column) else []
+            qualifier = [piece.name.lower() for piece in node.parts[:-1]] if isinstance(node, exp.Column) else []
             yield from _stars(star, qualifier, fields)
         elif isinstance(node, exp.Alias):
             only(node, "this", "alias")
@@ -327,15 +331,15 @@ def _expanded(nodes: Sequence[exp.Expr], fields: list[Field]) -> Iterator[Item]:
 
 def _stars(star: exp.Star, qualifier: list[str], fields: list[Field]) -> Iterator[tuple[str, Field]]:
     only(star, "except_")
-    excluded = {one.name.lower() for one in star.args.get("except_") or ()}
-    shown = [one for one in fields if one.is_named([*qualifier, one.name.lower()])]
-    if not shown:
+    excluded = {entry.name.lower() for entry in star.args.get("except_") or ()}
+    visible = [entry for entry in fields if entry.is_named([*qualifier, entry.name.lower()])]
+    if not visible:
         raise NotTranslatable("* over no columns")
-    if not excluded <= {one.name.lower() for one in shown}:
+    if not excluded <= {entry.name.lower() for entry in visible}:
         raise NotTranslatable("EXCEPT of a column that * does not have")
-    for one in shown:
-        if one.name.lower() not in excluded:
-            yield one.name, one
+    for entry in visible:
+        if entry.name.lower() not in excluded:
+            yield entry.name, entry
 
 
 def _projected(items: Sequence[Item], scope: Scope) -> list[tuple[str, Typed]]:
@@ -358,9 +362,9 @@ def _with_aliases(scope: Scope, values: Sequence[tuple[str, Typed]]) -> Scope:
     """Return the scope of HAVING: a name that means a column and another alias too is in neither."""
     aliases = column_aliases(values)
     fields = [
-        one
-        for one in scope.fields
-        if one.name.lower() not in aliases or one.value.tree == aliases[one.name.lower()].tree
+        entry
+        for entry in scope.fields
+        if entry.name.lower() not in aliases or entry.value.tree == aliases[entry.name.lower()].tree
     ]
     return replace(scope, aliases=aliases, fields=fields, allows_windows=False)
 

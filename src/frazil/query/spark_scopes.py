@@ -104,7 +104,7 @@ class Scope:
     def resolve(self, parts: Sequence[str]) -> Typed:
         """Return the column of a name."""
         name = ".".join(parts)
-        value = self._find([part.lower() for part in parts])
+        value = self._find([piece.lower() for piece in parts])
         if value is None:
             raise NotTranslatable(f"the name {name}, which is not a column of its tables")
         return value
@@ -112,7 +112,7 @@ class Scope:
     def _find(self, parts: Sequence[str]) -> Typed | None:
         if len(parts) == 1 and parts[0] in self.outputs:
             return self.outputs[parts[0]]
-        matches = [one for one in self.fields if one.is_named(parts)]
+        matches = [entry for entry in self.fields if entry.is_named(parts)]
         if len(matches) > 1:
             raise NotTranslatable(f"the name {'.'.join(parts)}, which is ambiguous")
         if matches:
@@ -197,7 +197,7 @@ class Scope:
         inside = replace(self, allows_windows=False)
         keys = [without_negative_zero(inside.whole(key)) for key in definition.args.get("partition_by") or ()]
         order = definition.args.get("order")
-        ordered = [] if order is None else [sort_key(one, inside.whole(one.this)) for one in order.expressions]
+        ordered = [] if order is None else [sort_key(entry, inside.whole(entry.this)) for entry in order.expressions]
         if any(not key.type.is_atomic for key in keys):
             raise NotTranslatable("a window partitioned by a nested type")
         if name in (*RANKS, *NEIGHBOURS):
@@ -212,7 +212,7 @@ class Scope:
             return exp.Window(
                 this=call,
                 partition_by=[key.copy_tree() for key in keys],
-                order=exp.Order(expressions=[one.copy() for one in ordered]) if ordered else None,
+                order=exp.Order(expressions=[entry.copy() for entry in ordered]) if ordered else None,
                 spec=None if spec is None else spec.copy(),
                 over="OVER",
             )
@@ -295,18 +295,18 @@ def _frame(spec: exp.Expr | None, *, is_ordered: bool) -> exp.Expr:
         end, side = ("CURRENT ROW", None) if is_ordered else ("UNBOUNDED", "FOLLOWING")
         return exp.WindowSpec(kind="RANGE", start="UNBOUNDED", start_side="PRECEDING", end=end, end_side=side)
     only(spec, "kind", "start", "start_side", "end", "end_side")
-    kind = str(spec.args.get("kind")).upper()
+    type_name = str(spec.args.get("kind")).upper()
     bounds: list[exp.Expr | str] = []
     for name in ("start", "end"):
         bound = spec.args.get(name)
-        if isinstance(bound, exp.Literal) and kind == "ROWS" and bound.this.isdecimal():
+        if isinstance(bound, exp.Literal) and type_name == "ROWS" and bound.this.isdecimal():
             bounds.append(bound.copy())
         elif (bound is None and name == "end") or str(bound).upper() in _BOUNDS:
             bounds.append("CURRENT ROW" if bound is None else str(bound).upper())
         else:
-            raise NotTranslatable(f"the bound {bound} of a window's {kind} frame")
+            raise NotTranslatable(f"the bound {bound} of a window's {type_name} frame")
     sides = [str(side).upper() if side else None for side in (spec.args.get("start_side"), spec.args.get("end_side"))]
-    return exp.WindowSpec(kind=kind, start=bounds[0], start_side=sides[0], end=bounds[1], end_side=sides[1])
+    return exp.WindowSpec(kind=type_name, start=bounds[0], start_side=sides[0], end=bounds[1], end_side=sides[1])
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -325,7 +325,7 @@ def recast(
     """Return a query over a translated one that casts its columns; `as_keys` makes -0.0 the key that Spark makes it."""
     from frazil.query.spark_casts import coerce
 
-    if list(have) == list(want) and not (as_keys and any(one.is_floating for one in want)):
+    if list(have) == list(want) and not (as_keys and any(entry.is_floating for entry in want)):
         return query
     names = [f"c{number}" for number in range(len(have))]
     items = []

@@ -69,13 +69,15 @@ for _name in ("hour", "minute", "second"):
         return combine(cast_to(call(name, value.copy_tree()), INT), INT, [value])
 
 
-def _shift_days(names: str, kind: type[exp.Binary]) -> None:
+def _shift_days(names: str, type_name: type[exp.Binary]) -> None:
     @register(names, 2)
     def scalar(arguments: Sequence[Typed]) -> Typed:
         day, days = as_date(arguments[0]), arguments[1]
         if days.type.name not in {"tinyint", "smallint", "int"}:
             raise NotTranslatable(f"an argument is {days.type}")
-        return combine(binary(kind, day.copy_tree(), coerce(days, INT).copy_tree()), DATE, [day, days], can_fail=True)
+        return combine(
+            binary(type_name, day.copy_tree(), coerce(days, INT).copy_tree()), DATE, [day, days], can_fail=True
+        )
 
 
 _shift_days("date_add dateadd", exp.Add)
@@ -136,15 +138,15 @@ _FORMATS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": 
 @register("date_format", 2)
 def _date_format(arguments: Sequence[Typed]) -> Typed:
     value, pattern = _as_ntz(arguments[0]), literal_text(arguments[1])
-    written, at = "", 0
-    while at < len(pattern):
-        token = next((token for token in _FORMATS if pattern.startswith(token, at)), None)
-        if (token is None and pattern[at] not in "-/:. ,_") or (
-            token and pattern.startswith(token[0], at + len(token))
+    written, index = "", 0
+    while index < len(pattern):
+        token = next((token for token in _FORMATS if pattern.startswith(token, index)), None)
+        if (token is None and pattern[index] not in "-/:. ,_") or (
+            token and pattern.startswith(token[0], index + len(token))
         ):
             raise NotTranslatable(f"the pattern {pattern!r}")
-        written += _FORMATS[token] if token else pattern[at]
-        at += len(token or " ")
+        written += _FORMATS[token] if token else pattern[index]
+        index += len(token or " ")
     tree = call("strftime", value.copy_tree(), exp.Literal.string(written))
     return combine(with_four_digit_year(repeated(value), tree), STRING, [value], can_fail=True)
 

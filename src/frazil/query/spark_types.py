@@ -111,10 +111,10 @@ TIMESTAMP = SparkType("timestamp")
 TIMESTAMP_NTZ = SparkType("timestamp_ntz")
 
 
-def decimal_type(precision: int, scale: int, place: str) -> SparkType:
+def decimal_type(precision: int, scale: int, index: str) -> SparkType:
     """Return a decimal type; one that Spark would shorten to 38 digits is refused, since digits are lost there."""
     if precision > MAX_PRECISION or scale > precision:
-        raise NotTranslatable(f"{place} has the type decimal({precision},{scale}), which Spark shortens")
+        raise NotTranslatable(f"{index} has the type decimal({precision},{scale}), which Spark shortens")
     return SparkType("decimal", precision, scale)
 
 
@@ -143,34 +143,34 @@ def as_decimal(spark_type: SparkType) -> SparkType:
     return SparkType("decimal", _INTEGRAL[spark_type.name], 0)
 
 
-def common_type(first: SparkType, second: SparkType, place: str) -> SparkType:
+def common_type(first: SparkType, second: SparkType, index: str) -> SparkType:
     """Return the type in which Spark (ANSI) compares, unites or merges values of two types."""
     if second in {first, VOID}:
         return first
     if first == VOID:
         return second
     if first.is_numeric and second.is_numeric:
-        return _common_number(first, second, place)
+        return _common_number(first, second, index)
     if first.is_temporal and second.is_temporal:
         names = {first.name, second.name}
         return TIMESTAMP if "timestamp" in names else TIMESTAMP_NTZ
-    raise NotTranslatable(f"{place} mixes {first} and {second}")
+    raise NotTranslatable(f"{index} mixes {first} and {second}")
 
 
-def _common_number(first: SparkType, second: SparkType, place: str) -> SparkType:
+def _common_number(first: SparkType, second: SparkType, index: str) -> SparkType:
     if first.is_floating or second.is_floating:
         return DOUBLE
     if first.is_integral and second.is_integral:
-        return max(first, second, key=lambda one: _INTEGRAL[one.name])
-    one, other = as_decimal(first), as_decimal(second)
-    scale = max(one.scale, other.scale)
-    whole = max(one.precision - one.scale, other.precision - other.scale)
-    return decimal_type(whole + scale, scale, place)
+        return max(first, second, key=lambda item: _INTEGRAL[item.name])
+    item, other = as_decimal(first), as_decimal(second)
+    scale = max(item.scale, other.scale)
+    whole = max(item.precision - item.scale, other.precision - other.scale)
+    return decimal_type(whole + scale, scale, index)
 
 
-def common_type_of(types: Iterable[SparkType], place: str) -> SparkType:
+def common_type_of(types: Iterable[SparkType], index: str) -> SparkType:
     """Return the type in which Spark merges values of several types."""
-    return reduce(lambda first, second: common_type(first, second, place), types, VOID)
+    return reduce(lambda first, second: common_type(first, second, index), types, VOID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def combine(tree: exp.Expr, spark_type: SparkType, parts: Sequence[Typed], *, ca
     return Typed(
         tree,
         spark_type,
-        can_fail or any(part.can_fail for part in parts),
-        loose=frozenset[str]().union(*(part.loose for part in parts)),
+        can_fail or any(piece.can_fail for piece in parts),
+        loose=frozenset[str]().union(*(piece.loose for piece in parts)),
     )
 
 

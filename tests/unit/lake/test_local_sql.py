@@ -137,6 +137,29 @@ def test_conditions_prune_files_where_that_changes_no_row(lake: Lake, query: str
     assert min(counts) == kept
 
 
+def test_whole_tables_are_counted_and_bounded_from_metadata(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = Watched(monkeypatch)
+    text = "select count(*), min(id), max(t.d) latest, max(ts) m, min(dec) n, max(n) o from db.t"
+    result = lake.sql(text)
+    assert "answered from metadata" in result.explain()
+    (row,) = result.to_pylist()
+    assert watched.paths == set()
+    (computed,) = lake.sql(text.replace("from db.t", "from (select * from db.t where id >= 0) t")).to_pylist()
+    assert row == computed
+    assert list(row) == ["count_star()", "min(id)", "latest", "m", "n", "o"]
+    for other in ("where id > 3", "group by s", "limit 1"):
+        assert "from metadata" not in lake.sql(f"select count(*) from db.t {other}").explain()
+    for other in (
+        "max(x)",
+        "max(s)",
+        "count(id)",
+        "min(id) filter (where id > 3)",
+        "max(id) + 1",
+        "count(distinct id)",
+    ):
+        assert "from metadata" not in lake.sql(f"select {other} from db.t").explain()
+
+
 def test_queries_join_group_and_order(lake: Lake) -> None:
     text = """
         with named as (select id, s from db.t where s is not null)
@@ -293,9 +316,9 @@ def test_a_missing_file_is_named_by_the_error(tmp_path: Path) -> None:
         kept = lake.sql("select id from db.t")
         path = table.inspect.files()["file_path"][0].as_py()
         Path(path.removeprefix("file://")).unlink()
-        for result in (lambda: kept, lambda: lake.sql("select id from db.t")):
+        for query in (kept.to_arrow, lambda: lake.sql("select id from db.t").to_arrow()):
             with pytest.raises(MissingFileError, match=re.escape(Path(path).name)):
-                result().to_arrow()
+                query()
 
 
 def test_limits_of_time_rows_and_memory_are_errors(lake: Lake) -> None:
@@ -311,7 +334,7 @@ def test_limits_of_time_rows_and_memory_are_errors(lake: Lake) -> None:
         lake.sql("select array_agg(range) from range(100000000)", memory_limit="64MiB").to_arrow()
     for limit in ({"timeout": 0}, {"max_rows": -1}, {"memory_limit": "lots"}, {"memory_limit": 5}):
         with pytest.raises(InvalidRequestError, match=f"Cannot run the query with {next(iter(limit))}"):
-            lake.sql("select 1", **limit)  # type: ignore[arg-type]
+            lake.sql("select 1", **limit)
 
 
 def test_ctrl_c_stops_a_query_within_a_second(lake: Lake) -> None:

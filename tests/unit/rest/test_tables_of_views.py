@@ -28,8 +28,8 @@ def server(tmp_path: Path) -> Iterator[Served]:
     with served(tmp_path / "wh") as made:
         lake = Lake(made.catalog)
         lake.create_table("db.t", "id bigint, s string").append(pa.table({"id": [1, 2], "s": ["a", "b"]}))
-        lake.create_view("db.inner", "select id, s from t where id > 1", schema="id bigint, s string")
-        lake.create_view("db.outer", "select id from inner", schema="id bigint")
+        lake.create_view("db.lower", "select id, s from t where id > 1", schema="id bigint, s string")
+        lake.create_view("db.upper", "select id from lower", schema="id bigint")
         lake.create_view(("db", "with, a comma"), "select id from t", schema="id bigint")
         yield made
 
@@ -39,29 +39,29 @@ def queries(service: ScriptedService, path: str) -> list[str | None]:
 
 
 def test_a_table_that_only_a_view_may_read_is_read_through_it(server: Served) -> None:
-    with guarded(server, {TABLE: "db\x1finner"}) as guard, frazil.connect(guard.address) as lake:
-        assert lake.sql("select * from db.inner").to_pylist() == [{"id": 2, "s": "b"}]
+    with guarded(server, {TABLE: "db\x1flower"}) as guard, frazil.connect(guard.address) as lake:
+        assert lake.sql("select * from db.lower").to_pylist() == [{"id": 2, "s": "b"}]
         with pytest.raises(AccessDeniedError, match="through its view alone"):
             lake.table("db.t")
         with pytest.raises(AccessDeniedError):
             lake.sql("select * from db.t").to_pylist()
         with pytest.raises(AccessDeniedError):
             # What the view may read is not lent to the rest of the query.
-            lake.sql("select v.id from db.inner v join db.t t on v.id = t.id").to_pylist()
+            lake.sql("select v.id from db.lower v join db.t t on v.id = t.id").to_pylist()
 
 
 def test_views_in_views_are_named_from_the_outermost(server: Served) -> None:
-    with guarded(server, {TABLE: "db\x1fouter,db\x1finner"}) as guard, frazil.connect(guard.address) as lake:
-        assert lake.sql("select * from db.outer").to_pylist() == [{"id": 2}]
-        assert queries(guard, "/v1/namespaces/db/views/inner")[-1] == "db\x1fouter"
-        assert queries(guard, "/v1/namespaces/db/views/outer")[-1] is None
+    with guarded(server, {TABLE: "db\x1fupper,db\x1flower"}) as guard, frazil.connect(guard.address) as lake:
+        assert lake.sql("select * from db.upper").to_pylist() == [{"id": 2}]
+        assert queries(guard, "/v1/namespaces/db/views/lower")[-1] == "db\x1fupper"
+        assert queries(guard, "/v1/namespaces/db/views/upper")[-1] is None
 
 
 def test_the_log_of_the_server_names_the_views(server: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="frazil.serve"), frazil.connect(server.uri) as lake:
-        assert lake.sql("select * from db.outer").to_pylist() == [{"id": 2}]
-        assert lake.sql("select * from db.`with, a comma` order by id").to_pylist() == [{"id": 1}, {"id": 2}]
-        wanted = [["db.outer", "db.inner"], ["db.with, a comma"]]
+        assert lake.sql("select * from db.upper").to_pylist() == [{"id": 2}]
+        assert lake.sql('select * from db."with, a comma" order by id').to_pylist() == [{"id": 1}, {"id": 2}]
+        wanted = [["db.upper", "db.lower"], ["db.with, a comma"]]
         deadline = time.monotonic() + 30
         found: list[Any] = []
         while found != wanted and time.monotonic() < deadline:
@@ -84,8 +84,8 @@ def test_a_table_is_in_one_state_in_all_of_a_query(server: Served) -> None:
             return reply
 
         guard.answer = answer  # type: ignore[method-assign]
-        text = "select (select count(*) from db.inner) as inner, (select count(*) from db.t) as outer"
-        assert lake.sql(text).to_pylist() == [{"inner": 1, "outer": 2}]
+        text = "select (select count(*) from db.lower) as lower, (select count(*) from db.t) as upper"
+        assert lake.sql(text).to_pylist() == [{"lower": 1, "upper": 2}]
 
 
 def test_credentials_are_renewed_for_the_views_and_by_the_token_that_came_with_them() -> None:

@@ -6,6 +6,7 @@ A query of any other form, a table with deletes or a column whose bounds are not
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from frazil.codec.single_value import decode_bound
@@ -82,7 +83,7 @@ def _item(item: Node, query: Query, scan: Scan) -> tuple[str, str, NestedField |
     if function not in ("min", "max") or len(arguments) != 1:
         return None
     column = arguments[0]["expression"]
-    path = column.get("column_names", ()) if column.get("type") == "COLUMN_REF" else ()
+    path: Sequence[str] = column.get("column_names", ()) if column.get("type") == "COLUMN_REF" else ()
     if len(path) == 2 and path[0].lower() == query.tables[0].visible_name.lower():
         path = path[1:]
     matches = [field for field in scan.schema.fields if len(path) == 1 and field.name.lower() == path[0].lower()]

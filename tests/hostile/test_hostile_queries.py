@@ -97,7 +97,7 @@ def test_a_hostile_query_is_answered_or_ended_in_time(lake: Lake, text: str) -> 
             count += batch.num_rows
         assert name in ANSWERED
     except FrazilError as error:
-        assert error.message
+        assert error.message  # noqa: PT017 - an answer is as good
     assert time.monotonic() - began < SECONDS + 15
     # This process holds no more than what it was sent, in kilobytes.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000

@@ -114,10 +114,10 @@ def _driver(
     allow_pandas()
     from frazil.spark.jvm import file_systems as systems
     from frazil.spark.jvm import serve_clients as clients
-    from frazil.storage.choose import properties_of
+    from frazil.storage.choose import stores_of
 
-    properties = properties_of(lake.catalog.storage)
-    location = systems.place_of_files(lake.catalog.warehouse, properties)
+    stores = stores_of(lake.catalog.storage)
+    location = systems.place_of_files(lake.catalog.warehouse, stores)
     systems.add_package(settings, location)
     folder = tempfile.mkdtemp(prefix="frazil-spark-")
     # Programs of clients run in the Python that frazil runs in.
@@ -127,7 +127,7 @@ def _driver(
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
-        **systems.settings_of(location, properties),
+        **systems.settings_of(location, stores),
     }
     if _is_loopback(host) and master.startswith("local"):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from frazil.errors import InvalidRequestError
 from frazil.spark.jvm.file_systems import add_package, settings_of
 from frazil.spark.jvm.java_classes import compile_meanwhile
+from frazil.storage.store_accounts import Stores
 
 PREFIX = "spark.frazil.lake."
 _HADOOP = "spark.hadoop."
@@ -44,7 +45,7 @@ class OpenedLake:
     """A lake that was opened: where its files are, how they are reached, and how a session gets it."""
 
     location: str
-    properties: Mapping[str, str] = field(repr=False)
+    stores: Stores = field(repr=False)
     attach: Callable[[SparkSession, str], object]
     close: Callable[[], None]
 
@@ -101,7 +102,7 @@ class SessionBuilder(SparkSession.Builder):
                 )
             hadoop = made.sparkContext._jsc.hadoopConfiguration()
             for name, lake in opened.items():
-                for key, value in settings_of(lake.location, lake.properties).items():
+                for key, value in settings_of(lake.location, lake.stores).items():
                     hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
                 lake.attach(made, name)
             unused.pop_all()

@@ -6,7 +6,7 @@ from frazil.errors import UnsupportedError
 from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Request, as_bad_request, json_answer
 from frazil.serve.service import Service
-from frazil.serve.store_access import SignRequest
+from frazil.serve.sign_requests import SignRequest
 from frazil.serve.tables import check_referenced_by
 
 _PRIVATE = {"cache-control": "private, no-cache"}

@@ -47,6 +47,12 @@ def serve(
         str, typer.Option("--role-arn", help="The role whose credentials clients get, with --vend session")
     ] = "",
     sign: Annotated[bool, typer.Option("--sign", help="Sign clients' requests to the object store")] = False,
+    read_root: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--read-root", help="A further folder to read and write in, beside the warehouse. May be repeated"
+        ),
+    ] = None,
     console: Annotated[bool, typer.Option("--ui", help="Show the console too, at the same address")] = False,
     write: Annotated[bool, typer.Option("--write", help="With --ui: let the console run maintenance")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Write no line for each request")] = False,
@@ -60,7 +66,7 @@ def serve(
     """
     if write and not console:
         raise typer.BadParameter("--write is for the console, so it needs --ui")
-    with opened_catalog(context, makes=True) as (opened, settings):
+    with opened_catalog(context, makes=True, more_roots=read_root or ()) as (opened, settings):
         check_installed()
         log_requests(is_quiet=quiet)
         beside = {}

@@ -26,6 +26,7 @@ from frazil.loaded import LoadedTable, LoadedView
 from frazil.serve.loaded_cache import LoadedCache
 from frazil.serve.name_locks import NameLocks
 from frazil.serve.protocol_words import failed_requirement
+from frazil.serve.roots import Roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,9 @@ class _Attempts(Generic[LoadedT]):
 class Committer:
     """Carries out changes on a catalog."""
 
-    def __init__(self, catalog: Catalog, cache: LoadedCache) -> None:
+    def __init__(self, catalog: Catalog, cache: LoadedCache, roots: Roots) -> None:
         self._catalog = catalog
+        self._roots = roots
         self._cache = cache
         self._locks = NameLocks()
 
@@ -96,11 +98,13 @@ class Committer:
                 self._check_namespace(asked.identifier)
                 raise table_not_found(asked.identifier) from None
             metadata = apply_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            self._roots.check_metadata(metadata)
             made = LoadedTable(asked.identifier, metadata, None, self._catalog.storage)
             return TableChange(made, (), asked.requirements)
         for requirement in asked.requirements:
             with _named(requirement):
                 check_requirements(base.metadata, [requirement])
+        self._roots.check_updates(asked.updates, base.metadata.location)
         return TableChange(base, asked.updates, asked.requirements)
 
     def _view_change(self, asked: Asked) -> ViewChange:
@@ -111,11 +115,13 @@ class Committer:
                 self._check_namespace(asked.identifier)
                 raise view_not_found(asked.identifier) from None
             metadata = apply_view_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            self._roots.check_metadata(metadata)
             made = LoadedView(asked.identifier, metadata, None, self._catalog.storage)
             return ViewChange(made, (), asked.requirements)
         for requirement in asked.requirements:
             with _named(requirement):
                 check_view_requirements(base.metadata, [requirement])
+        self._roots.check_updates(asked.updates, base.metadata.location)
         return ViewChange(base, asked.updates, asked.requirements)
 
     def _placed(self, asked: Asked) -> tuple[Any, ...]:

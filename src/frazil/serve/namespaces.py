@@ -50,6 +50,7 @@ def list_namespaces(service: Service, request: Request) -> Answer:
 def create_namespace(service: Service, request: Request) -> Answer:
     """Create a namespace."""
     namespace, properties = _decode_new(request)
+    service.roots.check_properties(properties, service.catalog.warehouse)
     service.catalog.create_namespace(namespace, properties)
     return json_answer({"namespace": namespace, "properties": properties})
 
@@ -89,6 +90,7 @@ def drop_namespace(service: Service, request: Request) -> Answer:
 def update_properties(service: Service, request: Request) -> Answer:
     """Set and remove properties of a namespace."""
     updates, removals = _decode_changes(request)
+    service.roots.check_properties(updates, service.catalog.warehouse)
     both = sorted(set(removals) & set(updates))
     if both:
         raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} at once")

@@ -27,6 +27,7 @@ from frazil.errors import (
     InvalidRequestError,
     MissingFileError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from frazil.lake.create_table import take_format_version
 from frazil.loaded import LoadedTable
@@ -52,7 +53,6 @@ from frazil.serve.service import Service
 from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED
 from frazil.spec.sorting import INITIAL_SORT_ORDER_ID, UNSORTED
 from frazil.spec.versions import DEFAULT
-from frazil.storage.locations import parse_location
 
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000
@@ -90,6 +90,9 @@ def _create_table(service: Service, request: Request) -> Answer:
         is_staged = body.boolean("stage-create", False)
         properties, version = take_format_version(body.string_map("properties", {}))
     identifier = (*request.namespace, name)
+    if location is not None:
+        service.roots.check(location)
+    service.roots.check_properties(properties, location or service.catalog.warehouse)
     staged = service.catalog.stage_table(
         identifier,
         schema,
@@ -152,7 +155,9 @@ def register_table(service: Service, request: Request) -> Answer:
         name, location = body.string("name"), body.string("metadata-location")
         may_replace = body.boolean("overwrite", False)
     check_namespace(service, request)
-    with about_the_file(name, location):
+    service.roots.check(location)
+    with about_the_file(name):
+        service.roots.check_metadata(read_table_metadata(service.catalog.storage, location))
         loaded = service.catalog.register_table((*request.namespace, name), location, may_replace=may_replace)
     return table_answer(service, request, service.cache.keep_table(loaded))
 
@@ -311,14 +316,12 @@ def rename_table(service: Service, request: Request) -> Answer:
 
 
 @contextmanager
-def about_the_file(name: str, location: str) -> Iterator[None]:
-    """Make what is wrong with a metadata file that a client names an error about the request."""
-    # Where a relative path leads to here is nothing that a client knows.
-    parse_location(location)
+def about_the_file(name: str) -> Iterator[None]:
+    """Make what is wrong with a metadata file that a client names one error, which does not say what is there."""
     try:
         yield
-    except (MissingFileError, CorruptTableError) as error:
-        raise InvalidRequestError(f"Cannot register {name!r}: {error.message}") from error
+    except (MissingFileError, CorruptTableError, UnsupportedError) as error:
+        raise InvalidRequestError(f"Cannot register {name!r}: there is no metadata that can be read there") from error
 
 
 # What answers are made of

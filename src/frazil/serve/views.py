@@ -40,6 +40,9 @@ def create_view(service: Service, request: Request) -> Answer:
         _check_dialects(body.object("view-version"))
         version = decode_view_version(body.object("view-version"))
         properties = body.string_map("properties", {})
+    if location is not None:
+        service.roots.check(location)
+    service.roots.check_properties(properties, location or service.catalog.warehouse)
     loaded = service.catalog.create_view(
         (*request.namespace, name), schema, version, location=location, properties=properties
     )
@@ -52,7 +55,9 @@ def register_view(service: Service, request: Request) -> Answer:
     with as_bad_request():
         name, location = body.string("name"), body.string("metadata-location")
     check_namespace(service, request)
-    with about_the_file(name, location):
+    service.roots.check(location)
+    with about_the_file(name):
+        service.roots.check_metadata(read_view_metadata(service.catalog.storage, location))
         loaded = service.catalog.register_view((*request.namespace, name), location)
     return _answer(loaded)
 

@@ -134,6 +134,11 @@ class SchemeStorage(Storage):
         """Whether only what is inside some folders can be used."""
         return self._roots is not None
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that can be used; none if all can."""
+        return self._roots or ()
+
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
         own = [root for root in roots if is_within(location, root)]
         if own:
@@ -246,14 +251,21 @@ def choose_storage(
     durable: bool = True,
     warehouse: str | None = None,
     stores: Stores | None = None,
+    more_roots: Sequence[str] | None = None,
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
     `stores` says how object stores are reached; by default it follows from the properties. If `read.roots` restricts
-    what may be used, the warehouse is one of the roots.
+    what may be used, the warehouse is one of the roots. `more_roots` restricts it as well: to the warehouse, those
+    folders, and the ones of `read.roots` and `delete.roots`.
     """
     own = dict(properties or {})
     roots = _roots(own, warehouse)
+    if more_roots is not None:
+        first = () if warehouse is None else (strip_slashes(warehouse),)
+        roots = tuple(
+            dict.fromkeys((*first, *(roots or ()), *delete_roots(own), *whole_folders("the root", more_roots)))
+        )
     places = (*(roots or ()), *delete_roots(own), *(() if warehouse is None else (warehouse,)))
     known = Stores(own, places=places) if stores is None else stores
     storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable)}
@@ -333,7 +345,11 @@ def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None
     text = properties.get(name)
     if text is None:
         return None
-    named = [piece.strip() for piece in text.split(",")]
+    return whole_folders(name, [piece.strip() for piece in text.split(",")])
+
+
+def whole_folders(name: str, named: Sequence[str]) -> tuple[str, ...]:
+    """Return folders that are given by their whole names; refuse others."""
     for folder in named:
         is_whole = scheme_of(folder) is not None or folder.startswith("/")
         if not is_whole or ((scheme_of(folder) or FILE_SCHEME) == FILE_SCHEME and parse_location(folder).path == "/"):

@@ -158,6 +158,8 @@ class ConsoleApp:
             visit.caller, visit.is_known = guard.caller_of(headers), True
         except NotKnown:
             return sign_in.ask(visit, back=path if method == "GET" else "/")
+        if visit.caller.is_limited:
+            raise AccessDeniedError("Cannot show the console: your token is limited to some namespaces")
         if parts == ["sign-out"] and method == "POST":
             guard.end_session(headers)
             return sign_in.ask(visit, back="/")

@@ -164,6 +164,7 @@ class ProtocolApp:
             exchange.caller,
             exchange.request_id,
         )
+        found.operation.check_rights(request)
         run = partial(_run, self.service, found.operation, request)
         if found.operation.at_once is None:
             return await self.in_thread(run)
@@ -208,7 +209,7 @@ def caller_of(service: Service, headers: MutableMapping[str, str], right: Right)
     except Denied as problem:
         code, error_type = (419, TIMED_OUT) if problem.is_expired else (401, NOT_AUTHORIZED)
         raise Refusal(code, error_type, problem.message, {"www-authenticate": "Bearer"}) from None
-    if right is Right.WRITE and caller.right is Right.READ:
+    if right is not Right.READ and caller.right is Right.READ:
         raise Refusal(403, FORBIDDEN, f"Cannot carry out the request: the token of {caller.name!r} is for reading")
     return caller
 

@@ -51,6 +51,13 @@ class Operation:
     has_prefix: bool = True
     is_public: bool = False
     """Whether no token is needed."""
+    checks_itself: bool = False
+    """Whether the operation checks the caller's right in each namespace that its body names, or leaves others out."""
+
+    def check_rights(self, request: Request) -> None:
+        """Refuse a request whose caller lacks the right in the namespace that the path names."""
+        if "namespace" in request.names and not self.checks_itself:
+            request.check_right(self.right, request.namespace)
 
     def carry_out(self, service: Service, request: Request) -> Answer:
         """Carry out a request; what goes wrong is told in the protocol's words."""
@@ -84,7 +91,7 @@ class Operation:
 
 
 def _write(name: str, method: str, template: str, run: Run, **more: Any) -> Operation:
-    return Operation(name, method, template, run, Right.WRITE, takes_key=True, **more)
+    return Operation(name, method, template, run, more.pop("right", Right.WRITE), takes_key=True, **more)
 
 
 _OF_ONE_TABLE: Final = 2
@@ -96,13 +103,25 @@ _OF_SEVERAL_TABLES: Final = 8
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
     Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
-    Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces),
-    _write("createNamespace", "POST", "namespaces", namespaces.create_namespace, again=namespaces.created_again),
-    Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
-    Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists),
-    _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace),
+    Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces, checks_itself=True),
     _write(
-        "updateProperties", "POST", f"{_N}/properties", namespaces.update_properties, again=namespaces.updated_again
+        "createNamespace",
+        "POST",
+        "namespaces",
+        namespaces.create_namespace,
+        again=namespaces.created_again,
+        right=Right.ADMIN,
+    ),
+    Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
+    Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists, checks_itself=True),
+    _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace, right=Right.ADMIN),
+    _write(
+        "updateProperties",
+        "POST",
+        f"{_N}/properties",
+        namespaces.update_properties,
+        again=namespaces.updated_again,
+        right=Right.ADMIN,
     ),
     Operation("listTables", "GET", f"{_N}/tables", tables.list_tables),
     _write(

@@ -23,7 +23,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import plan_appends
 from frazil.scan.plan import Plan
-from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
 from frazil.serve.kept_plans import KeptPlan
 from frazil.serve.kept_state import MAX_REPORT_BYTES
@@ -170,7 +169,7 @@ def _completed(
     fields: dict[str, Any] = {"status": "completed"}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        given = service.access.delegated(loaded, asked, can_write=request.caller.right is Right.WRITE)
+        given = service.access.delegated(loaded, asked, can_write=request.can_write)
         if "storage-credentials" in given:
             fields["storage-credentials"] = given["storage-credentials"]
     if kept.tasks:

@@ -24,7 +24,7 @@ from frazil.serve.exchange import Refusal
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
-from frazil.storage.locations import is_within, join_location, scheme_of
+from frazil.storage.locations import is_within, join_location, scheme_of, table_folders
 
 _PATHS: Final = (
     "location",
@@ -41,15 +41,34 @@ class Roots:
     """The folders of one server; None if it has no bounds, as over another catalog service."""
 
     folders: tuple[str, ...] | None = None
+    is_limited: bool = False
+    """Whether they are those of one namespace, for a caller who may not use others."""
+    closed: tuple[str, ...] = ()
+    """Folders inside of them that belong to namespaces which the caller may not use."""
+    outer: Roots | None = None
+    """The folders of the server, which hold as well."""
+
+    def home(self, warehouse: str) -> str:
+        """Return a folder inside, for what is placed without a location."""
+        return self.folders[0] if self.is_limited and self.folders else warehouse
+
+    def beside(self, metadata: TableMetadata | ViewMetadata) -> Roots:
+        """Return the folders with those that a table or view has already."""
+        if not self.is_limited or self.folders is None:
+            return self
+        own = table_folders(metadata.location, metadata.properties)
+        return Roots((*self.folders, *own), is_limited=True, closed=self.closed, outer=self.outer)
 
     def check(self, location: str) -> None:
         """Refuse a location outside of the folders."""
         if self.folders is None:
             return
         try:
-            is_inside = any(is_within(_plain(location), _plain(folder)) for folder in self.folders)
+            is_inside = _is_in(location, self.folders) and not _is_in(location, self.closed)
         except FrazilError:
             is_inside = False
+        if is_inside and self.outer is not None:
+            self.outer.check(location)
         if not is_inside:
             raise Refusal(
                 403,
@@ -93,6 +112,10 @@ class Roots:
         for location in (snapshot.manifest_list, *(snapshot.manifests or ())):
             if location is not None:
                 self.check(location)
+
+
+def _is_in(location: str, folders: Iterable[str]) -> bool:
+    return any(is_within(_plain(location), _plain(folder)) for folder in folders)
 
 
 def _plain(location: str) -> str:

@@ -90,9 +90,10 @@ def _create_table(service: Service, request: Request) -> Answer:
         is_staged = body.boolean("stage-create", False)
         properties, version = take_format_version(body.string_map("properties", {}))
     identifier = (*request.namespace, name)
+    roots = service.roots_of(request.caller, request.namespace)
     if location is not None:
-        service.roots.check(location)
-    service.roots.check_properties(properties, location or service.catalog.warehouse)
+        roots.check(location)
+    roots.check_properties(properties, location or roots.home(service.catalog.warehouse))
     staged = service.catalog.stage_table(
         identifier,
         schema,
@@ -155,9 +156,10 @@ def register_table(service: Service, request: Request) -> Answer:
         name, location = body.string("name"), body.string("metadata-location")
         may_replace = body.boolean("overwrite", False)
     check_namespace(service, request)
-    service.roots.check(location)
+    roots = service.roots_of(request.caller, request.namespace)
+    roots.check(location)
     with about_the_file(name):
-        service.roots.check_metadata(read_table_metadata(service.catalog.storage, location))
+        roots.check_metadata(read_table_metadata(service.catalog.storage, location))
         loaded = service.catalog.register_table((*request.namespace, name), location, may_replace=may_replace)
     return table_answer(service, request, service.cache.keep_table(loaded))
 
@@ -191,7 +193,7 @@ def update_table(service: Service, request: Request) -> Answer:
     body = request.json()
     change = decode_change(body, request.identifier)
     try:
-        (loaded,) = service.committer.commit_tables([change])
+        (loaded,) = service.committer.commit_tables([change], request.caller)
         found = service.cache.keep_table(loaded)
     except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         repeated = _find_repeated(service, request, [change])
@@ -238,8 +240,10 @@ def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> 
 def commit_transaction(service: Service, request: Request) -> Answer:
     """Commit changes to several tables, all or none."""
     changes = _decode_changes(request)
+    for change in changes:
+        request.check_right(Right.WRITE, change.identifier[:-1])
     try:
-        for loaded in service.committer.commit_tables(changes):
+        for loaded in service.committer.commit_tables(changes, request.caller):
             service.cache.keep_table(loaded)
     except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         if _find_repeated(service, request, changes) is None:
@@ -311,6 +315,8 @@ def rename_table(service: Service, request: Request) -> Answer:
     body = request.json()
     with as_bad_request():
         source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
+    for name in (source, target):
+        request.check_right(Right.WRITE, name[:-1])
     service.catalog.rename_table(source, target)
     return no_content()
 
@@ -333,7 +339,7 @@ def table_answer(service: Service, request: Request, found: TableText, shape: st
     rest: dict[str, Any] = {"config": service.access.config(loaded)}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        rest |= service.access.delegated(loaded, asked, can_write=request.caller.right is Right.WRITE)
+        rest |= service.access.delegated(loaded, asked, can_write=request.can_write)
     parts = (
         b'{"metadata-location":',
         encode_json(loaded.metadata_location),

@@ -51,6 +51,8 @@ class Operation:
     has_prefix: bool = True
     is_public: bool = False
     """Whether no token is needed."""
+    body_bytes: int | None = None
+    """How large a body may be; None for as large as the server takes at all."""
     checks_itself: bool = False
     """Whether the operation checks the caller's right in each namespace that its body names, or leaves others out."""
 
@@ -100,9 +102,14 @@ _OF_SEVERAL_TABLES: Final = 8
 """Which tables they are of is not known before they are read: half of the threads are left to others."""
 
 
+_SMALL: Final = 16 << 10
+_MIDDLE: Final = 1 << 20
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
-    Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
+    Operation(
+        "getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True, body_bytes=_SMALL
+    ),
     Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces, checks_itself=True),
     _write(
         "createNamespace",
@@ -156,12 +163,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         at_once=_OF_SEVERAL_TABLES,
     ),
     Operation("loadCredentials", "GET", f"{_T}/credentials", access_operations.load_credentials),
-    Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request),
-    Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics),
-    Operation("planTableScan", "POST", f"{_T}/plan", planning.plan_table_scan, takes_key=True),
+    Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request, body_bytes=2 * _MIDDLE),
+    Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics, body_bytes=_MIDDLE),
+    Operation("planTableScan", "POST", f"{_T}/plan", planning.plan_table_scan, takes_key=True, body_bytes=_MIDDLE),
     Operation("fetchPlanningResult", "GET", f"{_T}/plan/{{plan-id}}", planning.fetch_planning_result),
     Operation("cancelPlanning", "DELETE", f"{_T}/plan/{{plan-id}}", planning.cancel_planning, takes_key=True),
-    Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True),
+    Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True, body_bytes=_SMALL),
     Operation("listViews", "GET", f"{_N}/views", views.list_views),
     _write("createView", "POST", f"{_N}/views", views.create_view, again=views.created_again),
     _write("registerView", "POST", f"{_N}/register-view", views.register_view, again=views.created_again),

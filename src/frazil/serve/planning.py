@@ -52,7 +52,9 @@ def plan_table_scan(service: Service, request: Request) -> Answer:
     manifests = plan.chosen_manifests()
     found, done = _find_at_once(plan, stats_ids, manifests)
     tasks = tuple(_cut(manifests[done:]))
-    kept = KeptPlan(request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms())
+    kept = KeptPlan(
+        request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms(), len(request.body)
+    )
     service.plans.keep(kept)
     return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded, found)})
 

@@ -209,15 +209,15 @@ class SchemeStorage(Storage):
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
         self.storage_of(folder).create_folder(folder)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
-        self.storage_of(folder).delete_folder(folder)
+        self.storage_of(folder).delete_folder(folder, within=within)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
-        self.storage_of(path).delete(path)
+        self.storage_of(path).delete(path, within=within)
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete files, all that can be; return why the others could not, by path."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in paths:
@@ -225,7 +225,7 @@ class SchemeStorage(Storage):
             groups.setdefault(id(storage), (storage, []))[1].append(path)
         failed: dict[str, StorageError] = {}
         for storage, own in groups.values():
-            failed |= storage.delete_many(own)
+            failed |= storage.delete_many(own, within=within)
         return failed
 
     def resolve_folder(self, folder: str) -> str:
@@ -268,7 +268,8 @@ def choose_storage(
         )
     places = (*(roots or ()), *delete_roots(own), *(() if warehouse is None else (warehouse,)))
     known = Stores(own, places=places) if stores is None else stores
-    storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable)}
+    bounds = None if roots is None else _local_roots(roots)
+    storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable, roots=bounds)}
     if memory is not None:
         storages[MEMORY_SCHEME] = memory
 
@@ -332,6 +333,10 @@ def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, .
     if named is None:
         return None
     return tuple(dict.fromkeys(strip_slashes(root) for root in (*(() if warehouse is None else (warehouse,)), *named)))
+
+
+def _local_roots(roots: Sequence[str]) -> tuple[str, ...]:
+    return tuple(root for root in roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME)
 
 
 def delete_roots(properties: Mapping[str, str]) -> tuple[str, ...]:

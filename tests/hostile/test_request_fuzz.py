@@ -170,7 +170,7 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
         connection.close()
 
     def watch() -> None:
-        while not ended.wait(0.2):
+        while not checks or not ended.wait(0.2):
             start = time.monotonic()
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
             try:

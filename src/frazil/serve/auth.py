@@ -88,8 +88,8 @@ class Grant:
 def _fits(pattern: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
     # Brackets are characters of names here.
     return all(
-        fnmatchcase(step, part.replace("[", "[[]").replace("?", "[?]"))
-        for part, step in zip(pattern, namespace, strict=True)
+        fnmatchcase(step, wanted.replace("[", "[[]").replace("?", "[?]"))
+        for wanted, step in zip(pattern, namespace, strict=True)
     )
 
 
@@ -299,12 +299,12 @@ def parse_auth_file(text: str) -> tuple[list[Secret], list[Secret]]:
 
 def _grant(word: str) -> Grant | None:
     """Return the grant of a word such as `read` or `write@sales.*`; None if it is not one."""
-    name, at, pattern = word.partition("@")
-    parts = tuple(pattern.split(".")) if at else _EVERYWHERE
+    name, mark, pattern = word.partition("@")
+    parts = tuple(pattern.split(".")) if mark else _EVERYWHERE
     if name not in (right.value for right in Right) or "" in parts:
         return None
     # Without a pattern, `write` includes namespaces.
-    right = Right(name) if at or name == Right.READ.value else Right.ADMIN
+    right = Right(name) if mark or name == Right.READ.value else Right.ADMIN
     return Grant(right, parts)
 
 

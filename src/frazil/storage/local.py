@@ -505,7 +505,7 @@ def _folder_to_change(path: str, target: str, within: Sequence[str] | None) -> I
     folder, _, name = target.rpartition("/")
     descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        own = [local_path(one) for one in within if scheme_of(one) in (None, "file")]
+        own = [local_path(root) for root in within if scheme_of(root) in (None, "file")]
         if not _is_inside(_path_of(descriptor, folder or "/"), own):
             raise StorageError(f"Cannot delete {path}: its folder was moved, or replaced by a link", path=path)
         yield name, descriptor

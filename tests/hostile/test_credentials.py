@@ -18,13 +18,17 @@ import pytest
 import frazil
 from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
 from frazil.rest.open_rest import open_rest
+from frazil.serve.auth import Auth, Right, Secret
+from frazil.serve.store_access import StoreAccess
 from frazil.spark.jvm.file_systems import hadoop_options, settings_of
 from frazil.spark.read.planned_files import check_paths
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage, stores_of
 from frazil.storage.store_accounts import AZURE, GCS, S3, Credentials, Endpoint, Source, StoreAccount
 from tests.hostile.recording_proxy import RecordingProxy, recording_proxy
+from tests.hostile.test_rights import requests as requests_on
 from tests.rest_lab import ScriptedService, scripted_service, table_json
+from tests.served_lake import SCHEMA, served, table_path
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"
@@ -307,6 +311,47 @@ def test_a_strangers_metadata_in_a_lake_leads_to_no_host(proxy: RecordingProxy, 
     ):
         lake.register_table("db.u", "abfss://cont@acct.dfs.stranger.example/v1.metadata.json")
     assert proxy.sent == []
+
+
+@pytest.mark.parametrize("right", ["read", "write"])
+def test_clients_of_a_server_reach_none_of_its_credentials(proxy: RecordingProxy, tmp_path: Path, right: str) -> None:
+    properties = {
+        **USERS["s3"]["session"], **USERS["gcs"]["token"], **USERS["azure"]["token"],
+        "http-client.proxy-endpoint": proxy.url,
+    }  # fmt: skip
+    auth = Auth([Secret("all", "all-secret-00000000001"), Secret("me", "my-secret-000000000001", Right(right))])
+    access = StoreAccess(properties, vend="keys", signs=True, roots=[f"{tmp_path}/lake"])
+    places = (
+        "abfss://cont@acct.dfs.stranger.example/v1.metadata.json", "s3://stranger/v1.metadata.json",
+        "gs://stranger/v1.metadata.json", "abfss://cont@acct.dfs.core.windows.net/v1.metadata.json",
+    )  # fmt: skip
+    with served(tmp_path / "lake", auth=auth, access=access, properties=properties, more_roots=()) as server:
+        server.headers["Authorization"] = "Bearer all-secret-00000000001"
+        server.make_table("t", "db")
+        server.headers["Authorization"] = "Bearer my-secret-000000000001"
+        server.headers["X-Iceberg-Access-Delegation"] = "vended-credentials,remote-signing"
+        replies = [reply for _, reply in requests_on(server, "db").values()]
+        for place in places:
+            folder = place.rpartition("/")[0]
+            snapshot = {"snapshot-id": 7, "timestamp-ms": 2_000_000_000_000, "manifest-list": place, "summary": {}}
+            updates: tuple[dict[str, Any], ...] = (
+                {"action": "set-location", "location": folder},
+                {"action": "set-properties", "updates": {"write.metadata.path": folder, "write.data.path": folder}},
+                {"action": "add-snapshot", "snapshot": snapshot},
+            )
+            replies += [
+                server.post("/v1/namespaces/db/register", {"name": "x", "metadata-location": place}),
+                server.post("/v1/namespaces/db/register-view", {"name": "x", "metadata-location": place}),
+                server.post("/v1/namespaces/db/tables", {"name": "n2", "schema": SCHEMA, "location": folder}),
+                server.post("/v1/namespaces", {"namespace": ["far"], "properties": {"location": folder}}),
+                *(server.post(table_path("t", "db"), {"requirements": [], "updates": [one]}) for one in updates),
+                server.get(table_path("t", "db")),
+                server.post(f"{table_path('t', 'db')}/plan", {}),
+            ]
+    assert proxy.sent == []
+    for reply in replies:
+        assert not any(secret.encode() in reply.body for secret in SECRETS), reply.body
+        assert reply.code < 500, reply.body
 
 
 # The address of the service itself

@@ -48,7 +48,7 @@ _HEADERS: Final = frozenset(
         "accept", "accept-encoding", "amz-sdk-invocation-id", "amz-sdk-request", "authorization", "cache-control",
         "connection", "content-disposition", "content-encoding", "content-language", "content-length", "content-md5",
         "content-type", "date", "expect", "host", "if-match", "if-modified-since", "if-none-match",
-        "if-unmodified-since", "range", "te", "transfer-encoding", "user-agent", "x-amz-content-sha256", "x-amz-date",
+        "if-unmodified-since", "range", "transfer-encoding", "user-agent", "x-amz-content-sha256", "x-amz-date",
         "x-amz-decoded-content-length", "x-amz-sdk-checksum-algorithm", "x-amz-security-token", "x-amz-trailer",
         "x-amz-user-agent",
     }

@@ -60,7 +60,8 @@ def running(folder: Path) -> Iterator[tuple[str, int]]:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
-    command = [sys.executable, "-m", "frazil.cli", "-w", str(folder), "ui", "--no-browser", "--port", str(port)]
+    options = ["--no-browser", "--open", "--port", str(port)]
+    command = [sys.executable, "-m", "frazil.cli", "-w", str(folder), "ui", *options]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + START_SECONDS

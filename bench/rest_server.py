@@ -240,7 +240,18 @@ def running(command: list[str], port: int, log: Path, **environment: str) -> Ite
 def servers(folder: Path, jars: Path | None) -> dict[str, Callable[[], tuple[list[str], int, dict[str, str]]]]:
     def ours() -> tuple[list[str], int, dict[str, str]]:
         port = free_port()
-        command = [sys.executable, "-m", "frazil.cli", "-w", str(folder / "frazil"), "serve", "-q", "--port", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "frazil.cli",
+            "-w",
+            str(folder / "frazil"),
+            "serve",
+            "-q",
+            "--open",
+            "--port",
+            str(port),
+        ]
         return command, port, {}
 
     def theirs() -> tuple[list[str], int, dict[str, str]]:

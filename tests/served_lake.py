@@ -109,11 +109,12 @@ def served(
     access: StoreAccess = NO_ACCESS,
     state: Path | None = None,
     properties: Mapping[str, str] | None = None,
+    more_roots: Sequence[str] | None = None,
     more_routes: Sequence[Any] = (),
     beside: Callable[[Service], AbstractContextManager[Sequence[Any]]] | None = None,
 ) -> Iterator[Served]:
     """Serve a lake on a free port until the block ends."""
-    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=properties)
+    opened = open_catalog(warehouse, catalog=catalog, name=name, properties=properties, more_roots=more_roots)
     kept = KeptState(state)
     service = Service(opened, kept, Auth() if auth is None else auth, access)
     ready = threading.Event()

@@ -401,7 +401,7 @@ OWNERSHIP = (
     skip("catalog/owned_folders.py", "OwnedFolders._find_stranger", OWNED),
     skip("catalog/owned_folders.py", "OwnedFolders.check_folders", STRANGERS),
     skip("catalog/owned_folders.py", "check_new_place", STRANGERS),
-    swap("catalog/owned_folders.py", "if any(is_under(really, real_folder) for real_folder in self._real_folders):", "if True:", OWNED),
+    swap("catalog/owned_folders.py", "if any(is_under(really, real_folder) for real_folder in self.real_folders):", "if True:", OWNED),
     swap("catalog/owned_folders.py", "if not any(is_under(really, root) for root in self._roots):", "if False:", OWNED),
     swap("catalog/owned_folders.py", "if not any(is_within(really, root) for root in self._roots):", "if False:", STRANGERS),
     swap("catalog/owned_folders.py", "return found or self._above.get(key) or self._unknown", "return found or self._unknown",

@@ -26,7 +26,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -93,11 +93,11 @@ class KeepingStorage(LocalStorage):
         self._aside = aside
         self._sees_all = sees_all
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         self._aside.mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError, FileExistsError):
             os.link(local_path(path), self._kept(path))
-        super().delete(path)
+        super().delete(path, within=within)
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
         return super().read(self._found(path), max_bytes=max_bytes)

@@ -35,7 +35,16 @@ class ServeProcess:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "frazil.cli", "-w", str(self.folder / "warehouse"), "serve", "--quiet"]
+        command = [
+            sys.executable,
+            "-m",
+            "frazil.cli",
+            "-w",
+            str(self.folder / "warehouse"),
+            "serve",
+            "--quiet",
+            "--open",
+        ]
         with (self.folder / "serve.log").open("ab") as log:
             self.process = subprocess.Popen([*command, "--port", str(self.port)], stderr=log, stdout=log)
         deadline = time.monotonic() + READY_SECONDS

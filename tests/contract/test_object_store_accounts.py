@@ -13,7 +13,7 @@ from frazil.storage.choose import choose_storage
 from frazil.storage.environment_credentials import EnvironmentCredentials
 from frazil.storage.object_properties import S3_USE_ENVIRONMENT
 from frazil.storage.object_requests import ObjectRequests
-from frazil.storage.object_service import gcs_service
+from frazil.storage.object_service import gcs_service, s3_service
 from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import S3Credentials
 from tests.s3_server import BUCKET, KEY_ID, Planned, S3Server
@@ -77,9 +77,8 @@ def test_a_broken_profile_is_an_error_that_shows_nothing_of_it(empty_environment
 
 def test_keys_are_asked_for_at_each_request(s3_server: S3Server) -> None:
     names = iter(range(10_000))
-    storage = choose_storage(
-        {"s3.endpoint": s3_server.endpoint}, s3_credentials=lambda: S3Credentials(f"AKIA{next(names):016}", "secret")
-    )
+    service = s3_service({"s3.endpoint": s3_server.endpoint}, lambda: S3Credentials(f"AKIA{next(names):016}", "secret"))
+    storage = ObjectStorage(service)
     path = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     storage.replace(path, b"data")
     assert storage.read(path) == b"data"

@@ -132,7 +132,6 @@ def read_loaded(body: bytes) -> None:
     found = read_table(Reply(200, {}, body), "db.t")
     storage: Any = table_storage(
         choose_storage({}),
-        {},
         found.config,
         found.credentials,
         lambda: (),

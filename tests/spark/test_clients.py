@@ -306,7 +306,7 @@ def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_pa
     folder = tmp_path / "lake"
     with frazil.connect(folder) as lake:
         lake.create_namespace("db")
-    server = Server(folder, "--connect", "0", "--thrift", "0", "--master", "local[2]")
+    server = Server(folder, "--connect", "0", "--open", "--thrift", "0", "--master", "local[2]")
     try:
         server.ready()
         said = "".join(server.said)

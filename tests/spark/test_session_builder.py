@@ -21,6 +21,7 @@ from frazil.spark.jvm.file_systems import (
     settings_of,
 )
 from frazil.spark.jvm.session_builder import lakes_of
+from frazil.storage.store_accounts import Stores
 
 BUCKET = "spark.hadoop.fs.s3a.bucket.data."
 
@@ -98,9 +99,9 @@ def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_store
     builder.lake("other", azure, catalog=f"sqlite:///{tmp_path}/other.db", properties={"adls.account-key": "a2V5"})
     opened = {name: builder._open(lake) for name, lake in builder._lakes.items()}
     assert opened["lake"].location == "s3://bucket/prod"
-    found = settings_of(opened["lake"].location, opened["lake"].properties)
+    found = settings_of(opened["lake"].location, opened["lake"].stores)
     assert found["spark.hadoop.fs.s3a.bucket.bucket.access.key"] == "id"
-    assert "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net" in settings_of(azure, opened["other"].properties)
+    assert "spark.hadoop.fs.azure.account.key.a.dfs.core.windows.net" in settings_of(azure, opened["other"].stores)
     assert "key" not in repr(opened)
     for lake in opened.values():
         add_package(builder._options, lake.location)
@@ -110,16 +111,16 @@ def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_store
 
 def test_a_service_that_says_no_place_brings_the_package_of_its_store_and_no_keys_for_all_buckets() -> None:
     keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key"}
-    assert package_of(place_of_files(NO_PLACE, keys)) == package_of("s3://data")
-    assert settings_of(place_of_files(NO_PLACE, keys), keys) == {}
-    assert package_of(place_of_files(NO_PLACE, {"adls.account-name": "a"})) == package_of("abfss://c@a/lake")
-    assert package_of(place_of_files(NO_PLACE, {})) is None
-    assert place_of_files("s3://data/lake", {}) == "s3://data/lake"
+    assert package_of(place_of_files(NO_PLACE, Stores(keys))) == package_of("s3://data")
+    assert settings_of(place_of_files(NO_PLACE, Stores(keys)), Stores(keys)) == {}
+    assert package_of(place_of_files(NO_PLACE, Stores({"adls.account-name": "a"}))) == package_of("abfss://c@a/lake")
+    assert package_of(place_of_files(NO_PLACE, Stores())) is None
+    assert place_of_files("s3://data/lake", Stores()) == "s3://data/lake"
 
 
 def test_keys_are_for_the_lakes_bucket_alone() -> None:
     keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key", "s3.endpoint": "http://127.0.0.1:9000"}
-    found = settings_of("s3://data/lake", keys)
+    found = settings_of("s3://data/lake", Stores(keys))
     assert found[f"{BUCKET}access.key"] == "id"
     assert found[f"{BUCKET}secret.key"] == "key"
     assert found[f"{BUCKET}endpoint"] == "http://127.0.0.1:9000"
@@ -127,8 +128,8 @@ def test_keys_are_for_the_lakes_bucket_alone() -> None:
     assert found[f"{BUCKET}connection.ssl.enabled"] == "false"
     assert found["spark.hadoop.fs.s3.impl"].endswith("S3AFileSystem")
     assert not any("fs.s3a.access" in one for one in found)
-    assert settings_of("/srv/lake", keys) == {}
-    anonymous = settings_of("s3://data/lake", {"s3.anonymous": "true"})
+    assert settings_of("/srv/lake", Stores(keys)) == {}
+    anonymous = settings_of("s3://data/lake", Stores({"s3.anonymous": "true"}))
     assert anonymous[f"{BUCKET}aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
 
 
@@ -183,11 +184,11 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
 
 def test_an_account_of_azures_gets_its_key_or_its_signed_query_and_no_other_does() -> None:
     place = "abfss://c@account.dfs.core.windows.net/lake"
-    assert settings_of(place, {"adls.account-key": "k"}) == {
+    assert settings_of(place, Stores({"adls.account-key": "k"})) == {
         "spark.hadoop.fs.azure.account.key.account.dfs.core.windows.net": "k"
     }
     given = {"adls.sas-token": "?sig=all", "adls.sas-token.account": "sig=own", "adls.sas-token.other": "sig=other"}
-    assert settings_of(place, given) == {
+    assert settings_of(place, Stores(given)) == {
         "spark.hadoop.fs.azure.account.auth.type.account.dfs.core.windows.net": "SAS",
         "spark.hadoop.fs.azure.sas.fixed.token.account.dfs.core.windows.net": "sig=own",
     }

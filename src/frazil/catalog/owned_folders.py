@@ -89,7 +89,8 @@ class OwnedFolders:
         self._own = None if own is None else self._real(own)
         self._named = tuple(self._real(_checked_root(delete_root)) for delete_root in delete_roots)
         self._roots = (*dict.fromkeys(self._real(root) for root in roots), *self._named)
-        self._real_folders = tuple(self._real(folder) for folder in self.folders)
+        self.real_folders = tuple(self._real(folder) for folder in self.folders)
+        """The same folders, their links followed when this was made."""
 
     def check(self, path: str) -> None:
         """Refuse to delete a file that is not the table's alone."""
@@ -108,7 +109,7 @@ class OwnedFolders:
                 really = f"{strip_slashes(self._storage.resolve_folder(above))}/{name}"
             except FrazilError as error:
                 return f"where it is cannot be told ({error.message})"
-            if any(is_under(really, real_folder) for real_folder in self._real_folders):
+            if any(is_under(really, real_folder) for real_folder in self.real_folders):
                 return self._find_stranger(really)
         return "it is outside the table's folders"
 

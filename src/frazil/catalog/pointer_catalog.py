@@ -260,7 +260,7 @@ class PointerCatalog(Catalog):
             return wanted
         namespace, name = split_identifier(identifier)
         folder = self._pointers.namespace_properties(namespace).get("location")
-        steps = [_folder_name(step) for step in (*namespace, name)]
+        steps = [folder_name(step) for step in (*namespace, name)]
         if folder is None:
             folder = "/".join([self.warehouse, *steps[:-1]])
         own = join_location(strip_slashes(folder), steps[-1])
@@ -485,7 +485,7 @@ def _change(entity_type: EntityType, attempt: Attempt[Any]) -> PointerChange:
     )
 
 
-def _folder_name(step: str) -> str:
+def folder_name(step: str) -> str:
     """Return a name as a folder's: without separators, control characters and dots that lead elsewhere."""
     safe = _UNSAFE.sub("_", step)[:_MAX_FOLDER_CHARS]
     return safe if safe.strip(".") else f"_{safe}"

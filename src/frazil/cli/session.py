@@ -60,12 +60,12 @@ class Settings:
         self._look(makes)
         return frazil.connect(self._named(), **self._how())
 
-    def open_catalog(self, *, makes: bool) -> Any:
+    def open_catalog(self, *, makes: bool, more_roots: Sequence[str] | None = None) -> Any:
         """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
         self._look(makes)
         from frazil.lake.open_catalog import open_catalog
 
-        return open_catalog(self._named(), **self._how())
+        return open_catalog(self._named(), **self._how(), more_roots=more_roots)
 
     def _how(self) -> dict[str, Any]:
         return {"catalog": self.catalog, "name": self.name, "properties": self.properties, "trust": self.trust}
@@ -156,11 +156,13 @@ def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[fra
 
 
 @contextmanager
-def opened_catalog(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[Any, Settings]]:
-    """Open the catalog for one command that needs no more than names and metadata."""
+def opened_catalog(
+    context: typer.Context, *, makes: bool = False, more_roots: Sequence[str] | None = None
+) -> Iterator[tuple[Any, Settings]]:
+    """Open the catalog for one command; with `more_roots`, only files there and in the warehouse are used."""
     with reported():
         settings = settings_of(context)
-        catalog = settings.open_catalog(makes=makes)
+        catalog = settings.open_catalog(makes=makes, more_roots=more_roots)
         try:
             with _found_near(catalog.list_tables, catalog.list_views):
                 yield catalog, settings

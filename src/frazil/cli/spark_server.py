@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import shutil
 import signal
@@ -17,7 +16,9 @@ from typing import Annotated, Any
 import typer
 
 from frazil.cli.find_java import check_java
+from frazil.cli.serve_command import is_loopback
 from frazil.cli.session import opened, wrong_usage
+from frazil.cli.start_token import Open, TokenFile, new_token, show_address
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.lake.on_spark import check_pyspark
 
@@ -42,6 +43,12 @@ def spark_server(
             "--token", envvar=TOKEN_VARIABLE, help="Ask clients of Connect for this. Better given by the environment"
         ),
     ] = None,
+    is_open: Open = False,
+    token_file: TokenFile = None,
+    trusts_network: Annotated[
+        bool,
+        typer.Option("--trust-network", help="Serve JDBC on others than this machine, though it asks for no password"),
+    ] = False,
     name: Annotated[str, typer.Option("--name", help="The lake's name in SQL")] = "lake",
     master: Annotated[str, typer.Option("--master", help="Where Spark runs")] = "local[*]",
     settings: Annotated[
@@ -60,21 +67,21 @@ def spark_server(
     with opened(context, makes=True) as (lake, _):
         if connect is None and thrift is None:
             raise wrong_usage("Cannot serve Spark: no port was given", "Give --connect, --thrift or both.")
-        if connect is not None and not _is_loopback(host) and not token:
+        if connect is not None and not is_loopback(host) and not token:
             raise InvalidRequestError(
                 f"Cannot serve Spark Connect on {host} without a token: whoever reaches it can run programs here",
                 hint=f"Set {TOKEN_VARIABLE}, or listen on 127.0.0.1.",
             )
+        if thrift is not None and not is_loopback(host) and not trusts_network:
+            raise InvalidRequestError(
+                f"Cannot serve JDBC on {host}: it asks for no password, and a client can run programs here",
+                hint="Listen on 127.0.0.1, or give --trust-network if a network or a proxy keeps strangers out.",
+            )
+        is_needed = connect is not None and not token and is_loopback(host)
+        made = new_token(is_needed=is_needed, is_open=is_open, token_file=token_file)
         ports = (_port(host, connect), _port(host, thrift))
-        with _driver(lake, host, ports, token, master, _pairs(settings)) as spark:
-            _serve(spark, lake, name, host, ports, is_guarded=bool(token))
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+        with _driver(lake, host, ports, token or made, master, _pairs(settings)) as spark:
+            _serve(spark, lake, name, host, ports, is_guarded=bool(token or made), made=made)
 
 
 def _port(host: str, asked: int | None) -> int | None:
@@ -114,10 +121,10 @@ def _driver(
     allow_pandas()
     from frazil.spark.jvm import file_systems as systems
     from frazil.spark.jvm import serve_clients as clients
-    from frazil.storage.choose import properties_of
+    from frazil.storage.choose import stores_of
 
-    properties = properties_of(lake.catalog.storage)
-    location = systems.place_of_files(lake.catalog.warehouse, properties)
+    stores = stores_of(lake.catalog.storage)
+    location = systems.place_of_files(lake.catalog.warehouse, stores)
     systems.add_package(settings, location)
     folder = tempfile.mkdtemp(prefix="frazil-spark-")
     # Programs of clients run in the Python that frazil runs in.
@@ -127,9 +134,9 @@ def _driver(
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
-        **systems.settings_of(location, properties),
+        **systems.settings_of(location, stores),
     }
-    if _is_loopback(host) and master.startswith("local"):
+    if is_loopback(host) and master.startswith("local"):
         made |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if ports[0] is not None:
         made |= clients.connect_settings(host, ports[0], token)
@@ -144,7 +151,14 @@ def _driver(
 
 
 def _serve(
-    spark: Any, lake: Any, name: str, host: str, ports: tuple[int | None, int | None], *, is_guarded: bool
+    spark: Any,
+    lake: Any,
+    name: str,
+    host: str,
+    ports: tuple[int | None, int | None],
+    *,
+    is_guarded: bool,
+    made: str | None,
 ) -> None:
     from frazil.sessions import attach as attaching
     from frazil.spark.jvm import serve_clients as clients
@@ -158,6 +172,10 @@ def _serve(
             ends.callback(clients.stop_connect, spark)
             guard = "clients give the token" if is_guarded else _guard(host)
             _say(f"Spark Connect on sc://{address}:{ports[0]} ({guard})")
+            if made is not None:
+                # PySpark sends a token in the clear to this name alone.
+                show_address(f"sc://localhost:{ports[0]}/;token={made}")
+                sys.stdout.flush()
         if ports[1] is not None:
             server = clients.start_thrift(spark)
             ends.callback(server.stop)
@@ -170,7 +188,7 @@ def _serve(
 
 
 def _guard(host: str) -> str:
-    if _is_loopback(host):
+    if is_loopback(host):
         return "nobody is asked who they are; any user of this machine may come in"
     return "nobody is asked who they are; a network or a proxy must keep strangers out"
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import atexit
+import html
 import os
+import shutil
 import sys
+import tempfile
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from frazil.cli.serve_command import (
     TOKEN_VARIABLE,
+    address_with_token,
     check_installed,
+    is_loopback,
     log_requests,
     ready,
     state_path,
 )
 from frazil.cli.session import opened_catalog
+from frazil.cli.start_token import Open, TokenFile, new_token
 
 Write = Annotated[
     bool, typer.Option("--write", help="Let the console run maintenance; without it, nothing can be changed")
@@ -37,6 +45,8 @@ def ui(
     certificate: Annotated[str | None, typer.Option("--tls-cert", help="TLS: a file with the certificate")] = None,
     key: Annotated[str | None, typer.Option("--tls-key", help="TLS: a file with its key")] = None,
     write: Write = False,
+    is_open: Open = False,
+    token_file: TokenFile = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Write a line for each request to a catalog service")
@@ -52,23 +62,34 @@ def ui(
     with opened_catalog(context) as (opened, settings):
         check_installed()
         log_requests(is_quiet=not verbose)
+        is_needed = token is None and is_loopback(host)
+        made = new_token(is_needed=is_needed, is_open=is_open, token_file=token_file)
         from frazil.console.start import show
 
         show(
             opened,
             listen=(host, port, certificate, key),
-            token=token,
+            token=token if made is None else made,
             state=state_path(settings, None, makes=False),
             properties=settings.properties,
             may_write=write,
-            on_ready=partial(_open, opens=not no_browser),
+            on_ready=partial(_open, opens=not no_browser, token=made),
         )
 
 
-def _open(uri: str, *, opens: bool) -> None:
-    ready(uri, what="The console is on")
+def _open(uri: str, *, opens: bool, token: str | None) -> None:
+    ready(uri, what="The console is on", token=token)
     if opens and has_screen():
-        import_module("webbrowser").open(uri)
+        import_module("webbrowser").open(uri if token is None else _private_page(address_with_token(uri, token)))
+
+
+def _private_page(address: str) -> str:
+    """Return the address of a file, for this user alone, that leads on: a browser's command line shows no token."""
+    folder = Path(tempfile.mkdtemp(prefix="frazil-ui-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    page = folder / "open.html"
+    page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(address)}">')
+    return page.as_uri()
 
 
 def has_screen() -> bool:

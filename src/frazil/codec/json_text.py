@@ -2,7 +2,8 @@
 
 Refused, since two readers could take it two ways or since it could exhaust this one: duplicate keys, NaN
 and Infinity, numbers that no 64-bit reader holds, text that is not UTF-8 or not Unicode (lone surrogates),
-a byte order mark, anything after the document, nesting deeper than `MAX_DEPTH`.
+a byte order mark, anything after the document, nesting deeper than `MAX_DEPTH`, more values than a text of its length
+should hold.
 
 The parser (msgspec) refuses all of it but duplicate keys, of which it keeps the last, and nesting, which it
 bounds by the stack. Duplicates show in the count of strings: a text without backslashes holds two quotes for
@@ -22,6 +23,12 @@ from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidReques
 
 MAX_DEPTH: Final = 640
 """How deep objects and lists may nest: enough for the deepest types, at three JSON levels each."""
+
+_FREE_CONTAINERS: Final = 200_000
+_BYTES_PER_CONTAINER: Final = 16
+_FREE_VALUES: Final = 1_000_000
+_BYTES_PER_VALUE: Final = 3
+"""How densely a text may hold objects, lists and values: each costs memory that its few characters do not show."""
 
 _UTF8_CHUNK = 1 << 20
 _COUNT_CHUNK = 1 << 18
@@ -114,6 +121,12 @@ class _Reader:
             raise self.fail("it is empty")
         if text.startswith(codecs.BOM_UTF8):
             raise self.fail("it starts with a byte order mark, which JSON does not allow")
+        containers, values = text.count(b"[") + text.count(b"{"), text.count(b",")
+        if (
+            containers > _FREE_CONTAINERS + len(text) // _BYTES_PER_CONTAINER
+            or values > _FREE_VALUES + len(text) // _BYTES_PER_VALUE
+        ):
+            raise self.fail(f"it holds {containers + values} values in {len(text)} bytes, which is too many to be read")
         if text.isascii():
             return
         decoder = codecs.getincrementaldecoder("utf-8")()

@@ -33,7 +33,8 @@ def delete_paths(
         if dry_run:
             return list(outcome.items())
         allowed = [path for path, reason in outcome.items() if reason is None]
-        outcome.update({path: error.message for path, error in storage.delete_many(allowed).items()})
+        failed = storage.delete_many(allowed, within=owned.real_folders)
+        outcome.update({path: error.message for path, error in failed.items()})
         return list(outcome.items())
 
     for done in map_in_order(delete_some, in_parts(paths, _AT_ONCE), threads=threads):

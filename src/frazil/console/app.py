@@ -157,7 +157,15 @@ class ConsoleApp:
         try:
             visit.caller, visit.is_known = guard.caller_of(headers), True
         except NotKnown:
+            if method == "GET" and "token" in exchange.query:
+                opened = sign_in.sign_in_by_address(
+                    visit, path, exchange.query["token"], is_secure=exchange.is_encrypted
+                )
+                if opened is not None:
+                    return opened
             return sign_in.ask(visit, back=path if method == "GET" else "/")
+        if visit.caller.is_limited:
+            raise AccessDeniedError("Cannot show the console: your token is limited to some namespaces")
         if parts == ["sign-out"] and method == "POST":
             guard.end_session(headers)
             return sign_in.ask(visit, back="/")

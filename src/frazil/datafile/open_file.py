@@ -117,7 +117,8 @@ def open_file(
     `recorded_size` is what a manifest says, which may be wrong: it counts where `is_end` finds a file's end there.
     """
     storage = storage_of(storage, path)
-    if isinstance(storage, LocalStorage):
+    # A file of certain folders alone is read through the storage, which checks what it opened.
+    if isinstance(storage, LocalStorage) and not storage.is_bounded:
         # Asks for the size because that refuses what is not a regular file, which could block for ever.
         storage.size(path)
         return OpenFile(path, pa.OSFile(local_path(path), "rb"))

@@ -38,7 +38,8 @@ from frazil.expr.predicates import (
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import parse_transform
 
-MAX_DEPTH = 500
+MAX_DEPTH = 200
+"""How deep a predicate may nest: as in conditions of text, so that every later pass holds within the stack."""
 
 
 def encode_predicate(predicate: Predicate) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,9 @@ def open_catalog(
     properties: Mapping[str, str] | None = None,
     trust: str = TRUST_ALL,
     auth: Any = None,
+    more_roots: Sequence[str] | None = None,
 ) -> Catalog:
-    """Open the catalog of a lake, as `connect` does."""
+    """Open the catalog of a lake, as `connect` does; with `more_roots`, only files there and in the warehouse."""
     if trust not in (TRUST_ALL, TRUST_NONE):
         raise InvalidRequestError(f'Cannot connect with trust={trust!r}: it is "all" or "none"')
     text = os.fspath(warehouse)
@@ -56,6 +57,8 @@ def open_catalog(
         text, catalog = named.address, named.catalog if catalog is None else catalog
         properties = {**named.properties, **(properties or {})}
     if is_service(text):
+        if more_roots:
+            properties = {READ_ROOTS: ",".join(more_roots), **(properties or {})}
         return _open_service(text, name, dict(properties or {}), trust=trust, catalog=catalog, auth=auth)
     check_properties(properties or {}, KNOWN_PROPERTIES)
     scheme = scheme_of(text)
@@ -76,7 +79,7 @@ def open_catalog(
     if trust == TRUST_NONE:
         # Metadata may name files anywhere; of an untrusted lake, only those below the warehouse are opened.
         properties = {READ_ROOTS: location, **(properties or {})}
-    storage = choose_storage(properties, memory=memory, warehouse=location)
+    storage = choose_storage(properties, memory=memory, warehouse=location, more_roots=more_roots)
     if folder is None and memory is None:
         # Asks for keys and the rest, so that a lake that opens can be used.
         storage.storage_of(location)

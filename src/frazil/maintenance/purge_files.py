@@ -102,7 +102,7 @@ class _Purge:
             self.done.add(path)
             try:
                 self.owned.check(path)
-                self.storage.delete(path)
+                self.storage.delete(path, within=self.owned.real_folders)
             except (InvalidRequestError, StorageError) as error:
                 self.keep(path, error)
                 continue
@@ -113,7 +113,7 @@ class _Purge:
             if scheme_of(path) in (None, "file"):
                 # The checksum that Hadoop's local file system keeps beside a file.
                 with contextlib.suppress(StorageError):
-                    self.storage.delete(f"{folder}/.{name}.crc")
+                    self.storage.delete(f"{folder}/.{name}.crc", within=self.owned.real_folders)
 
     def remove_folders(self) -> None:
         """Remove the folders that are empty now because of what was deleted, up to the table's own."""
@@ -123,7 +123,7 @@ class _Purge:
                     children = self.storage.list_children(folder)
                     if children.files or children.folders:
                         break
-                    self.storage.delete_folder(folder)
+                    self.storage.delete_folder(folder, within=[*map(_above, self.owned.real_folders)])
                 except (StorageError, InvalidRequestError):
                     break
                 folder = folder.rpartition("/")[0]
@@ -133,6 +133,10 @@ class _Purge:
         self.kept_count += 1
         if len(self.kept) < MAX_REPORTED:
             self.kept.append((path, error.message))
+
+
+def _above(folder: str) -> str:
+    return folder.rpartition("/")[0]
 
 
 def _texts(column: Iterable[object]) -> Iterator[str]:

@@ -38,7 +38,6 @@ class AskedCatalog(Catalog):
         session: RestSession,
         settings: Settings,
         storage: SchemeStorage,
-        own_storage: Mapping[str, str],
         *,
         delete_roots: Sequence[str] = (),
         now_ms: Callable[[], int] = system_ms,
@@ -50,7 +49,7 @@ class AskedCatalog(Catalog):
         self.service = service
         self.session = session
         self.settings = settings
-        self.access = TableAccess(service, session, settings, storage, own_storage, now_ms)
+        self.access = TableAccess(service, session, settings, storage, now_ms)
         self._page_size = settings.get(names.PAGE_SIZE)
         self._cache = TableCache(
             settings.whole(names.CACHE_ENTRIES, 100), settings.whole(names.CACHE_AGE_MS, 300_000), now_ms

@@ -25,10 +25,10 @@ from frazil.rest.rest_catalog import RestCatalog
 from frazil.rest.service import read_service
 from frazil.rest.session import RestSession
 from frazil.rest.settings import PROPERTIES, Settings
-from frazil.rest.table_storage import known_only
 from frazil.rest.transport import Transport, is_loopback, shown_url
 from frazil.storage.choose import KNOWN_PROPERTIES, choose_storage, delete_roots
-from frazil.storage.object_properties import NOT_BUILT
+from frazil.storage.object_properties import CREDENTIAL_ENDPOINTS, NOT_BUILT
+from frazil.storage.store_accounts import Stores, normal_endpoint, shown_endpoint, trusted_endpoints
 
 _TYPES: Final = ("none", "basic", "oauth2", "sigv4", "google")
 _MAX_CONFIG_BYTES: Final = 1 << 24
@@ -43,7 +43,8 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     everything = Settings({**properties})
     transport = Transport(settings.transport())
     who = choose_auth(everything, base, transport, auth)
-    is_secret = not isinstance(who, NoAuth) or bool(settings.header_secrets())
+    has_certificate = names.CLIENT_CERTIFICATE in settings
+    is_secret = not isinstance(who, NoAuth) or bool(settings.header_secrets()) or has_certificate
     if is_secret:
         _check_private(base, settings)
     first = RestSession(
@@ -60,6 +61,7 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     service, merged = read_service(base, settings, answer.reply)
     checked_uri(service.base)
     if is_secret:
+        _check_own(service.base, base, own)
         _check_private(service.base, settings)
     session = RestSession(
         transport,
@@ -69,9 +71,10 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
         honours_keys=names.IDEMPOTENCY_LIFETIME in merged,
         hidden=merged.header_secrets(),
     )
-    stores = {**known_only(merged), **own, **known_only({**merged, **own})}
-    storage = choose_storage({key: value for key, value in stores.items() if key not in NOT_BUILT})
-    return RestCatalog(name, service, session, merged, storage, stores, delete_roots=delete_roots(own))
+    kept = {key: value for key, value in own.items() if key not in NOT_BUILT}
+    roots = delete_roots(kept)
+    stores = Stores(kept, defaults=merged, places=roots)
+    return RestCatalog(name, service, session, merged, choose_storage(kept, stores=stores), delete_roots=roots)
 
 
 def checked_uri(uri: str) -> str:
@@ -142,6 +145,17 @@ def _oauth2(settings: Settings, base: str, transport: Transport) -> Auth:
         return BearerAuth(settings[names.TOKEN])
     _check_private(url, settings)
     return OAuth2Auth(settings, url, transport)
+
+
+def _check_own(url: str, base: str, own: Mapping[str, str]) -> None:
+    """Refuse to send the user's secrets to another server than the one that the user named."""
+    if normal_endpoint(url) in {normal_endpoint(base), *trusted_endpoints(own)}:
+        return
+    raise InvalidRequestError(
+        f"Cannot connect to the catalog service at {shown_url(base)}: it names {shown_endpoint(url)} as its address, "
+        "and your credentials are sent only to the address that you named",
+        hint=f"Connect to that address, or set {CREDENTIAL_ENDPOINTS} to {shown_endpoint(url)}, if you trust it.",
+    )
 
 
 def _check_private(url: str, settings: Settings) -> None:

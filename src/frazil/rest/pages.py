@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -9,7 +10,9 @@ from frazil.catalog.names import Identifier
 from frazil.codec.json_fields import JsonObject
 from frazil.errors import ServiceError
 
-_MAX_PAGES: Final = 1_000_000
+_MAX_PAGES: Final = 10_000
+_MAX_NAMES: Final = 1_000_000
+"""How many names a listing may have; of pages without names, a few may come among others."""
 
 
 def read_pages(
@@ -18,19 +21,20 @@ def read_pages(
     """Return what is listed in all pages; `ask` is asked for each by its query."""
     found: list[Any] = []
     asked = {**query, "pageToken": ""}
-    seen: set[str] = set()
-    for _ in range(_MAX_PAGES):
+    seen: set[bytes] = set()
+    while len(found) <= _MAX_NAMES and len(seen) <= _MAX_PAGES + len(found):
         page = ask(asked)
         listed = page.raw(field, None)
         found += listed if isinstance(listed, list) else []
         token = page.raw("next-page-token", None)
         if not isinstance(token, str) or token == "":
             return found
-        if token in seen:
+        digest = hashlib.blake2b(token.encode(errors="surrogatepass"), digest_size=16).digest()
+        if digest in seen:
             break
-        seen.add(token)
+        seen.add(digest)
         asked["pageToken"] = token
-    raise ServiceError(f"Cannot {what}: the service's pages do not end")
+    raise ServiceError(f"Cannot {what}: the service's pages do not end, or have more than {_MAX_NAMES} names")
 
 
 def read_identifier(item: Mapping[str, Any]) -> Identifier:

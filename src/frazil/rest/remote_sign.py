@@ -6,7 +6,7 @@ service may refuse it. Deletions go one by one, since a service signs a bulk del
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from frazil.storage.choose import S3_SCHEMES, SchemeStorage
 from frazil.storage.object_properties import S3_ANONYMOUS
 from frazil.storage.object_service import S3Service, UnsignedRequest, s3_service
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.store_accounts import StoreAccount
 
 ENABLED: Final = "s3.remote-signing-enabled"
 SIGNER_URIS: Final = ("signer.uri", "s3.signer.uri")
@@ -74,9 +75,9 @@ class SigningService(S3Service):
         return ()
 
 
-def signed_storage(settings: Mapping[str, str], sign: Sign) -> SchemeStorage:
-    """Return S3 as properties describe it, with requests that a service signs."""
-    plain = s3_service({**settings, S3_ANONYMOUS: "true"})
+def signed_storage(account: StoreAccount, sign: Sign) -> SchemeStorage:
+    """Return S3 with requests that a service signs; no credentials go with them."""
+    plain = s3_service({**account.properties, S3_ANONYMOUS: "true"})
     service = SigningService(
         plain.region,
         plain.endpoint,

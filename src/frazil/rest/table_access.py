@@ -1,7 +1,7 @@
 """How the tables of a service are reached: which ways are asked for, credentials, signatures, tokens of single tables.
 
 A service may give a token with a table (`token` of its `config`), which counts for what is done to that table from then
-on. Nothing is sent to another host than the service's own, whatever its answers name.
+on. Tokens are sent to no other host than the service's own, whatever its answers name.
 """
 
 from __future__ import annotations
@@ -46,18 +46,16 @@ class TableAccess:
         session: RestSession,
         settings: Settings,
         plain_storage: SchemeStorage,
-        own_storage: Mapping[str, str],
         now_ms: Callable[[], int],
     ) -> None:
         self._service = service
         self._session = session
         self._plain = plain_storage
-        self._own_storage = dict(own_storage)
         self._now_ms = now_ms
         self._id = random_id()
         self._sessions: dict[tuple[Identifier, Views], RestSession] = {}
         self._lock = threading.Lock()
-        has_keys = any(name.endswith("access-key-id") for name in own_storage)
+        has_keys = any(name.endswith("access-key-id") for name in plain_storage.stores.own)
         # A service that does not list signatures may know no list of ways.
         ways = f"{_KEYS},{_SIGNATURES}" if service.has(has.SIGN) else _KEYS
         self.header = {} if DELEGATION in settings.headers() or has_keys else {DELEGATION: ways}
@@ -75,7 +73,6 @@ class TableAccess:
         """Return the storage of a table's files, with the credentials that came with it, or with a plan of a scan."""
         return table_storage(
             self._plain,
-            self._own_storage,
             result.config,
             result.credentials if keys is None else keys,
             lambda: self.new_credentials(table, result, views, plan_id),

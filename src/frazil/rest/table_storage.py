@@ -3,7 +3,8 @@
 A service may vend credentials with a table, for all its files or for those below a prefix; the longest prefix that fits
 wins. They end after minutes or hours: five minutes before that they are asked for anew, by whoever reads at that
 moment. Where the service signs requests itself, each request to the store is sent to it for its signature first
-(`rest/remote_sign.py`). Where it gives nothing, the user's own properties count.
+(`rest/remote_sign.py`). Where it gives nothing, the user's own properties count. Which credentials go to which
+endpoint is decided in `storage/store_accounts.py`.
 
 A storage that is pickled leaves its credentials behind.
 """
@@ -13,30 +14,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from frazil.errors import StorageError, UnsupportedError
+from frazil.errors import UnsupportedError
 from frazil.rest.load_result import VendedCredentials
 from frazil.rest.remote_sign import ENABLED, Sign, signed_storage
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage, choose_storage
-from frazil.storage.object_properties import (
-    AZURE_SAS,
-    GCS_TOKEN,
-    KEYS_OF,
-    NOT_BUILT,
-    PROPERTIES,
-    ROLES,
-    S3_ACCESS_KEY_ID,
-    S3_KEYS_END,
-    S3_SECRET_ACCESS_KEY,
-    S3_SESSION_TOKEN,
-    is_known,
-    is_secret,
-)
-from frazil.storage.object_service import first_of
-from frazil.storage.sign_v4 import S3Credentials
+from frazil.storage.object_properties import AZURE_SAS, GCS_TOKEN, KEYS_OF, S3_ACCESS_KEY_ID, S3_KEYS_END
+from frazil.storage.store_accounts import S3, Source, StoreAccount, store_of
 
 _RENEW_BEFORE_MS: Final = 300_000
 _LASTING_MS: Final = 1_800_000
@@ -78,33 +66,6 @@ class KeyRing:
                     self._keys |= found
             return self._keys[prefix]
 
-    def s3(self, prefix: str) -> Callable[[], S3Credentials]:
-        """Return a source of credentials of S3."""
-
-        def ask() -> S3Credentials:
-            config = self.config(prefix)
-            key_id, secret = first_of(config, S3_ACCESS_KEY_ID), first_of(config, S3_SECRET_ACCESS_KEY)
-            if key_id is None or secret is None:
-                raise StorageError("Cannot read the table's files: the service gave no credentials for S3")
-            return S3Credentials(key_id, secret, first_of(config, S3_SESSION_TOKEN))
-
-        return ask
-
-    def gcs(self, prefix: str) -> Callable[[], str]:
-        """Return a source of tokens of Google Cloud Storage."""
-
-        def ask() -> str:
-            token = self.config(prefix).get(GCS_TOKEN)
-            if token is None:
-                raise StorageError("Cannot read the table's files: the service gave no token for Google Cloud Storage")
-            return token
-
-        return ask
-
-    def azure(self, prefix: str) -> Callable[[], Mapping[str, str]]:
-        """Return a source of credentials of Azure's store."""
-        return lambda: {name: value for name, value in self.config(prefix).items() if is_secret(name)}
-
 
 class VendedStorage(SchemeStorage):
     """The storages of one table: below some prefixes with the service's credentials, elsewhere with the user's own."""
@@ -117,11 +78,12 @@ class VendedStorage(SchemeStorage):
         by_prefix: Mapping[str, SchemeStorage],
         *,
         is_signed: bool = False,
-        reach: Mapping[str, Callable[[], Mapping[str, str]]] | None = None,
+        reach: Callable[[str, str], StoreAccount | None] = lambda _prefix, _location: None,
     ) -> None:
-        super().__init__({})
+        """Take the user's own storage, those of prefixes, and how Spark reaches a location below a prefix."""
+        super().__init__({}, stores=plain.stores)
         self._plain = plain
-        self._reach = dict(reach or {})
+        self._reach = reach
         self.is_signed = is_signed
         """Whether the service signs each request, which it does as long as it has the table."""
         self._by_prefix = dict(sorted(by_prefix.items(), key=lambda pair: -len(pair[0])))
@@ -139,20 +101,29 @@ class VendedStorage(SchemeStorage):
                 return storage.storage_of(location)
         return self._plain.storage_of(location)
 
-    def reach(self, location: str) -> Mapping[str, str]:
-        """Return the properties, with credentials that last for a while, by which Spark reaches a location."""
+    def check_host(self, location: str) -> None:
+        """Refuse a location at a host that only metadata names."""
+        for prefix, storage in self._by_prefix.items():
+            if _is_below(location, prefix):
+                storage.check_host(location)
+                return
+        self._plain.check_host(location)
+
+    def reach(self, location: str) -> StoreAccount | None:
+        """Return how Spark reaches a location, with credentials that last for a while."""
         for prefix in self._by_prefix:
             # A folder may be named without the slash that a prefix ends with.
             if _is_below(f"{location.rstrip('/')}/", prefix):
-                if self.is_signed and prefix not in self._reach:
+                found = self._reach(prefix, location)
+                if found is None and self.is_signed:
                     raise UnsupportedError(
                         f"Cannot reach {location} on Spark: the catalog service signs each request to the store, "
                         "which Spark's file systems do not ask for",
                         hint="Read and write it without Spark, have the service give credentials, or connect with "
                         "your own (s3.access-key-id, s3.secret-access-key).",
                     )
-                return self._reach[prefix]() if prefix in self._reach else {}
-        return {}
+                return found
+        return None
 
     @property
     def is_fenced(self) -> bool:
@@ -162,7 +133,6 @@ class VendedStorage(SchemeStorage):
 
 def table_storage(
     plain: SchemeStorage,
-    own: Mapping[str, str],
     config: Mapping[str, str],
     keys: tuple[VendedCredentials, ...],
     fetch: FetchCredentials,
@@ -175,46 +145,43 @@ def table_storage(
 
     `owner` is the table, as no other catalog of this process names one.
     """
+    stores = plain.stores
     has_keys = bool(keys) or any(name in config for name in S3_ACCESS_KEY_ID)
     if config.get(ENABLED, "false").lower() == "true" and not has_keys:
-        given = {**own, **known_only(config)}
-        # Spark asks for no signatures; it can do with credentials of the user's own.
-        reach = {"s3://": lambda: given} if any(name in own for name in S3_ACCESS_KEY_ID) else {}
-        return VendedStorage(plain, {"s3://": signed_storage(given, sign)}, is_signed=True, reach=reach)
+        signed = stores.with_service(config)
+
+        def own_account(_prefix: str, _location: str) -> StoreAccount | None:
+            # Spark asks for no signatures; the user's credentials will do, at an endpoint that may have them.
+            return signed.account(S3) if any(name in stores.own for name in S3_ACCESS_KEY_ID) else None
+
+        account = signed.account(S3, is_signed=True)
+        return VendedStorage(plain, {"s3://": signed_storage(account, sign)}, is_signed=True, reach=own_account)
     vended = [*keys]
     if any(name in (*S3_ACCESS_KEY_ID, GCS_TOKEN) or name.startswith(AZURE_SAS) for name in config):
         vended.append(VendedCredentials("", config))
-    settings = {**own, **known_only(config)}
     if not vended:
-        return plain if settings == dict(own) else choose_storage(settings)
+        return choose_storage(stores.own, stores=stores.with_service(config)) if stores.has_settings(config) else plain
     ring = KeyRing(tuple(vended), fetch, now_ms=now_ms)
-    made = {
-        credentials.prefix: choose_storage(
-            {**settings, **known_only(credentials.config)},
-            s3_credentials=ring.s3(credentials.prefix),
-            gcs_token=ring.gcs(credentials.prefix),
-            azure_secrets=ring.azure(credentials.prefix),
+    by_prefix = {
+        credentials.prefix: stores.with_service(
+            {**config, **credentials.config}, partial(ring.config, credentials.prefix)
         )
         for credentials in vended
     }
 
-    def reached(credentials: VendedCredentials) -> Mapping[str, str]:
-        config = ring.config(credentials.prefix, _LASTING_MS)
-        found = {name: value for name, value in config.items() if is_known(name) or name == S3_KEYS_END}
-        return {**settings, **found, KEYS_OF: f"{owner} {credentials.prefix}"}
+    def reached(prefix: str, location: str) -> StoreAccount | None:
+        store = store_of(location)
+        if store is None:
+            return None
+        lasting = dict(ring.config(prefix, _LASTING_MS))
+        found = stores.with_service({**config, **lasting}, lambda: lasting).account(store)
+        if found.credentials is None or found.credentials.source is Source.USER:
+            return found
+        about = {name: value for name, value in lasting.items() if name == S3_KEYS_END}
+        return replace(found, settings={**found.settings, **about, KEYS_OF: f"{owner} {prefix}"})
 
-    return VendedStorage(
-        plain, made, reach={credentials.prefix: partial(reached, credentials) for credentials in vended}
-    )
-
-
-def known_only(config: Mapping[str, str]) -> dict[str, str]:
-    """Return a service's settings of object stores, less credentials, which are asked for at each request.
-
-    What may be read and deleted (`read.roots` and the like) is the user's word alone.
-    """
-    kept = (name for name in config if name in PROPERTIES and name not in {*S3_ACCESS_KEY_ID, *NOT_BUILT, *ROLES})
-    return {name: config[name] for name in kept if not is_secret(name)}
+    made = {prefix: choose_storage(stores.own, stores=found) for prefix, found in by_prefix.items()}
+    return VendedStorage(plain, made, reach=reached)
 
 
 def _is_below(location: str, prefix: str) -> bool:

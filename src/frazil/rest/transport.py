@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
+from frazil.codec.gzip_text import MAX_RATIO, RATIO_FREE_BYTES
 from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.rest.settings import TransportOptions
 from frazil.storage.http import AnswerLost, RequestNotSent
@@ -125,15 +127,39 @@ def _new_manager(options: TransportOptions) -> urllib3.PoolManager:
 
 
 def _read(response: urllib3.BaseHTTPResponse, max_bytes: int) -> bytes:
-    """Return a body, unpacked; one that is larger than allowed is cut off with an error before it is held."""
+    """Return a body, unpacked; one that is larger than allowed is cut off with an error before it is held.
+
+    A compressed body may be at most a hundred times as large as what was sent, or 16 MB.
+    """
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        raise AnswerLost(f"it is encoded as {encoding[:40]!r}")
+    unpacker = None if encoding in ("identity", "") else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
     pieces: list[bytes] = []
-    total = 0
-    for piece in response.stream(_PIECE_BYTES, decode_content=True):
-        total += len(piece)
-        if total > max_bytes:
-            raise AnswerTooLarge(f"it is larger than {max_bytes} bytes")
-        pieces.append(piece)
+    total = sent = 0
+    for piece in response.stream(_PIECE_BYTES, decode_content=False):
+        sent += len(piece)
+        limit = max_bytes if unpacker is None else min(max_bytes, max(RATIO_FREE_BYTES, MAX_RATIO * sent))
+        for unpacked in (piece,) if unpacker is None else _unpacked(unpacker, piece):
+            total += len(unpacked)
+            if total > limit:
+                raise AnswerTooLarge(f"it is larger than {limit} bytes")
+            pieces.append(unpacked)
+    if unpacker is not None and sent and not unpacker.eof:
+        raise AnswerLost("it ends in the middle")
     return b"".join(pieces)
+
+
+def _unpacked(unpacker: Any, data: bytes) -> Iterator[bytes]:
+    """Yield what a piece unpacks to, a part at a time."""
+    try:
+        while data:
+            yield unpacker.decompress(data, _PIECE_BYTES)
+            data = unpacker.unconsumed_tail
+        if unpacker.unused_data:
+            raise AnswerLost("something follows its compressed text")
+    except zlib.error as error:
+        raise AnswerLost(f"it cannot be unpacked ({error})") from None
 
 
 def _is_about_certificate(error: urllib3.exceptions.SSLError) -> bool:

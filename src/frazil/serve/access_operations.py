@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from frazil.errors import UnsupportedError
-from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Request, as_bad_request, json_answer
 from frazil.serve.service import Service
-from frazil.serve.store_access import SignRequest
+from frazil.serve.sign_requests import SignRequest
 from frazil.serve.tables import check_referenced_by
 
 _PRIVATE = {"cache-control": "private, no-cache"}
@@ -16,7 +15,7 @@ def load_credentials(service: Service, request: Request) -> Answer:
     """Answer with credentials for a table's files; with none, where the server gives none."""
     check_referenced_by(request)
     loaded = service.cache.load_table(request.identifier).loaded
-    found = service.access.credentials(loaded, can_write=request.caller.right is Right.WRITE)
+    found = service.access.credentials(loaded, can_write=request.can_write)
     return json_answer({"storage-credentials": found}, headers={"cache-control": "no-store"})
 
 
@@ -37,5 +36,5 @@ def sign_request(service: Service, request: Request) -> Answer:
     loaded = service.cache.load_table(request.identifier).loaded
     if provider != "s3":
         raise UnsupportedError(f"Cannot sign a request to {provider[:40]!r}: this server signs for s3")
-    uri, signed = service.access.sign(loaded, asked, can_write=request.caller.right is Right.WRITE)
+    uri, signed = service.access.sign(loaded, asked, can_write=request.can_write)
     return json_answer({"uri": uri, "headers": signed}, headers=_PRIVATE)

@@ -45,7 +45,7 @@ from frazil.serve.error_answers import (
 from frazil.serve.exchange import Answer, Refusal, Request, split_views
 from frazil.serve.idempotency import answered_once
 from frazil.serve.name_locks import Turns
-from frazil.serve.operations import OPERATIONS, Operation, Router
+from frazil.serve.operations import OPERATIONS, Found, Operation, Router
 from frazil.serve.service import Service
 from frazil.serve.telemetry import LOG, Telemetry, log_request
 
@@ -70,6 +70,8 @@ class Limits:
     """What one client may take of the server."""
 
     body_bytes: int = 32 << 20
+    bodies_bytes: int = 256 << 20
+    """How much all bodies may take that are being read or carried out."""
     body_seconds: float = 30.0
     answer_seconds: float = 60.0
     threads: int = 16
@@ -125,6 +127,7 @@ class ProtocolApp:
         self._router = Router(OPERATIONS, service.catalog.name)
         self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="frazil-serve")
         self._running = 0
+        self._bodies_bytes = 0
         self.turns = Turns()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +156,13 @@ class ProtocolApp:
             check_origin(self.service, exchange.headers)
         else:
             exchange.caller = caller_of(self.service, exchange.headers, found.operation.right)
-        body = await exchange.read_body(self.limits)
+        try:
+            return await self._carry_out(exchange, found)
+        finally:
+            self._bodies_bytes -= exchange.body_bytes
+
+    async def _carry_out(self, exchange: Exchange, found: Found) -> Answer:
+        body = await exchange.read_body(self.limits, most=found.operation.body_bytes, count=self._count_body)
         request = Request(
             exchange.method,
             exchange.raw_path,
@@ -164,11 +173,20 @@ class ProtocolApp:
             exchange.caller,
             exchange.request_id,
         )
+        found.operation.check_rights(request)
         run = partial(_run, self.service, found.operation, request)
         if found.operation.at_once is None:
             return await self.in_thread(run)
         name = (found.operation.name, *found.names.values())
         return await self.in_thread(run, self.turns.taken(name, found.operation.at_once))
+
+    def _count_body(self, size: int) -> None:
+        """Count bytes of bodies; refuse more where too many are held."""
+        self._bodies_bytes += size
+        if self._bodies_bytes > self.limits.bodies_bytes:
+            raise Refusal(
+                503, SLOW_DOWN, "Cannot read the request: too much is being sent", {"retry-after": RETRY_SECONDS}
+            )
 
     async def in_thread(self, run: Callable[[], Answer], turn: AbstractAsyncContextManager[None] = _ANY_TIME) -> Answer:
         """Run something that blocks, where it is its turn; refuse it where too much waits already."""
@@ -208,7 +226,7 @@ def caller_of(service: Service, headers: MutableMapping[str, str], right: Right)
     except Denied as problem:
         code, error_type = (419, TIMED_OUT) if problem.is_expired else (401, NOT_AUTHORIZED)
         raise Refusal(code, error_type, problem.message, {"www-authenticate": "Bearer"}) from None
-    if right is Right.WRITE and caller.right is Right.READ:
+    if right is not Right.READ and caller.right is Right.READ:
         raise Refusal(403, FORBIDDEN, f"Cannot carry out the request: the token of {caller.name!r} is for reading")
     return caller
 
@@ -245,6 +263,8 @@ class Exchange:
         self.request_id = str(uuid.uuid4())
         self.operation = "none"
         self.caller = ANYONE
+        self.body_bytes = 0
+        """How much of the body was read."""
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -275,13 +295,15 @@ class Exchange:
             raise InvalidRequestError("Cannot read the query: it is not escaped UTF-8 text") from None
         return dict(pairs)
 
-    async def read_body(self, limits: Limits) -> bytes:
-        """Return the body, as far as it is small enough and comes soon enough."""
+    async def read_body(
+        self, limits: Limits, *, most: int | None = None, count: Callable[[int], None] = lambda _: None
+    ) -> bytes:
+        """Return the body, as far as it is small enough and comes soon enough; `count` is told of each piece."""
+        most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         declared = self.headers.get("content-length", "0")
-        if declared.isdigit() and int(declared) > limits.body_bytes:
-            raise _too_large(limits)
+        if declared.isdigit() and int(declared) > most:
+            raise _too_large(most)
         chunks: list[bytes] = []
-        size = 0
         try:
             async with asyncio.timeout(limits.body_seconds):
                 while True:
@@ -289,9 +311,10 @@ class Exchange:
                     if message["type"] == "http.disconnect":
                         raise Refusal(400, "BadRequestException", "Cannot read the request: the client went away")
                     chunk: bytes = message.get("body", b"")
-                    size += len(chunk)
-                    if size > limits.body_bytes:
-                        raise _too_large(limits)
+                    self.body_bytes += len(chunk)
+                    count(len(chunk))
+                    if self.body_bytes > most:
+                        raise _too_large(most)
                     chunks.append(chunk)
                     if not message.get("more_body", False):
                         return b"".join(chunks)
@@ -366,11 +389,11 @@ class Exchange:
         }
 
 
-def _too_large(limits: Limits) -> Refusal:
+def _too_large(most: int) -> Refusal:
     return Refusal(
         413,
         "PayloadTooLargeException",
-        f"Cannot take the request: its body is larger than {limits.body_bytes} bytes",
+        f"Cannot take the request: its body is larger than {most} bytes",
         {"connection": "close"},
     )
 

@@ -14,7 +14,14 @@ from typing import Any, Generic
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange, ViewChange
-from frazil.catalog.names import Identifier, format_name, namespace_not_found, table_not_found, view_not_found
+from frazil.catalog.names import (
+    Identifier,
+    Namespace,
+    format_name,
+    namespace_not_found,
+    table_not_found,
+    view_not_found,
+)
 from frazil.catalog.outcomes import LoadedT, Outcome
 from frazil.changes.apply import apply_updates
 from frazil.changes.apply_view import apply_view_updates
@@ -23,9 +30,11 @@ from frazil.changes.updates import AssignUuid, SetLocation
 from frazil.commit.commit_loop import CommitLoop, Limits
 from frazil.errors import CommitConflictError, TableNotFoundError, ViewNotFoundError
 from frazil.loaded import LoadedTable, LoadedView
+from frazil.serve.auth import Caller
 from frazil.serve.loaded_cache import LoadedCache
 from frazil.serve.name_locks import NameLocks
 from frazil.serve.protocol_words import failed_requirement
+from frazil.serve.roots import Roots
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +70,36 @@ class _Attempts(Generic[LoadedT]):
 class Committer:
     """Carries out changes on a catalog."""
 
-    def __init__(self, catalog: Catalog, cache: LoadedCache) -> None:
+    def __init__(self, catalog: Catalog, cache: LoadedCache, roots_of: Callable[[Caller, Namespace], Roots]) -> None:
         self._catalog = catalog
+        self._roots_of = roots_of
         self._cache = cache
         self._locks = NameLocks()
 
-    def commit_tables(self, asked: Sequence[Asked]) -> tuple[LoadedTable, ...]:
+    def commit_tables(self, asked: Sequence[Asked], caller: Caller) -> tuple[LoadedTable, ...]:
         """Carry out the changes of one or several tables, all or none; return the new states."""
 
         def send() -> Outcome[LoadedTable]:
-            return self._catalog.commit_many([self._table_change(change) for change in asked])
+            return self._catalog.commit_many([self._table_change(change, caller) for change in asked])
 
         names = [change.identifier for change in asked]
         with self._locks.held(names):
             attempts = _Attempts(", ".join(map(format_name, names)), send)
             return CommitLoop[LoadedTable](self._catalog).run(attempts, Limits(()))
 
-    def commit_view(self, asked: Asked) -> LoadedView:
+    def commit_view(self, asked: Asked, caller: Caller) -> LoadedView:
         """Carry out the change of a view; return its new state."""
 
         def send() -> Outcome[LoadedView]:
-            change = self._view_change(asked)
+            change = self._view_change(asked, caller)
             return self._catalog.commit_view(change.base, change.updates, change.requirements)
 
         with self._locks.held([asked.identifier]):
             attempts = _Attempts(format_name(asked.identifier), send)
             return CommitLoop[LoadedView](self._catalog).run(attempts, Limits(()))[0]
 
-    def _table_change(self, asked: Asked) -> TableChange:
+    def _table_change(self, asked: Asked, caller: Caller) -> TableChange:
+        roots = self._roots_of(caller, asked.identifier[:-1])
         try:
             base = self._cache.load_table(asked.identifier).loaded
         except TableNotFoundError:
@@ -96,14 +107,17 @@ class Committer:
                 self._check_namespace(asked.identifier)
                 raise table_not_found(asked.identifier) from None
             metadata = apply_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            roots.check_metadata(metadata)
             made = LoadedTable(asked.identifier, metadata, None, self._catalog.storage)
             return TableChange(made, (), asked.requirements)
         for requirement in asked.requirements:
             with _named(requirement):
                 check_requirements(base.metadata, [requirement])
+        roots.beside(base.metadata).check_updates(asked.updates, base.metadata.location)
         return TableChange(base, asked.updates, asked.requirements)
 
-    def _view_change(self, asked: Asked) -> ViewChange:
+    def _view_change(self, asked: Asked, caller: Caller) -> ViewChange:
+        roots = self._roots_of(caller, asked.identifier[:-1])
         try:
             base = self._cache.load_view(asked.identifier).loaded
         except ViewNotFoundError:
@@ -111,11 +125,13 @@ class Committer:
                 self._check_namespace(asked.identifier)
                 raise view_not_found(asked.identifier) from None
             metadata = apply_view_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            roots.check_metadata(metadata)
             made = LoadedView(asked.identifier, metadata, None, self._catalog.storage)
             return ViewChange(made, (), asked.requirements)
         for requirement in asked.requirements:
             with _named(requirement):
                 check_view_requirements(base.metadata, [requirement])
+        roots.beside(base.metadata).check_updates(asked.updates, base.metadata.location)
         return ViewChange(base, asked.updates, asked.requirements)
 
     def _placed(self, asked: Asked) -> tuple[Any, ...]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.names import Identifier, Namespace, format_name
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import encode_json, parse_json
 from frazil.errors import CorruptTableError, InvalidRequestError, UnsupportedError
-from frazil.serve.auth import ANYONE, Caller
+from frazil.serve.auth import ANYONE, Caller, Right
 
 HEADING: Final = "REST catalog protocol"
 UNIT_SEPARATOR: Final = "\x1f"
@@ -52,6 +52,22 @@ class Request:
     def namespace(self) -> Namespace:
         """The namespace in the path."""
         return split_namespace(self.names["namespace"])
+
+    def check_right(self, right: Right, namespace: Namespace) -> None:
+        """Refuse a request whose caller lacks a right in a namespace."""
+        if self.caller.may(right, namespace):
+            return
+        raise Refusal(
+            403,
+            "ForbiddenException",
+            f"Cannot carry out the request: the token of {self.caller.name!r} does not allow to {right.value} "
+            f"in the namespace {format_name(namespace)}",
+        )
+
+    @property
+    def can_write(self) -> bool:
+        """Whether the caller may write in the namespace of the path."""
+        return self.caller.may(Right.WRITE, self.namespace)
 
     @property
     def identifier(self) -> Identifier:

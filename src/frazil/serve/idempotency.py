@@ -70,7 +70,8 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
         # What only reads may be done again.
         return operation.carry_out(service, request)
     query = encode_json(dict(sorted(request.query.items())))
-    parts = (request.method.encode(), request.path.encode(), query, request.body)
+    # Another caller with the same key gets no answer that was made for this one.
+    parts = (request.caller.name.encode(), request.method.encode(), request.path.encode(), query, request.body)
     seen = hashlib.sha256(b"\0".join(parts)).hexdigest()
     with _running.held([(key,)]):
         now_ms = service.catalog.now_ms()

@@ -1,4 +1,4 @@
-"""What a server keeps beside the lake: answers to requests with a key, and reports of clients. One SQLite file.
+"""What a server keeps beside the lake: answers to requests, reports of clients, the key of its tokens. One SQLite file.
 
 It survives a kill of the process; a loss of power may take the last second of it. Nothing of the lake depends on it:
 a SQL catalog has marks of its own of what was carried out (`catalog/marks.py`).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 import tempfile
 import threading
@@ -40,6 +41,7 @@ _TABLES: Final = (
         report TEXT NOT NULL
     )""",
     "CREATE INDEX IF NOT EXISTS reports_name ON reports (name, number)",
+    "CREATE TABLE IF NOT EXISTS signing_keys (name TEXT PRIMARY KEY, value BLOB NOT NULL)",
 )
 
 _BEGUN: Final = Answer(0)
@@ -92,6 +94,12 @@ class KeptState:
             self._driver.close()
         if self._folder is not None:
             self._folder.cleanup()
+
+    def signing_key(self) -> bytes:
+        """Return the random key that issued tokens are signed with; it is made once and kept."""
+        self._run("INSERT OR IGNORE INTO signing_keys (name, value) VALUES ('tokens', ?)", secrets.token_bytes(32))
+        ((found,),) = self._run("SELECT value FROM signing_keys WHERE name = 'tokens'")
+        return bytes(found)
 
     # Requests with a key
 

@@ -7,6 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 
 from frazil.catalog.names import Namespace
 from frazil.errors import InvalidRequestError
+from frazil.serve.auth import Right
 from frazil.serve.error_answers import UNPROCESSABLE
 from frazil.serve.exchange import (
     Answer,
@@ -43,13 +44,19 @@ def show_config(service: Service, _: Request) -> Answer:
 def list_namespaces(service: Service, request: Request) -> Answer:
     """Answer with the namespaces below another, or the topmost."""
     text = request.query.get("parent", "")
-    names, token = page_of(request, service.catalog.list_namespaces(split_namespace(text) if text else ()))
+    parent = split_namespace(text) if text else ()
+    if parent and not request.caller.may_see(parent):
+        request.check_right(Right.READ, parent)
+    found = service.catalog.list_namespaces(parent)
+    names, token = page_of(request, [name for name in found if request.caller.may_see(name)])
     return json_answer({"namespaces": names, "next-page-token": token})
 
 
 def create_namespace(service: Service, request: Request) -> Answer:
     """Create a namespace."""
     namespace, properties = _decode_new(request)
+    request.check_right(Right.ADMIN, namespace)
+    service.roots_of(request.caller, namespace).check_properties(properties, service.catalog.warehouse)
     service.catalog.create_namespace(namespace, properties)
     return json_answer({"namespace": namespace, "properties": properties})
 
@@ -74,6 +81,8 @@ def load_namespace(service: Service, request: Request) -> Answer:
 
 def namespace_exists(service: Service, request: Request) -> Answer:
     """Answer whether a namespace is there."""
+    if not request.caller.may_see(request.namespace):
+        request.check_right(Right.READ, request.namespace)
     if not service.catalog.namespace_exists(request.namespace):
         # Nothing but the code is sent in answer to HEAD.
         service.catalog.load_namespace_properties(request.namespace)
@@ -89,6 +98,7 @@ def drop_namespace(service: Service, request: Request) -> Answer:
 def update_properties(service: Service, request: Request) -> Answer:
     """Set and remove properties of a namespace."""
     updates, removals = _decode_changes(request)
+    service.roots_of(request.caller, request.namespace).check_properties(updates, service.catalog.warehouse)
     both = sorted(set(removals) & set(updates))
     if both:
         raise Refusal(422, UNPROCESSABLE, f"Cannot set and remove the property {both[0]!r} at once")

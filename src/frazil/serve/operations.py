@@ -51,6 +51,15 @@ class Operation:
     has_prefix: bool = True
     is_public: bool = False
     """Whether no token is needed."""
+    body_bytes: int | None = None
+    """How large a body may be; None for as large as the server takes at all."""
+    checks_itself: bool = False
+    """Whether the operation checks the caller's right in each namespace that its body names, or leaves others out."""
+
+    def check_rights(self, request: Request) -> None:
+        """Refuse a request whose caller lacks the right in the namespace that the path names."""
+        if "namespace" in request.names and not self.checks_itself:
+            request.check_right(self.right, request.namespace)
 
     def carry_out(self, service: Service, request: Request) -> Answer:
         """Carry out a request; what goes wrong is told in the protocol's words."""
@@ -84,7 +93,7 @@ class Operation:
 
 
 def _write(name: str, method: str, template: str, run: Run, **more: Any) -> Operation:
-    return Operation(name, method, template, run, Right.WRITE, takes_key=True, **more)
+    return Operation(name, method, template, run, more.pop("right", Right.WRITE), takes_key=True, **more)
 
 
 _OF_ONE_TABLE: Final = 2
@@ -93,16 +102,33 @@ _OF_SEVERAL_TABLES: Final = 8
 """Which tables they are of is not known before they are read: half of the threads are left to others."""
 
 
+_SMALL: Final = 16 << 10
+_MIDDLE: Final = 1 << 20
+
 OPERATIONS: Final[tuple[Operation, ...]] = (
     Operation("getConfig", "GET", "config", namespaces.show_config, has_prefix=False),
-    Operation("getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True),
-    Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces),
-    _write("createNamespace", "POST", "namespaces", namespaces.create_namespace, again=namespaces.created_again),
-    Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
-    Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists),
-    _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace),
+    Operation(
+        "getToken", "POST", "oauth/tokens", tokens.give_token, has_prefix=False, is_public=True, body_bytes=_SMALL
+    ),
+    Operation("listNamespaces", "GET", "namespaces", namespaces.list_namespaces, checks_itself=True),
     _write(
-        "updateProperties", "POST", f"{_N}/properties", namespaces.update_properties, again=namespaces.updated_again
+        "createNamespace",
+        "POST",
+        "namespaces",
+        namespaces.create_namespace,
+        again=namespaces.created_again,
+        right=Right.ADMIN,
+    ),
+    Operation("loadNamespaceMetadata", "GET", _N, namespaces.load_namespace),
+    Operation("namespaceExists", "HEAD", _N, namespaces.namespace_exists, checks_itself=True),
+    _write("dropNamespace", "DELETE", _N, namespaces.drop_namespace, right=Right.ADMIN),
+    _write(
+        "updateProperties",
+        "POST",
+        f"{_N}/properties",
+        namespaces.update_properties,
+        again=namespaces.updated_again,
+        right=Right.ADMIN,
     ),
     Operation("listTables", "GET", f"{_N}/tables", tables.list_tables),
     _write(
@@ -137,12 +163,12 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         at_once=_OF_SEVERAL_TABLES,
     ),
     Operation("loadCredentials", "GET", f"{_T}/credentials", access_operations.load_credentials),
-    Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request),
-    Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics),
-    Operation("planTableScan", "POST", f"{_T}/plan", planning.plan_table_scan, takes_key=True),
+    Operation("signRequest", "POST", f"{_T}/sign", access_operations.sign_request, body_bytes=2 * _MIDDLE),
+    Operation("reportMetrics", "POST", f"{_T}/metrics", planning.report_metrics, body_bytes=_MIDDLE),
+    Operation("planTableScan", "POST", f"{_T}/plan", planning.plan_table_scan, takes_key=True, body_bytes=_MIDDLE),
     Operation("fetchPlanningResult", "GET", f"{_T}/plan/{{plan-id}}", planning.fetch_planning_result),
     Operation("cancelPlanning", "DELETE", f"{_T}/plan/{{plan-id}}", planning.cancel_planning, takes_key=True),
-    Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True),
+    Operation("fetchScanTasks", "POST", f"{_T}/tasks", planning.fetch_scan_tasks, takes_key=True, body_bytes=_SMALL),
     Operation("listViews", "GET", f"{_N}/views", views.list_views),
     _write("createView", "POST", f"{_N}/views", views.create_view, again=views.created_again),
     _write("registerView", "POST", f"{_N}/register-view", views.register_view, again=views.created_again),

@@ -23,7 +23,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.scan.incremental import plan_appends
 from frazil.scan.plan import Plan
-from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
 from frazil.serve.kept_plans import KeptPlan
 from frazil.serve.kept_state import MAX_REPORT_BYTES
@@ -53,7 +52,9 @@ def plan_table_scan(service: Service, request: Request) -> Answer:
     manifests = plan.chosen_manifests()
     found, done = _find_at_once(plan, stats_ids, manifests)
     tasks = tuple(_cut(manifests[done:]))
-    kept = KeptPlan(request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms())
+    kept = KeptPlan(
+        request.identifier, plan, stats_ids, manifests[:done], tasks, service.catalog.now_ms(), len(request.body)
+    )
     service.plans.keep(kept)
     return json_answer({"plan-id": kept.plan_id, **_completed(service, request, kept, loaded, found)})
 
@@ -170,7 +171,7 @@ def _completed(
     fields: dict[str, Any] = {"status": "completed"}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        given = service.access.delegated(loaded, asked, can_write=request.caller.right is Right.WRITE)
+        given = service.access.delegated(loaded, asked, can_write=request.can_write)
         if "storage-credentials" in given:
             fields["storage-credentials"] = given["storage-credentials"]
     if kept.tasks:

@@ -1,18 +1,22 @@
 """From settings to a server that runs: what may listen where, TLS, slow clients, a stop that leaves nothing half done.
 
 On SIGTERM or ctrl-C no connection is accepted any more, requests in flight are carried out, and then the catalog is
-closed. A kill leaves what the catalog promises: a commit happened, or it did not.
+closed. What has not ended after half a minute, such as a query without end, is cut off with the process. That and a
+kill leave what the catalog promises: a commit happened, or it did not.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
 import uvicorn
@@ -21,8 +25,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from frazil.errors import InvalidRequestError, StorageError
 from frazil.serve.app import ABORT, is_loopback
 from frazil.serve.service import Service
+from frazil.serve.telemetry import LOG
 
-STOP_SECONDS: Final = 60
+STOP_SECONDS: Final = 20
+EXIT_SECONDS: Final = 27
+"""After a signal, the process has ended by then, whatever still runs."""
 HEAD_SECONDS: Final = 15
 MAX_HEAD_BYTES: Final = 64 << 10
 KEEP_ALIVE_SECONDS: Final = 60
@@ -164,6 +171,14 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop, and end the process in any case after a time."""
+        if not self.should_exit:
+            last = threading.Timer(EXIT_SECONDS, _end_process)
+            last.daemon = True
+            last.start()
+        super().handle_exit(sig, frame)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
@@ -174,6 +189,12 @@ class Server(uvicorn.Server):
         """Accept nothing more, and wait for what is in flight."""
         self._service.is_stopping.set()
         await super().shutdown(sockets)
+
+
+def _end_process() -> None:
+    LOG.warning("what was still running after %d seconds is cut off", EXIT_SECONDS)
+    logging.shutdown()
+    os._exit(0)
 
 
 def make_server(app: Any, service: Service, listen: Listen, on_ready: Callable[[], None]) -> Server:

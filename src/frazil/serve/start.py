@@ -36,11 +36,11 @@ def serve(
     if token is not None:
         tokens = [*tokens, Secret("token", token, Right.WRITE)]
     address = Listen(*listen)
-    auth = Auth(tokens, clients)
     roots = (catalog.warehouse, *catalog.delete_roots)
     access = StoreAccess(properties, vend=vend, role=role, signs=signs, roots=roots, now_ms=catalog.now_ms)
     kept = KeptState(None if state is None else Path(state))
     try:
+        auth = Auth(tokens, clients, key=kept.signing_key())
         service = Service(catalog, kept, auth, access)
         check_listen(address, service)
         with beside(service) as routes:

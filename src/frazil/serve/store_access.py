@@ -10,26 +10,25 @@ What clients are given is decided where the server is started:
 
 Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far
 as they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
-credentials are used for. Of callers who may only read, requests are signed that read.
+credentials are used for. For callers who may only read, only reads are signed; `sign_requests.py` has the allow-lists.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
-from frazil.errors import InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
+from frazil.errors import InvalidPropertyError, StorageError, UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.serve.error_answers import FORBIDDEN
 from frazil.serve.exchange import UNIT_SEPARATOR, Refusal
+from frazil.serve.sign_requests import SignRequest, check_request
 from frazil.storage.assume_role import Role, SessionKeys, assume_role
 from frazil.storage.locations import is_under, scheme_of, table_folders
 from frazil.storage.object_properties import ROLE_ENDPOINT, S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
@@ -44,11 +43,8 @@ RENEW_SECONDS: Final = 900
 MAX_SESSIONS: Final = 1_000
 
 _S3_SCHEMES: Final = ("s3", "s3a", "s3n")
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-_REGION: Final = re.compile(r"[a-z0-9-]{1,32}")
-_UNSIGNED: Final = "UNSIGNED-PAYLOAD"
-_EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
-_SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-[A-Z0-9-]{1,60}")
+_WILD: Final = re.compile(r"[*?$]")
+"""Characters that policies would take for wildcards and variables."""
 _NOT_SIGNED: Final = frozenset({"authorization", "user-agent", "connection", "expect", "transfer-encoding"})
 """Headers that are changed on the way, or are the signature itself."""
 
@@ -169,71 +165,30 @@ class StoreAccess:
         service = self._service()
         if service.credentials is None:
             raise UnsupportedError("Cannot sign the request: the server has no credentials for the store")
-        target = urlsplit(request.uri)
-        for location in request.locations(service):
-            if not any(is_under(location, _as_s3(folder)) for folder in self._folders(loaded)):
+        checked = check_request(service, request)
+        folders = [_as_s3(folder) for folder in self._folders(loaded)]
+        for location in checked.locations:
+            if not any(is_under(location, folder) for folder in folders):
                 raise Refusal(403, FORBIDDEN, f"Cannot sign the request: {location} is not in the table's folders")
-        if not can_write and request.method not in _READING:
+        if not can_write and not checked.is_read:
             raise Refusal(403, FORBIDDEN, f"Cannot sign {request.method}: the token is for reading")
         given = {name.lower(): ",".join(values) for name, values in request.headers.items()}
         headers = {name: value for name, value in given.items() if name not in _NOT_SIGNED}
-        headers["host"] = target.netloc
-        body = headers.pop("x-amz-content-sha256", _UNSIGNED if request.body is None else _sha256(request.body))
-        if not _SHA256.fullmatch(body):
-            raise InvalidRequestError("Cannot sign the request: its x-amz-content-sha256 is none")
-        for name in ("x-amz-date", "x-amz-security-token"):
+        headers["host"] = request.target.netloc
+        for name in ("x-amz-content-sha256", "x-amz-date", "x-amz-security-token"):
             headers.pop(name, None)
         signed = sign_v4(
             service.credentials(),
             method=request.method,
-            path=target.path or "/",
-            query=query_text(parse_qsl(target.query, keep_blank_values=True)),
+            path=request.target.path or "/",
+            query=query_text(request.query),
             headers=headers,
-            body_sha256=body,
+            body_sha256=checked.body_sha256,
             region=request.region,
             now=datetime.now(UTC),
         )
         kept = {name: value for name, value in given.items() if name in _NOT_SIGNED and name != "authorization"}
         return request.uri, {name: [value] for name, value in {**kept, **signed}.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class SignRequest:
-    """A request to an object store that a client wants to send."""
-
-    method: str
-    uri: str
-    region: str
-    headers: Mapping[str, Sequence[str]]
-    body: str | None = None
-
-    def __post_init__(self) -> None:
-        if not _REGION.fullmatch(self.region):
-            raise InvalidRequestError(f"Cannot sign the request: {self.region[:40]!r} is no region")
-        if self.method not in ("PUT", "GET", "HEAD", "POST", "DELETE", "PATCH", "OPTIONS"):
-            raise InvalidRequestError(f"Cannot sign the request: {self.method[:20]!r} is no method")
-        for name, values in self.headers.items():
-            if any(not value.isprintable() for value in (name, *values)):
-                raise InvalidRequestError("Cannot sign the request: a header has characters that cannot be sent")
-
-    def locations(self, service: S3Service) -> list[str]:
-        """Return the files that the request is about; of a delete of many, all of them."""
-        target = urlsplit(self.uri)
-        bucket, key = _bucket_and_key(service, target.netloc, unquote(target.path))
-        names = {name for name, _ in parse_qsl(target.query, keep_blank_values=True)}
-        if "delete" in names and self.method == "POST":
-            if self.body is None:
-                raise InvalidRequestError("Cannot sign a delete of several files: the request has no body")
-            keys = [unquote_xml(key) for key in re.findall(r"<Key>(.*?)</Key>", self.body, re.DOTALL)]
-            if not keys or self.body.count("<Key") != len(keys):
-                raise InvalidRequestError("Cannot sign a delete of several files: its body names none")
-            return [f"s3://{bucket}/{key}" for key in keys]
-        if key == "":
-            if self.method in ("GET", "HEAD") and ("list-type" in names or "prefix" in names):
-                prefix = dict(parse_qsl(target.query, keep_blank_values=True)).get("prefix", "")
-                return [f"s3://{bucket}/{prefix}"]
-            raise InvalidRequestError("Cannot sign the request: it is about a bucket and no file")
-        return [f"s3://{bucket}/{key}"]
 
 
 def table_policy(folders: Sequence[str], *, can_write: bool) -> str:
@@ -244,7 +199,7 @@ def table_policy(folders: Sequence[str], *, can_write: bool) -> str:
     files, lists = [], []
     for folder in folders:
         bucket, _, key = folder.partition("://")[2].partition("/")
-        key = key.rstrip("/")
+        key = _WILD.sub(lambda found: f"${{{found[0]}}}", key.rstrip("/"))
         files.append(f"arn:aws:s3:::{bucket}/{key}/*")
         lists.append(
             {
@@ -258,13 +213,6 @@ def table_policy(folders: Sequence[str], *, can_write: bool) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
 
 
-def unquote_xml(text: str) -> str:
-    """Return the text of an XML element."""
-    for name, character in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&apos;", "'"), ("&amp;", "&")):
-        text = text.replace(name, character)
-    return text
-
-
 def _path_of(loaded: LoadedTable) -> str:
     """Return the path of a table at this server, as clients put it behind the server's address."""
     namespace = _escaped(UNIT_SEPARATOR.join(loaded.identifier[:-1]))
@@ -273,30 +221,6 @@ def _path_of(loaded: LoadedTable) -> str:
 
 def _as_s3(location: str) -> str:
     return f"s3://{location.partition('://')[2]}" if scheme_of(location) in _S3_SCHEMES else location
-
-
-def _bucket_and_key(service: S3Service, host: str, path: str) -> tuple[str, str]:
-    """Return the bucket and the key of a request's host and path, as the store at hand has them."""
-    bare = path.lstrip("/")
-    if service.endpoint is not None:
-        own = service.address("x").origin
-        name = own.host.partition(".")[2] if not service.is_path_style else own.host
-        if host.rpartition(":")[0].lower() == name or host.lower() == name:
-            bucket, _, key = bare.partition("/")
-            return bucket, key
-        found = host.lower().partition(f".{name}")
-        if found[1]:
-            return found[0], bare
-    else:
-        match = re.fullmatch(
-            r"(?:(?P<bucket>[a-z0-9.-]+)\.)?s3[.-][a-z0-9.-]*amazonaws\.com(\.cn)?(:443)?", host.lower()
-        )
-        if match is not None:
-            if match["bucket"]:
-                return match["bucket"], bare
-            bucket, _, key = bare.partition("/")
-            return bucket, key
-    raise Refusal(403, FORBIDDEN, "Cannot sign the request: it is not for the store of this server")
 
 
 def _is_s3(loaded: LoadedTable) -> bool:
@@ -310,10 +234,6 @@ def _key_fields(keys: S3Credentials, ends_ms: int | None) -> dict[str, str]:
     if ends_ms is not None:
         fields["s3.session-token-expires-at-ms"] = str(ends_ms)
     return fields
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _escaped(text: str) -> str:

@@ -27,6 +27,7 @@ from frazil.errors import (
     InvalidRequestError,
     MissingFileError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from frazil.lake.create_table import take_format_version
 from frazil.loaded import LoadedTable
@@ -52,7 +53,6 @@ from frazil.serve.service import Service
 from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED
 from frazil.spec.sorting import INITIAL_SORT_ORDER_ID, UNSORTED
 from frazil.spec.versions import DEFAULT
-from frazil.storage.locations import parse_location
 
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000
@@ -90,6 +90,10 @@ def _create_table(service: Service, request: Request) -> Answer:
         is_staged = body.boolean("stage-create", False)
         properties, version = take_format_version(body.string_map("properties", {}))
     identifier = (*request.namespace, name)
+    roots = service.roots_of(request.caller, request.namespace)
+    if location is not None:
+        roots.check(location)
+    roots.check_properties(properties, location or roots.home(service.catalog.warehouse))
     staged = service.catalog.stage_table(
         identifier,
         schema,
@@ -152,7 +156,10 @@ def register_table(service: Service, request: Request) -> Answer:
         name, location = body.string("name"), body.string("metadata-location")
         may_replace = body.boolean("overwrite", False)
     check_namespace(service, request)
-    with about_the_file(name, location):
+    roots = service.roots_of(request.caller, request.namespace)
+    roots.check(location)
+    with about_the_file(name):
+        roots.check_metadata(read_table_metadata(service.catalog.storage, location))
         loaded = service.catalog.register_table((*request.namespace, name), location, may_replace=may_replace)
     return table_answer(service, request, service.cache.keep_table(loaded))
 
@@ -186,7 +193,7 @@ def update_table(service: Service, request: Request) -> Answer:
     body = request.json()
     change = decode_change(body, request.identifier)
     try:
-        (loaded,) = service.committer.commit_tables([change])
+        (loaded,) = service.committer.commit_tables([change], request.caller)
         found = service.cache.keep_table(loaded)
     except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         repeated = _find_repeated(service, request, [change])
@@ -233,8 +240,10 @@ def _find_repeated(service: Service, request: Request, changes: list[Asked]) -> 
 def commit_transaction(service: Service, request: Request) -> Answer:
     """Commit changes to several tables, all or none."""
     changes = _decode_changes(request)
+    for change in changes:
+        request.check_right(Right.WRITE, change.identifier[:-1])
     try:
-        for loaded in service.committer.commit_tables(changes):
+        for loaded in service.committer.commit_tables(changes, request.caller):
             service.cache.keep_table(loaded)
     except (CommitConflictError, AlreadyExistsError, InvalidRequestError):
         if _find_repeated(service, request, changes) is None:
@@ -306,19 +315,19 @@ def rename_table(service: Service, request: Request) -> Answer:
     body = request.json()
     with as_bad_request():
         source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
+    for name in (source, target):
+        request.check_right(Right.WRITE, name[:-1])
     service.catalog.rename_table(source, target)
     return no_content()
 
 
 @contextmanager
-def about_the_file(name: str, location: str) -> Iterator[None]:
-    """Make what is wrong with a metadata file that a client names an error about the request."""
-    # Where a relative path leads to here is nothing that a client knows.
-    parse_location(location)
+def about_the_file(name: str) -> Iterator[None]:
+    """Make what is wrong with a metadata file that a client names one error, which does not say what is there."""
     try:
         yield
-    except (MissingFileError, CorruptTableError) as error:
-        raise InvalidRequestError(f"Cannot register {name!r}: {error.message}") from error
+    except (MissingFileError, CorruptTableError, UnsupportedError) as error:
+        raise InvalidRequestError(f"Cannot register {name!r}: there is no metadata that can be read there") from error
 
 
 # What answers are made of
@@ -330,7 +339,7 @@ def table_answer(service: Service, request: Request, found: TableText, shape: st
     rest: dict[str, Any] = {"config": service.access.config(loaded)}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        rest |= service.access.delegated(loaded, asked, can_write=request.caller.right is Right.WRITE)
+        rest |= service.access.delegated(loaded, asked, can_write=request.can_write)
     parts = (
         b'{"metadata-location":',
         encode_json(loaded.metadata_location),

@@ -9,6 +9,7 @@ from frazil.codec.json_text import encode_json
 from frazil.codec.schema_json import decode_schema
 from frazil.codec.view_metadata_json import decode_view_version, encode_view_metadata
 from frazil.loaded import LoadedView
+from frazil.serve.auth import Right
 from frazil.serve.exchange import (
     HEADING,
     Answer,
@@ -40,6 +41,10 @@ def create_view(service: Service, request: Request) -> Answer:
         _check_dialects(body.object("view-version"))
         version = decode_view_version(body.object("view-version"))
         properties = body.string_map("properties", {})
+    roots = service.roots_of(request.caller, request.namespace)
+    if location is not None:
+        roots.check(location)
+    roots.check_properties(properties, location or roots.home(service.catalog.warehouse))
     loaded = service.catalog.create_view(
         (*request.namespace, name), schema, version, location=location, properties=properties
     )
@@ -52,7 +57,10 @@ def register_view(service: Service, request: Request) -> Answer:
     with as_bad_request():
         name, location = body.string("name"), body.string("metadata-location")
     check_namespace(service, request)
-    with about_the_file(name, location):
+    roots = service.roots_of(request.caller, request.namespace)
+    roots.check(location)
+    with about_the_file(name):
+        roots.check_metadata(read_view_metadata(service.catalog.storage, location))
         loaded = service.catalog.register_view((*request.namespace, name), location)
     return _answer(loaded)
 
@@ -79,7 +87,7 @@ def replace_view(service: Service, request: Request) -> Answer:
             if isinstance(update, dict) and isinstance(update.get("view-version"), dict):
                 _check_dialects(JsonObject(update["view-version"], heading=HEADING))
     change = decode_change(body, request.identifier, is_view=True)
-    return _answer(service.committer.commit_view(change))
+    return _answer(service.committer.commit_view(change, request.caller))
 
 
 def created_again(service: Service, request: Request, location: str) -> Answer:
@@ -108,6 +116,8 @@ def rename_view(service: Service, request: Request) -> Answer:
     body = request.json()
     with as_bad_request():
         source, target = decode_identifier(body, "source"), decode_identifier(body, "destination")
+    for name in (source, target):
+        request.check_right(Right.WRITE, name[:-1])
     service.catalog.rename_view(source, target)
     return no_content()
 

@@ -16,7 +16,7 @@ from frazil.lake.connect import connect
 from frazil.sessions.attach import attach
 from frazil.spark.jvm.file_systems import place_of_files
 from frazil.spark.jvm.session_builder import LakeSettings, OpenedLake, SessionBuilder
-from frazil.storage.choose import properties_of
+from frazil.storage.choose import stores_of
 
 
 def session(
@@ -40,10 +40,10 @@ def _open(settings: LakeSettings) -> OpenedLake:
     lake = connect(
         settings.warehouse, catalog=settings.catalog, name=settings.catalog_name, properties=settings.properties
     )
-    properties = properties_of(lake.catalog.storage)
+    stores = stores_of(lake.catalog.storage)
     return OpenedLake(
-        place_of_files(lake.catalog.warehouse, properties),
-        properties,
+        place_of_files(lake.catalog.warehouse, stores),
+        stores,
         lambda spark, name: attach(spark, lake, name),
         lake.close,
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -46,14 +45,9 @@ from frazil.storage.object_requests import (
 )
 from frazil.storage.object_service import Address, ObjectService, UnsignedRequest, first_of, is_true, parse_endpoint
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.store_accounts import AZURE_ACCOUNT_PATTERN, AZURE_BUCKET, AZURE_TAIL, AzureHosts
 
 _VERSION: Final = "2021-08-06"
-_ACCOUNT: Final = r"[a-z0-9]{3,24}"
-_BUCKET: Final = re.compile(
-    rf"(?P<container>[a-z0-9$][a-z0-9\-]{{2,62}})(?:@(?P<account>{_ACCOUNT})(?:\.(?:dfs|blob)(?P<tail>\.[a-z0-9.\-]+))?)?"
-)
-_PLAIN_ACCOUNT: Final = re.compile(_ACCOUNT)
-_TAIL: Final = ".core.windows.net"
 _SIGNED: Final = (
     "content-encoding", "content-language", "content-length", "content-md5", "content-type", "date",
     "if-modified-since", "if-match", "if-none-match", "if-unmodified-since", "range",
@@ -72,6 +66,10 @@ class AzureService(ObjectService):
     endpoint: Origin | None = None
     is_anonymous: bool = False
     secrets: Callable[[], Secrets] | None = field(default=None, repr=False)
+    hosts: AzureHosts = AzureHosts()  # noqa: RUF009 - a frozen value
+    """The hosts in locations that may be contacted."""
+    are_users: bool = True
+    """Whether the credentials are the user's, and belong to the user's accounts."""
 
     name = "Azure Blob Storage"
     id_header = "x-ms-meta-frazilwrite"
@@ -79,7 +77,7 @@ class AzureService(ObjectService):
     taken_codes = frozenset({"BlobAlreadyExists"})
     has_bulk_delete = False
     has_conditional_parts = True
-    bucket_pattern = _BUCKET
+    bucket_pattern = AZURE_BUCKET
 
     @property
     def is_proven(self) -> bool:
@@ -91,6 +89,7 @@ class AzureService(ObjectService):
         container, account, tail = self._parts(bucket)
         if self.endpoint is not None:
             return Address(self.endpoint, f"/{account}/{container}/")
+        self.hosts.check(account, tail)
         return Address(Origin(f"{account}.blob{tail}"), f"/{container}/")
 
     def path(self, bucket: str, key: str) -> str:
@@ -99,21 +98,21 @@ class AzureService(ObjectService):
         return f"{path}{key}" if key != "" else path[:-1]
 
     def _parts(self, bucket: str) -> tuple[str, str, str]:
-        found = _BUCKET.fullmatch(bucket)
+        found = AZURE_BUCKET.fullmatch(bucket)
         assert found is not None
         account = found["account"] or self.account
         if account is None:
             raise InvalidRequestError(
                 f"Cannot use the container {bucket!r}: no account is named",
-                hint=f"Write container@account.dfs{_TAIL}, or set {AZURE_ACCOUNT}.",
+                hint=f"Write container@account.dfs{AZURE_TAIL}, or set {AZURE_ACCOUNT}.",
             )
-        return found["container"], account, found["tail"] or _TAIL
+        return found["container"], account, found["tail"] or AZURE_TAIL
 
     def authorize(self, request: UnsignedRequest) -> dict[str, str]:
         """Return the headers of a request with those that authenticate it."""
         made = {**request.headers, "x-ms-version": _VERSION, "x-ms-date": format_datetime(request.now, usegmt=True)}
         account = self._account_of(request.path, request.headers["host"])
-        secret_type, secret = self._secret(account)
+        secret_type, secret = self._secret(account, request.headers["host"])
         if secret_type == AZURE_TOKEN:
             made["authorization"] = f"Bearer {secret}"
         elif secret_type == AZURE_KEY:
@@ -124,13 +123,13 @@ class AzureService(ObjectService):
 
     def secret_query(self, path: str, host: str) -> str:
         """Return the signed query of an account, where that says who asks."""
-        secret_type, secret = self._secret(self._account_of(path, host))
+        secret_type, secret = self._secret(self._account_of(path, host), host)
         return secret.lstrip("?") if secret_type == AZURE_SAS else ""
 
     def _account_of(self, path: str, host: str) -> str:
         return path.split("/")[1] if self.endpoint is not None else host.partition(".")[0]
 
-    def _secret(self, account: str) -> tuple[str, str]:
+    def _secret(self, account: str, host: str) -> tuple[str, str]:
         if self.is_anonymous:
             return "", ""
         if self.secrets is None:
@@ -148,8 +147,16 @@ class AzureService(ObjectService):
             (AZURE_KEY, AZURE_KEY_NAMES),
         ):
             found = first_of(known, names)
-            if found is not None:
-                return secret_type, found
+            if found is None:
+                continue
+            # A token of Entra's may be valid for several accounts; a key and a signature belong to one.
+            if secret_type != AZURE_TOKEN and self.are_users and not self.hosts.owns(account, host):
+                raise InvalidRequestError(
+                    f"Cannot use the account {account!r}: your {secret_type} belongs to "
+                    f"{', '.join(sorted(self.hosts.accounts))}",
+                    hint=f"Set {AZURE_SAS}.{account} for this account.",
+                )
+            return secret_type, found
         raise InvalidRequestError(
             f"Cannot use the account {account!r}: there are no credentials for it",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS} (or {AZURE_SAS}.{account}), {AZURE_TOKEN}, or {AZURE_ANONYMOUS}.",
@@ -170,10 +177,15 @@ class AzureService(ObjectService):
         return (*found, *(value for text in found for name, value in parse_qsl(text) if name == "sig"))
 
 
-def azure_service(properties: Mapping[str, str], secrets: Callable[[], Secrets] | None = None) -> AzureService:
+def azure_service(
+    properties: Mapping[str, str],
+    secrets: Callable[[], Secrets] | None = None,
+    *,
+    hosts: AzureHosts = AzureHosts(),  # noqa: B008 - a frozen value
+) -> AzureService:
     """Return the accounts that properties describe; a caller's own source of credentials goes before theirs."""
     account = first_of(properties, AZURE_ACCOUNT_NAMES)
-    if account is not None and not _PLAIN_ACCOUNT.fullmatch(account):
+    if account is not None and not AZURE_ACCOUNT_PATTERN.fullmatch(account):
         raise InvalidPropertyError(f"Cannot use the account {account!r}: it is not an account's name")
     endpoint = parse_endpoint(AZURE_ENDPOINT, properties[AZURE_ENDPOINT]) if AZURE_ENDPOINT in properties else None
     own = {name: value for name, value in properties.items() if is_azure_secret(name)}
@@ -186,7 +198,7 @@ def azure_service(properties: Mapping[str, str], secrets: Callable[[], Secrets] 
             "Cannot use Azure's store: there are no credentials",
             hint=f"Set {AZURE_KEY}, {AZURE_SAS}, {AZURE_TOKEN}, or {AZURE_ANONYMOUS} for a public container.",
         )
-    return AzureService(account, endpoint, is_anonymous, secrets or (lambda: own))
+    return AzureService(account, endpoint, is_anonymous, secrets or (lambda: own), hosts, secrets is None)
 
 
 def is_azure_secret(name: str) -> bool:

@@ -102,19 +102,23 @@ class Storage(ABC):
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
 
     @abstractmethod
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
 
     @abstractmethod
-    def delete(self, path: str) -> None:
-        """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
+        """Delete a file; one that is not there is no error, so that a clean-up may be repeated.
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+        With `within`, which are folders without links in them, only if the file's folder is in one of them when it is
+        opened: a folder that was swapped for a link after it was checked leads nowhere.
+        """
+
+    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete files, all that can be; return why the others could not, by path."""
         failed: dict[str, StorageError] = {}
         for path in paths:
             try:
-                self.delete(path)
+                self.delete(path, within=within)
             except StorageError as error:
                 failed[path] = error
         return failed

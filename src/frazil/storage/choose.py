@@ -25,27 +25,27 @@ from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
 from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
-from frazil.storage.object_properties import PROPERTIES
-from frazil.storage.sign_v4 import CredentialSource
+from frazil.storage.object_properties import CREDENTIAL_ENDPOINTS, PROPERTIES
+from frazil.storage.store_accounts import AZURE, GCS, S3, StoreAccount, Stores, store_of
 
 FILE_SCHEME: Final = "file"
 MEMORY_SCHEME: Final = "memory"
-S3_SCHEMES: Final = ("s3", "s3a", "s3n")
-GCS_SCHEMES: Final = ("gs", "gcs")
-AZURE_SCHEMES: Final = ("abfss", "abfs", "wasbs", "wasb", "az")
+S3_SCHEMES: Final = S3.schemes
+GCS_SCHEMES: Final = GCS.schemes
+AZURE_SCHEMES: Final = AZURE.schemes
 
 READ_ROOTS: Final = "read.roots"
 READ_SCHEMES: Final = "read.schemes"
 DELETE_ROOTS: Final = "delete.roots"
 
-KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS}
+KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
 """Every property that says where files are kept and how they are reached."""
 
 
 class SchemeStorage(Storage):
     """Several storages as one; each location is kept by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_properties", "_roots", "_schemes", "_storages")
+    __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores")
 
     def __init__(
         self,
@@ -54,18 +54,18 @@ class SchemeStorage(Storage):
         makers: Mapping[str, Callable[[], Storage]] | None = None,
         roots: tuple[str, ...] | None = None,
         schemes: tuple[str, ...] = (),
-        properties: Mapping[str, str] | None = None,
+        stores: Stores | None = None,
     ) -> None:
         """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
 
         Where there are `roots`, only what is inside one of them can be used. `schemes` are further ones that others may
-        read, who have storages of their own. `properties` are what it was set up from; they stay in this process.
+        read, who have storages of their own. `stores` is what it was set up from; that stays in this process.
         """
         self._storages = dict(storages)
         self._makers = dict(makers or {})
         self._roots = roots
         self._schemes = schemes
-        self._properties = dict(properties or {})
+        self._stores = Stores() if stores is None else stores
 
     def __repr__(self) -> str:
         return f"SchemeStorage({', '.join(sorted({*self._storages, *self._makers}))})"
@@ -101,7 +101,10 @@ class SchemeStorage(Storage):
         for location in folders.values():
             scheme = scheme_of(location) or FILE_SCHEME
             if scheme not in self._schemes:
-                self.storage_of(location)
+                self.check_host(location)
+                # Spark may have credentials of its own; here none are needed.
+                if self._roots is not None or store_of(location) is None:
+                    self.storage_of(location)
             elif self._roots is not None and not any(is_within(location, root) for root in self._roots):
                 raise _outside(location, self._roots)
         if self._roots is None:
@@ -122,10 +125,19 @@ class SchemeStorage(Storage):
             if not known[folder]:
                 raise _outside(location, self._roots)
 
+    def check_host(self, location: str) -> None:
+        """Refuse a location at a host that only metadata names."""
+        self._stores.check_location(location)
+
     @property
     def is_fenced(self) -> bool:
         """Whether only what is inside some folders can be used."""
         return self._roots is not None
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders that can be used; none if all can."""
+        return self._roots or ()
 
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
         own = [root for root in roots if is_within(location, root)]
@@ -137,13 +149,13 @@ class SchemeStorage(Storage):
         raise _outside(location, roots)
 
     @property
-    def properties(self) -> Mapping[str, str]:
-        """The properties that say how stores are reached; credentials are among them."""
-        return self._properties
+    def stores(self) -> Stores:
+        """How object stores are reached, with credentials; they stay in this process."""
+        return self._stores
 
-    def reach(self, location: str) -> Mapping[str, str]:
-        """Return properties, credentials among them, by which others reach a location, where those are for it alone."""
-        return {}
+    def reach(self, location: str) -> StoreAccount | None:
+        """Return how others, such as Spark, reach a location, if that is special to it; else None."""
+        return None
 
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]
@@ -197,15 +209,15 @@ class SchemeStorage(Storage):
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
         self.storage_of(folder).create_folder(folder)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
-        self.storage_of(folder).delete_folder(folder)
+        self.storage_of(folder).delete_folder(folder, within=within)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
-        self.storage_of(path).delete(path)
+        self.storage_of(path).delete(path, within=within)
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete files, all that can be; return why the others could not, by path."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in paths:
@@ -213,7 +225,7 @@ class SchemeStorage(Storage):
             groups.setdefault(id(storage), (storage, []))[1].append(path)
         failed: dict[str, StorageError] = {}
         for storage, own in groups.values():
-            failed |= storage.delete_many(own)
+            failed |= storage.delete_many(own, within=within)
         return failed
 
     def resolve_folder(self, folder: str) -> str:
@@ -238,39 +250,47 @@ def choose_storage(
     memory: Storage | None = None,
     durable: bool = True,
     warehouse: str | None = None,
-    s3_credentials: CredentialSource | None = None,
-    gcs_token: Callable[[], str] | None = None,
-    azure_secrets: Callable[[], Mapping[str, str]] | None = None,
+    stores: Stores | None = None,
+    more_roots: Sequence[str] | None = None,
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
-    `s3_credentials`, `gcs_token` and `azure_secrets` give credentials at each request, in place of those in the
-    properties. Where `read.roots` restricts what may be used, the warehouse is one of the roots.
+    `stores` says how object stores are reached; by default it follows from the properties. If `read.roots` restricts
+    what may be used, the warehouse is one of the roots. `more_roots` restricts it as well: to the warehouse, those
+    folders, and the ones of `read.roots` and `delete.roots`.
     """
-    known = dict(properties or {})
-    roots = _roots(known, warehouse)
-    storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable)}
+    own = dict(properties or {})
+    roots = _roots(own, warehouse)
+    if more_roots is not None:
+        first = () if warehouse is None else (strip_slashes(warehouse),)
+        roots = tuple(
+            dict.fromkeys((*first, *(roots or ()), *delete_roots(own), *whole_folders("the root", more_roots)))
+        )
+    places = (*(roots or ()), *delete_roots(own), *(() if warehouse is None else (warehouse,)))
+    known = Stores(own, places=places) if stores is None else stores
+    bounds = None if roots is None else _local_roots(roots)
+    storages: dict[str, Storage] = {FILE_SCHEME: LocalStorage(durable=durable, roots=bounds)}
     if memory is not None:
         storages[MEMORY_SCHEME] = memory
 
     def make_s3() -> Storage:
         from frazil.storage.object_stores import open_s3
 
-        return open_s3(known, s3_credentials, schemes=S3_SCHEMES)
+        return open_s3(known.account(S3))
 
     def make_gcs() -> Storage:
         from frazil.storage.object_stores import open_gcs
 
-        return open_gcs(known, gcs_token, schemes=GCS_SCHEMES)
+        return open_gcs(known.account(GCS))
 
     def make_azure() -> Storage:
         from frazil.storage.object_stores import open_azure
 
-        return open_azure(known, azure_secrets, schemes=AZURE_SCHEMES)
+        return open_azure(known.account(AZURE))
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(known), properties=known)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(own), stores=known)
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
@@ -278,14 +298,14 @@ def storage_of(storage: Storage, location: str) -> Storage:
     return storage.storage_of(location) if isinstance(storage, SchemeStorage) else storage
 
 
-def properties_of(storage: Storage) -> Mapping[str, str]:
-    """Return the properties, credentials among them, that a storage was set up from; nothing where it needed none."""
-    return storage.properties if isinstance(storage, SchemeStorage) else {}
+def stores_of(storage: Storage) -> Stores:
+    """Return how the object stores of a storage are reached."""
+    return storage.stores if isinstance(storage, SchemeStorage) else Stores()
 
 
-def reach_of(storage: Storage, location: str) -> Mapping[str, str]:
-    """Return properties by which others reach a location, where they are for it alone; nothing elsewhere."""
-    return storage.reach(location) if isinstance(storage, SchemeStorage) else {}
+def reach_of(storage: Storage, location: str) -> StoreAccount | None:
+    """Return how others, such as Spark, reach a location, if that is special to it; else None."""
+    return storage.reach(location) if isinstance(storage, SchemeStorage) else None
 
 
 def is_fenced(storage: Storage) -> bool:
@@ -320,6 +340,10 @@ def _roots(properties: Mapping[str, str], warehouse: str | None) -> tuple[str, .
     return tuple(dict.fromkeys(strip_slashes(root) for root in (*(() if warehouse is None else (warehouse,)), *named)))
 
 
+def _local_roots(roots: Sequence[str]) -> tuple[str, ...]:
+    return tuple(root for root in roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME)
+
+
 def delete_roots(properties: Mapping[str, str]) -> tuple[str, ...]:
     """Return the folders in which files may be deleted, beside the warehouse: `delete.roots`, else `read.roots`."""
     named = _folders(properties, DELETE_ROOTS)
@@ -331,7 +355,11 @@ def _folders(properties: Mapping[str, str], name: str) -> tuple[str, ...] | None
     text = properties.get(name)
     if text is None:
         return None
-    named = [piece.strip() for piece in text.split(",")]
+    return whole_folders(name, [piece.strip() for piece in text.split(",")])
+
+
+def whole_folders(name: str, named: Sequence[str]) -> tuple[str, ...]:
+    """Return folders that are given by their whole names; refuse others."""
     for folder in named:
         is_whole = scheme_of(folder) is not None or folder.startswith("/")
         if not is_whole or ((scheme_of(folder) or FILE_SCHEME) == FILE_SCHEME and parse_location(folder).path == "/"):

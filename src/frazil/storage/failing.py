@@ -123,13 +123,13 @@ class FailingStorage(Storage):
         """Make an empty folder, or fail as planned."""
         self._run("create_folder", folder, lambda: self.inner.create_folder(folder))
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder, or fail as planned."""
-        self._run("delete_folder", folder, lambda: self.inner.delete_folder(folder))
+        self._run("delete_folder", folder, lambda: self.inner.delete_folder(folder, within=within))
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file, or fail as planned."""
-        self._run("delete", path, lambda: self.inner.delete(path))
+        self._run("delete", path, lambda: self.inner.delete(path, within=within))
 
     def resolve_folder(self, folder: str) -> str:
         """Return where a folder really is; never fails, and is not logged."""

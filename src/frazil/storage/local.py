@@ -24,7 +24,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -68,10 +68,14 @@ def _new_id() -> str:
 class LocalStorage(Storage):
     """The file system. `durable=False` skips every sync: faster, and a power loss may undo what was written."""
 
-    __slots__ = ("_durable", "_new_id", "_shared_syncs", "_synced")
+    __slots__ = ("_durable", "_new_id", "_roots", "_shared_syncs", "_synced")
 
-    def __init__(self, *, durable: bool = True, new_id: Callable[[], str] = _new_id) -> None:
+    def __init__(
+        self, *, durable: bool = True, new_id: Callable[[], str] = _new_id, roots: Sequence[str] | None = None
+    ) -> None:
+        """Take the folders that files are read from, by what is opened in the end; None for all."""
         self._durable = durable
+        self._roots = None if roots is None else tuple(roots)
         self._new_id = new_id
         # Folders whose way from the root is known to be on disk, with what they were then: a folder that was
         # removed and made anew has to be synced again.
@@ -79,11 +83,11 @@ class LocalStorage(Storage):
         self._shared_syncs: dict[str, _SharedSync] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self._durable, self._new_id)
+        return _rebuild, (self._durable, self._new_id, self._roots)
 
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
         """Return a whole file; refuse one that is larger than `max_bytes`."""
-        with _errors("read", path), _opened(path) as (descriptor, size):
+        with _errors("read", path), _opened(path, self._roots) as (descriptor, size):
             if size > max_bytes:
                 raise too_large(path, size, max_bytes)
             # A byte more than the file has tells whether it grows; asking for much more would take that much memory.
@@ -97,7 +101,7 @@ class LocalStorage(Storage):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return `length` bytes from `offset`; a file that ends before is an error."""
         check_range(path, offset, length)
-        with _errors("read", path), _opened(path) as (descriptor, size):
+        with _errors("read", path), _opened(path, self._roots) as (descriptor, size):
             if offset + length > size:
                 raise too_short(path, size, offset, length)
             data = _read_at(descriptor, offset, length)
@@ -192,22 +196,35 @@ class LocalStorage(Storage):
                 raise FileAlreadyExistsError(f"Cannot create {folder}: it exists", path=folder) from error
         self._sync_published(folder, target)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
         target = _writable_path(folder.rstrip("/"))
-        with contextlib.suppress(MissingFileError), _errors("remove the folder", folder):
+        with (
+            contextlib.suppress(MissingFileError),
+            _errors("remove the folder", folder),
+            _folder_to_change(folder, target, within) as (name, descriptor),
+        ):
             try:
-                Path(target).rmdir()
+                os.rmdir(name, dir_fd=descriptor)
             except OSError as error:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                     raise
                 raise not_empty(folder) from error
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file, or a link to one; one that is not there is no error. Folders are refused."""
         target = _writable_path(path)
-        with contextlib.suppress(MissingFileError), _errors("delete", path):
-            Path(target).unlink()
+        with (
+            contextlib.suppress(MissingFileError),
+            _errors("delete", path),
+            _folder_to_change(path, target, within) as (name, descriptor),
+        ):
+            os.unlink(name, dir_fd=descriptor)
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether files of some folders alone are read."""
+        return self._roots is not None
 
     def resolve_folder(self, folder: str) -> str:
         """Return where a folder really is, its links followed, as a `file:` URI."""
@@ -432,8 +449,8 @@ def local_path(location: str) -> str:
     return rest
 
 
-def _rebuild(durable: bool, new_id: Callable[[], str]) -> LocalStorage:
-    return LocalStorage(durable=durable, new_id=new_id)
+def _rebuild(durable: bool, new_id: Callable[[], str], roots: tuple[str, ...] | None = None) -> LocalStorage:
+    return LocalStorage(durable=durable, new_id=new_id, roots=roots)
 
 
 def _writable_path(location: str) -> str:
@@ -477,11 +494,52 @@ class _errors:  # noqa: N801 - used as a statement; a generator would take longe
 
 
 @contextlib.contextmanager
-def _opened(path: str) -> Iterator[tuple[int, int]]:
-    """Open a regular file; yield its descriptor and its size."""
+def _folder_to_change(path: str, target: str, within: Sequence[str] | None) -> Iterator[tuple[str, int | None]]:
+    """Yield a name and the folder it is in, opened; with `within`, refuse a folder that is in none of those.
+
+    What was opened is asked where it is, so it does not matter what becomes of the way to it meanwhile.
+    """
+    if within is None:
+        yield target, None
+        return
+    folder, _, name = target.rpartition("/")
+    descriptor = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        own = [local_path(root) for root in within if scheme_of(root) in (None, "file")]
+        if not _is_inside(_path_of(descriptor, folder or "/"), own):
+            raise StorageError(f"Cannot delete {path}: its folder was moved, or replaced by a link", path=path)
+        yield name, descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _path_of(descriptor: int, path: str) -> str:
+    """Return where an open file or folder is, without links."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)")  # noqa: PTH115 - made for every file
+    except OSError:
+        # Without /proc: where the path leads now, if that is still what was opened.
+        really = os.path.realpath(path)
+        if not os.path.samestat(os.lstat(really), os.fstat(descriptor)):
+            raise
+        return really
+
+
+def _is_inside(path: str, folders: Iterable[str]) -> bool:
+    """Return whether a path is one of the folders, or in one; none of them has links in it."""
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+@contextlib.contextmanager
+def _opened(path: str, roots: Sequence[str] | None = None) -> Iterator[tuple[int, int]]:
+    """Open a regular file; yield its descriptor and its size. With roots, refuse one that is in none of them."""
     # Without O_NONBLOCK, opening a pipe waits for somebody to write into it.
     descriptor = os.open(local_path(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
+        if roots is not None and not _is_inside(
+            _path_of(descriptor, local_path(path)), (os.path.realpath(local_path(root)) for root in roots)
+        ):
+            raise InvalidRequestError(f"Cannot read {path}: it leads outside the folders that may be read")
         found = os.fstat(descriptor)
         _check_regular(path, found)
         yield descriptor, found.st_size

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from frazil.errors import FileAlreadyExistsError, MissingFileError
@@ -110,7 +110,7 @@ class MemoryStorage(Storage):
                 raise FileAlreadyExistsError(f"Cannot create {folder}: it exists", path=folder)
             self._folders.add(folder)
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error."""
         folder = folder.rstrip("/")
         with self._lock:
@@ -118,7 +118,7 @@ class MemoryStorage(Storage):
                 raise not_empty(folder)
             self._folders.discard(folder)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; one that is not there is no error."""
         with self._lock:
             self._files.pop(path, None)

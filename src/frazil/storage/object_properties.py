@@ -34,6 +34,8 @@ ROLE_REGION: Final = "client.assume-role.region"
 ROLE_EXTERNAL_ID: Final = "client.assume-role.external-id"
 ROLE_SECONDS: Final = "client.assume-role.timeout-sec"
 ROLE_ENDPOINT: Final = "client.assume-role.endpoint"
+CREDENTIAL_ENDPOINTS: Final = "credentials.endpoints"
+"""Endpoints that a service or a location names, and that the user trusts with their own credentials."""
 PROXY: Final = ("s3.proxy-uri", "http-client.proxy-endpoint")
 
 ROLES: Final = frozenset({*ROLE_ARN, *ROLE_SESSION, ROLE_REGION, ROLE_EXTERNAL_ID, ROLE_SECONDS, ROLE_ENDPOINT})

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from frazil.errors import (
@@ -326,7 +326,7 @@ class ObjectStorage(Storage):
             raise _exists(folder)
         self._create(key, b"")
 
-    def delete_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
         key = self._folder(folder)
         if self._has_any(key, but=key.key):
@@ -340,11 +340,11 @@ class ObjectStorage(Storage):
 
     # Deleting
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; one that is not there is no error."""
         delete_object(self._requests, self._file(path))
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete files, a thousand by one request; return why some could not be, by path."""
         return delete_objects(self._requests, (self._file(path) for path in paths))
 

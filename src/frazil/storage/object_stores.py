@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-from frazil.errors import InvalidPropertyError
+from frazil.errors import InvalidPropertyError, StorageError
 from frazil.storage.azure import AzureStorage, azure_service
 from frazil.storage.base import Storage
 from frazil.storage.http import HttpClient, Proxy
-from frazil.storage.object_properties import CONNECT_TIMEOUT, PROXY, REQUEST_TIMEOUT
-from frazil.storage.object_service import gcs_service, parse_endpoint, s3_service
+from frazil.storage.object_properties import (
+    CONNECT_TIMEOUT,
+    GCS_TOKEN,
+    PROXY,
+    REQUEST_TIMEOUT,
+    S3_ACCESS_KEY_ID,
+    S3_SECRET_ACCESS_KEY,
+    S3_SESSION_TOKEN,
+)
+from frazil.storage.object_service import first_of, gcs_service, parse_endpoint, s3_service
 from frazil.storage.object_store import ObjectStorage
-from frazil.storage.sign_v4 import CredentialSource
+from frazil.storage.sign_v4 import S3Credentials
+from frazil.storage.store_accounts import Credentials, StoreAccount
 
 
-def open_s3(
-    properties: Mapping[str, str], credentials: CredentialSource | None, *, schemes: tuple[str, ...]
-) -> Storage:
+def open_s3(account: StoreAccount) -> Storage:
     """Return Amazon S3, or a store that speaks its protocol."""
-    return ObjectStorage(s3_service(properties, credentials), schemes=schemes, http=_http(properties))
+    properties = account.properties
+    vended = account.credentials if account.is_vended else None
+    service = s3_service(properties, None if vended is None else lambda: _vended_keys(vended))
+    return ObjectStorage(service, schemes=account.store.schemes, http=_http(properties))
 
 
-def open_gcs(properties: Mapping[str, str], token: Callable[[], str] | None, *, schemes: tuple[str, ...]) -> Storage:
+def open_gcs(account: StoreAccount) -> Storage:
     """Return Google Cloud Storage."""
-    return ObjectStorage(gcs_service(properties, token), schemes=schemes, http=_http(properties))
+    properties = account.properties
+    vended = account.credentials if account.is_vended else None
+    service = gcs_service(properties, None if vended is None else lambda: _vended_token(vended))
+    return ObjectStorage(service, schemes=account.store.schemes, http=_http(properties))
 
 
-def open_azure(
-    properties: Mapping[str, str], secrets: Callable[[], Mapping[str, str]] | None, *, schemes: tuple[str, ...]
-) -> Storage:
+def open_azure(account: StoreAccount) -> Storage:
     """Return Azure's object store."""
-    return AzureStorage(azure_service(properties, secrets), schemes=schemes, http=_http(properties))
+    properties = account.properties
+    vended = account.credentials if account.is_vended else None
+    service = azure_service(properties, None if vended is None else vended.current, hosts=account.azure_hosts)
+    return AzureStorage(service, schemes=account.store.schemes, http=_http(properties))
+
+
+def _vended_keys(vended: Credentials) -> S3Credentials:
+    config = vended.current()
+    key_id, secret = first_of(config, S3_ACCESS_KEY_ID), first_of(config, S3_SECRET_ACCESS_KEY)
+    if key_id is None or secret is None:
+        raise StorageError("Cannot read the table's files: the service gave no credentials for S3")
+    return S3Credentials(key_id, secret, first_of(config, S3_SESSION_TOKEN))
+
+
+def _vended_token(vended: Credentials) -> str:
+    token = vended.current().get(GCS_TOKEN)
+    if token is None:
+        raise StorageError("Cannot read the table's files: the service gave no token for Google Cloud Storage")
+    return token
 
 
 def _http(properties: Mapping[str, str]) -> HttpClient:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NoReturn
 
 from frazil.errors import InvalidRequestError, StorageError
@@ -53,15 +53,15 @@ class ReadOnlyStorage(SchemeStorage):
         """Refuse to make a folder."""
         raise untrusted(f"make the folder {folder}")
 
-    def delete_folder(self, folder: str) -> NoReturn:
+    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> NoReturn:
         """Refuse to remove a folder."""
         raise untrusted(f"remove the folder {folder}")
 
-    def delete(self, path: str) -> NoReturn:
+    def delete(self, path: str, *, within: Sequence[str] | None = None) -> NoReturn:
         """Refuse to delete a file."""
         raise untrusted(f"delete {path}")
 
-    def delete_many(self, paths: Iterable[str]) -> dict[str, StorageError]:
+    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Refuse to delete files, where there are any to delete."""
         for path in paths:
             raise untrusted(f"delete {path}")

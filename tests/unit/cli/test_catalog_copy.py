@@ -41,7 +41,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     if request.param == "folder":
         yield str(tmp_path / "target")
     else:
-        with served(tmp_path / "target") as server:
+        with served(tmp_path / "target", more_roots=[str(tmp_path)]) as server:
             yield server.uri
 
 

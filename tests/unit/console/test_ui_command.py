@@ -54,7 +54,7 @@ def ask(uri: str, body: object = None) -> tuple[int, str]:
 def test_the_console_lists_tables_and_nothing_can_be_changed_through_it(tmp_path: Path) -> None:
     make_lake(tmp_path / "lake")
     files = {one for one in (tmp_path / "lake").rglob("*") if one.is_file()}
-    with running(tmp_path, "ui", "-w", str(tmp_path / "lake"), "--no-browser") as uri:
+    with running(tmp_path, "ui", "-w", str(tmp_path / "lake"), "--no-browser", "--open") as uri:
         code, page = ask(uri)
         assert code == 200
         assert "shop.orders" in page
@@ -68,7 +68,7 @@ def test_the_console_lists_tables_and_nothing_can_be_changed_through_it(tmp_path
 
 @pytest.mark.extended
 def test_serve_ui_has_the_catalog_and_the_console_at_one_address(tmp_path: Path) -> None:
-    with running(tmp_path, "-w", str(tmp_path / "lake"), "serve", "--ui") as uri:
+    with running(tmp_path, "-w", str(tmp_path / "lake"), "serve", "--ui", "--open") as uri:
         assert ask(f"{uri}/v1/namespaces", {"namespace": ["new"]})[0] == 200
         assert "There is nothing here yet" in ask(uri)[1]
         assert "read-only" in ask(uri)[1]

@@ -83,9 +83,9 @@ def deleting(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     names: set[str] = set()
     delete_many = LocalStorage.delete_many
 
-    def spy(self: LocalStorage, paths: Any) -> Any:
+    def spy(self: LocalStorage, paths: Any, **more: Any) -> Any:
         names.add(threading.current_thread().name)
-        return delete_many(self, paths)
+        return delete_many(self, paths, **more)
 
     monkeypatch.setattr(LocalStorage, "delete_many", spy)
     monkeypatch.setattr(delete_paths, "_AT_ONCE", 1)

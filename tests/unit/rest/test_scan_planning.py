@@ -303,15 +303,16 @@ def test_keys_of_a_plan_are_renewed_by_its_id() -> None:
     with scripted_service(listed) as service:
         planning = Planning(service)
         ends = {"s3.access-key-id": "old", "s3.secret-access-key": "x", "s3.session-token-expires-at-ms": "1"}
-        keys = [{"prefix": "memory://w/", "config": ends}]
+        keys = [{"prefix": "s3://w/", "config": ends}]
         answer = {"status": "completed", "plan-id": "p 1", "file-scan-tasks": [file("memory://w/a")]}
         service.on(f"POST {AT}/plan", (200, {**answer, "storage-credentials": keys}))
-        fresh = [{"prefix": "memory://w/", "config": {**ends, "s3.access-key-id": "new"}}]
+        fresh = [{"prefix": "s3://w/", "config": {**ends, "s3.access-key-id": "new"}}]
         service.on(f"GET {AT}/credentials", (200, {"storage-credentials": fresh}))
         access = planning.catalog.access
         storage_for = partial(access.storage, TABLE, LoadResult(planning.loaded.metadata, None))
         (task,) = ScanPlanner(planning.catalog, storage_for).plan(planning.loaded)
         assert isinstance(task.storage, VendedStorage)
         assert task.part(0, 5).storage is task.storage
-        assert task.storage.reach("memory://w/a")["s3.access-key-id"] == "new"
+        account = task.storage.reach("s3://w/a")
+        assert account is not None and account.properties["s3.access-key-id"] == "new"
         assert [asked.query for asked in service.of(f"GET {AT}/credentials")] == [{"planId": "p 1"}]

@@ -59,7 +59,7 @@ def unsigned(_: dict[str, Any]) -> Reply:
 def test_the_longest_prefix_that_fits_has_the_keys() -> None:
     plain = choose_storage({})
     given = (VendedCredentials("s3://b/", keys("all")), VendedCredentials("s3://b/db/t/data", keys("data")))
-    storage = table_storage(plain, {}, {}, given, never, unsigned)
+    storage = table_storage(plain, {}, given, never, unsigned)
     assert credentials_of(storage, "s3://b/db/t/data/f.parquet").access_key_id == "data-id"
     assert credentials_of(storage, "s3a://b/db/t/metadata/m.avro").access_key_id == "all-id"
     with pytest.raises(Exception, match="there are no credentials"):
@@ -67,14 +67,14 @@ def test_the_longest_prefix_that_fits_has_the_keys() -> None:
 
 
 def test_keys_in_a_tables_settings_are_for_all_of_its_files() -> None:
-    storage = table_storage(choose_storage({}), {}, {**keys("own"), "client.region": "eu-west-1"}, (), never, unsigned)
+    storage = table_storage(choose_storage({}), {**keys("own"), "client.region": "eu-west-1"}, (), never, unsigned)
     assert credentials_of(storage, "s3://anywhere/f").session_token == "own-token"
     assert storage.storage_of("s3://b/f")._requests.service.region == "eu-west-1"  # type: ignore[attr-defined]
 
 
 def test_without_keys_the_users_own_storage_is_used_as_it_is() -> None:
     plain = choose_storage({})
-    assert table_storage(plain, {}, {"some": "setting"}, (), never, unsigned) is plain
+    assert table_storage(plain, {"some": "setting"}, (), never, unsigned) is plain
 
 
 def test_keys_are_asked_for_anew_before_they_end() -> None:
@@ -86,11 +86,10 @@ def test_keys_are_asked_for_anew_before_they_end() -> None:
         return (VendedCredentials("s3://b/", keys(f"n{len(asked)}", now[0] + 1_000_000)),)
 
     ring = KeyRing((VendedCredentials("s3://b/", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0])
-    source = ring.s3("s3://b/")
     seen = []
     for moment in (0, 699_999, 700_000, 1_399_999, 1_400_000):
         now[0] = moment
-        seen.append(source().access_key_id)
+        seen.append(ring.config("s3://b/")["s3.access-key-id"])
     assert seen == ["n0-id", "n0-id", "n1-id", "n1-id", "n2-id"]
     assert asked == [700_000, 1_400_000]
 
@@ -101,11 +100,11 @@ def test_keys_that_cannot_be_renewed_are_used_until_they_end() -> None:
     def fetch() -> tuple[VendedCredentials, ...]:
         raise ServiceError("Cannot reach it")
 
-    source = KeyRing((VendedCredentials("", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0]).s3("")
-    assert source().access_key_id == "n0-id"
+    ring = KeyRing((VendedCredentials("", keys("n0", 1_000_000)),), fetch, now_ms=lambda: now[0])
+    assert ring.config("")["s3.access-key-id"] == "n0-id"
     now[0] = 1_000_001
     with pytest.raises(ServiceError):
-        source()
+        ring.config("")
 
 
 def test_keys_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
@@ -221,13 +220,14 @@ def test_spark_is_not_sent_to_files_whose_requests_the_service_signs(service: Sc
         hadoop_options(without_jvm, opened(service).load_table(TABLE).storage, "s3://bkt/f")
 
 
-def test_spark_goes_with_the_users_own_credentials_to_files_whose_requests_the_service_signs(
-    service: ScriptedService,
+@pytest.mark.parametrize("trusting", ["s3.endpoint", "credentials.endpoints"])
+def test_spark_uses_the_users_own_credentials_for_files_whose_requests_the_service_signs(
+    service: ScriptedService, trusting: str
 ) -> None:
     given = {"s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
     service.on(f"GET {AT}", (200, table_json(config=given)))
     without_jvm: Any = SimpleNamespace()
-    storage = opened(service, keys("own")).load_table(TABLE).storage
+    storage = opened(service, {**keys("own"), trusting: "http://127.0.0.1:1"}).load_table(TABLE).storage
     assert isinstance(storage, VendedStorage) and storage.is_signed
     options = hadoop_options(without_jvm, storage, "s3://bkt/f")
     assert options["fs.s3a.bucket.bkt.access.key"] == "own-id"
@@ -303,13 +303,16 @@ def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None
         return (VendedCredentials("s3://b/db/t/", keys("new", 10_000_000)),)
 
     given = (VendedCredentials("s3://b/db/t/", {**keys("old", 2_000_000), "s3.endpoint": "http://127.0.0.1:1"}),)
-    storage = table_storage(choose_storage({}), {}, {}, given, fetch, unsigned, now_ms=lambda: 1_000_000)
+    storage = table_storage(choose_storage({}), {}, given, fetch, unsigned, now_ms=lambda: 1_000_000)
     assert isinstance(storage, VendedStorage)
-    found = storage.reach("s3a://b/db/t/data/f.parquet")
+    account = storage.reach("s3a://b/db/t/data/f.parquet")
+    assert account is not None and account.is_vended
+    found = account.properties
     assert (found["s3.access-key-id"], fetched) == ("new-id", [1]), "old ones would end within half an hour"
     assert found["s3.session-token-expires-at-ms"] == "10000000"
-    assert storage.reach("s3://b/db/t") == found
-    assert storage.reach("s3://b/db/t2") == storage.reach("s3://b/other/f") == {}
+    folder = storage.reach("s3://b/db/t")
+    assert folder is not None and folder.properties == found
+    assert storage.reach("s3://b/db/t2") is storage.reach("s3://b/other/f") is None
     without_jvm: Any = SimpleNamespace()
     options = hadoop_options(without_jvm, storage, "s3://b/db/t/data")
     assert options["fs.s3a.bucket.b.access.key"] == "new-id"

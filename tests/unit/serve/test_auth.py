@@ -93,14 +93,14 @@ def test_what_oauth_refuses_has_its_errors(guarded: Served) -> None:
     assert guarded.post("/v1/oauth/tokens", b"\xff").json["error"] == "invalid_request"
 
 
-def test_a_token_ends_and_is_good_for_servers_with_the_same_secrets() -> None:
-    first, second = (Auth((), [Secret("spark", CLIENT)]) for _ in range(2))
+def test_a_token_ends_and_is_good_for_servers_with_the_same_secrets_and_key() -> None:
+    first, second = (Auth((), [Secret("spark", CLIENT)], key=b"k" * 32) for _ in range(2))
     issued = first.issue("spark", CLIENT, "catalog", 1_000)
     assert second.caller_of(f"Bearer {issued.token}", 1_001).right is Right.WRITE
     with pytest.raises(Denied) as late:
         second.caller_of(f"Bearer {issued.token}", 1_000 + TOKEN_SECONDS)
     assert late.value.is_expired
-    other = Auth((), [Secret("spark", "another-secret-000001")])
+    other = Auth((), [Secret("spark", "another-secret-000001")], key=b"k" * 32)
     with pytest.raises(Denied) as unknown:
         other.caller_of(f"Bearer {issued.token}", 1_001)
     assert not unknown.value.is_expired
@@ -142,7 +142,7 @@ def test_secrets_that_are_too_short_and_lines_that_are_none_are_refused_and_not_
     with pytest.raises(InvalidRequestError, match="16 or more") as short:
         Auth([Secret("ops", "short-secret")])
     assert "short-secret" not in str(short.value)
-    for line in ("token ops", f"token ops {TOKEN} admin", f"user ops {TOKEN} read", f"client {TOKEN}"):
+    for line in ("token ops", f"token ops {TOKEN} all", f"user ops {TOKEN} read", f"client {TOKEN}"):
         with pytest.raises(InvalidRequestError, match="line 1") as bad:
             parse_auth_file(line)
         assert TOKEN not in str(bad.value)

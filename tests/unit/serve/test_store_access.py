@@ -13,7 +13,8 @@ from frazil.errors import InvalidPropertyError
 from frazil.loaded import LoadedTable
 from frazil.serve.auth import Auth, Right, Secret
 from frazil.serve.exchange import Refusal
-from frazil.serve.store_access import SignRequest, StoreAccess, table_policy
+from frazil.serve.sign_requests import SignRequest
+from frazil.serve.store_access import StoreAccess, table_policy
 from frazil.spec.new_table import new_table_metadata
 from frazil.storage.assume_role import SessionKeys
 from frazil.storage.memory import MemoryStorage
@@ -161,11 +162,12 @@ def test_metadata_does_not_decide_what_the_servers_keys_are_used_for() -> None:
 
 
 def test_readers_get_no_signature_for_writing() -> None:
-    for method in ("PUT", "DELETE", "POST"):
+    uri = "http://127.0.0.1:9000/bucket/lake/db/t/data/a.parquet"
+    for method, address in (("PUT", uri), ("DELETE", uri), ("POST", f"{uri}?uploads")):
         with pytest.raises(Refusal) as refused:
-            signer().sign(table(), request(method), can_write=False)
+            signer().sign(table(), request(method, address), can_write=False)
         assert refused.value.code == 403
-        signer().sign(table(), request(method), can_write=True)
+        signer().sign(table(), request(method, address), can_write=True)
 
 
 def test_of_a_delete_of_many_every_file_is_looked_at() -> None:

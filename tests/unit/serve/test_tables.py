@@ -48,7 +48,7 @@ def test_spec_and_order_and_location_are_taken(server: Served, db: str, tmp_path
     made = server.make_table(
         "t",
         db,
-        location=f"file://{tmp_path}/elsewhere",
+        location=f"{server.catalog.warehouse}/elsewhere",
         **{
             "partition-spec": {"fields": [{"source-id": 2, "transform": "identity", "name": "kind"}]},
             "write-order": {
@@ -57,7 +57,7 @@ def test_spec_and_order_and_location_are_taken(server: Served, db: str, tmp_path
         },
     )
     metadata = made.json["metadata"]
-    assert metadata["location"] == f"file://{tmp_path}/elsewhere"
+    assert metadata["location"] == f"{server.catalog.warehouse}/elsewhere"
     assert metadata["partition-specs"][0]["fields"][0]["name"] == "kind"
     assert metadata["sort-orders"][0]["order-id"] == 1
 
@@ -178,7 +178,8 @@ def test_a_table_is_registered_replaced_and_unregistered(server: Served, db: str
     assert (taken.code, taken.error) == (409, "AlreadyExistsException")
     over = server.post(path, {"name": "back", "metadata-location": newer, "overwrite": True})
     assert over.json["metadata-location"] == newer
-    none = server.post(path, {"name": "none", "metadata-location": "file:///none/v1.metadata.json"})
+    missing = f"{server.catalog.warehouse}/none/v1.metadata.json"
+    none = server.post(path, {"name": "none", "metadata-location": missing})
     assert (none.code, none.error) == (400, "BadRequestException")
     assert server.post("/v1/namespaces/none/register", {"name": "x", "metadata-location": newer}).code == 404
 

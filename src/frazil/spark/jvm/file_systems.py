@@ -36,6 +36,7 @@ from frazil.storage.object_properties import (
     S3_VIRTUAL,
 )
 from frazil.storage.object_service import first_of
+from frazil.storage.store_accounts import AZURE, S3, Source, StoreAccount, Stores, store_of
 
 PACKAGES = "spark.jars.packages"
 _JARS = "spark.jars"
@@ -62,13 +63,13 @@ def package_of(location: str) -> str | None:
     return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
 
 
-def place_of_files(warehouse: str, properties: Mapping[str, str]) -> str:
+def place_of_files(warehouse: str, stores: Stores) -> str:
     """Return where a lake's files are, of which a service may tell no more than how its store is reached."""
     if warehouse != NO_PLACE:
         return warehouse
-    if any(name.startswith("s3.") for name in properties):
+    if stores.names_store(S3):
         return "s3://"
-    return "abfss://" if any(name.startswith("adls.") for name in properties) else warehouse
+    return "abfss://" if stores.names_store(AZURE) else warehouse
 
 
 def add_package(settings: MutableMapping[str, Any], location: str) -> None:
@@ -81,16 +82,24 @@ def add_package(settings: MutableMapping[str, Any], location: str) -> None:
         settings[PACKAGES] = f"{given},{package}" if given else package
 
 
-def settings_of(location: str, properties: Mapping[str, str]) -> dict[str, str]:
+def settings_of(location: str, stores: Stores) -> dict[str, str]:
     """Return Spark's settings for files at a location: which class reads them, where, and as whom."""
-    parts = urlsplit(location)
-    if parts.netloc == "":
+    store = store_of(location)
+    if store is None or urlsplit(location).netloc == "":
         # Credentials are for one bucket or account, never for all.
         return {}
+    stores.check_location(location)
+    return account_settings(location, stores.account(store))
+
+
+def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
+    """Return Spark's settings for files at a location, in the account that belongs to it."""
+    parts = urlsplit(location)
     if parts.scheme in _AZURE:
-        return _azure_settings(parts.netloc.rpartition("@")[2], properties)
+        return _azure_settings(parts.netloc.rpartition("@")[2], account)
     if parts.scheme not in _S3:
         return {}
+    properties = account.properties
     found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
     prefix = f"spark.hadoop.fs.s3a.bucket.{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
@@ -109,7 +118,9 @@ def settings_of(location: str, properties: Mapping[str, str]) -> dict[str, str]:
         own["path.style.access"] = str(properties.get(S3_VIRTUAL, "false").lower() != "true").lower()
     if S3_PATH_STYLE in properties:
         own["path.style.access"] = properties[S3_PATH_STYLE].lower()
-    if properties.get(S3_ANONYMOUS, "false").lower() == "true":
+    # Hadoop would otherwise look for credentials of its own, and sign for an endpoint that only the service names.
+    is_strange = endpoint is not None and account.endpoint.source is Source.SERVICE and account.credentials is None
+    if is_strange or properties.get(S3_ANONYMOUS, "false").lower() == "true":
         own["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
     elif key is not None:
         provider = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
@@ -123,10 +134,11 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
     Hadoop keeps file systems by their address; one with credentials of a table must not be another's. Those of S3 that
     end are sent to tasks anew, where the session has a JVM in reach.
     """
-    properties = reach_of(storage, location)
-    if not properties:
+    account = reach_of(storage, location)
+    if account is None or urlsplit(location).netloc == "":
         return {}
-    found = {name.removeprefix("spark.hadoop."): value for name, value in settings_of(location, properties).items()}
+    properties = account.properties
+    found = {name.removeprefix("spark.hadoop."): value for name, value in account_settings(location, account).items()}
     if not found:
         return {}
     found |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
@@ -134,7 +146,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
     if keys is None or not is_classic(spark) or urlsplit(location).scheme not in _S3:
         return found
     name = f"frazil {properties[KEYS_OF]}"
-    if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_of(reach_of(storage, location))):
+    if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_at(storage, location)):
         return found
     return found | {
         f"fs.s3a.bucket.{urlsplit(location).netloc}.aws.credentials.provider": CLASS,
@@ -143,6 +155,11 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
         NAME_SETTING: name,
         END_SETTING: str(keys[0]),
     }
+
+
+def _keys_at(storage: Storage, location: str) -> Keys | None:
+    account = reach_of(storage, location)
+    return None if account is None else _keys_of(account.properties)
 
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
@@ -156,11 +173,17 @@ def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     return (int(ends), key, secret, token) if ends.isascii() and ends.isdigit() and len(ends) <= 18 else None
 
 
-def _azure_settings(host: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Return Spark's settings for an account of Azure's."""
-    account = host.partition(".")[0]
-    key = first_of(properties, AZURE_KEY_NAMES)
-    queries = [name for name in properties if name == AZURE_SAS or name.startswith(f"{AZURE_SAS}.{account}")]
+def _azure_settings(host: str, account: StoreAccount) -> dict[str, str]:
+    """Return Spark's settings for an account in Azure."""
+    properties, name = account.properties, host.partition(".")[0]
+    is_owned = account.is_vended or account.azure_hosts.owns(name, host.replace(".dfs.", ".blob.", 1))
+    key = first_of(properties, AZURE_KEY_NAMES) if is_owned else None
+    for_account = f"{AZURE_SAS}.{name}"
+    queries = [
+        found
+        for found in properties
+        if (found == AZURE_SAS and is_owned) or found == for_account or found.startswith(f"{for_account}.")
+    ]
     own: dict[str, str] = {}
     if queries:
         own = {"account.auth.type": "SAS", "sas.fixed.token": properties[max(queries, key=len)].lstrip("?")}

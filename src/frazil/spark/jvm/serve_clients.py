@@ -9,6 +9,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from frazil.errors import EngineError
+from frazil.spark.jvm.start_jvm import start_jvm
 
 
 def connect_settings(host: str, port: int, token: str | None) -> Mapping[str, str]:
@@ -29,6 +30,7 @@ def thrift_settings(host: str, port: int) -> Mapping[str, str]:
 
 def start_driver(master: str, name: str, settings: Mapping[str, str]) -> SparkSession:
     """Start Spark for clients of other processes."""
+    start_jvm({"spark.master": master, "spark.app.name": name, **settings})
     builder = SparkSession.builder.master(master).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)

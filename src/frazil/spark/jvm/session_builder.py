@@ -17,12 +17,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from frazil.errors import InvalidRequestError
 from frazil.spark.jvm.file_systems import add_package, settings_of
 from frazil.spark.jvm.java_classes import compile_meanwhile
+from frazil.spark.jvm.start_jvm import start_jvm
+from frazil.storage.store_accounts import Stores
 
 PREFIX = "spark.frazil.lake."
 _HADOOP = "spark.hadoop."
@@ -44,7 +46,7 @@ class OpenedLake:
     """A lake that was opened: where its files are, how they are reached, and how a session gets it."""
 
     location: str
-    properties: Mapping[str, str] = field(repr=False)
+    stores: Stores = field(repr=False)
     attach: Callable[[SparkSession, str], object]
     close: Callable[[], None]
 
@@ -101,7 +103,7 @@ class SessionBuilder(SparkSession.Builder):
                 )
             hadoop = made.sparkContext._jsc.hadoopConfiguration()
             for name, lake in opened.items():
-                for key, value in settings_of(lake.location, lake.properties).items():
+                for key, value in settings_of(lake.location, lake.stores).items():
                     hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
                 lake.attach(made, name)
             unused.pop_all()
@@ -124,10 +126,7 @@ class SessionBuilder(SparkSession.Builder):
         """Start Spark's JVM where there is none, and compile frazil's classes there while the context starts."""
         if SparkContext._active_spark_context is not None or "spark.remote" in self._options:
             return
-        settings = SparkConf()
-        for key, value in self._options.items():
-            settings.set(key, str(value))
-        SparkContext._ensure_initialized(conf=settings)
+        start_jvm(self._options)
         compile_meanwhile(SparkContext._gateway)
 
 

@@ -49,11 +49,11 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 from frazil.storage.base import Storage
-from frazil.storage.choose import AZURE_SCHEMES, FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
+from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
 from frazil.threads import default_threads, map_in_order
 
 Mask = npt.NDArray[np.bool_]
-_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES))}):)"
+_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
 BLOCK_BITS = 4
 _MOST_ROWS = 1 << 31
 _ROWS_AT_ONCE = 1 << 20
@@ -479,7 +479,7 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
 def check_paths(storage: Storage, paths: pa.ChunkedArray) -> None:
     """Refuse paths that are not to be handed to Spark: it opens them past the storage, whatever their scheme."""
     if isinstance(storage, SchemeStorage) and not storage.is_fenced:
-        # Nearly always all are local or on one store; a few patterns over the column tell.
+        # Nearly always all are local or on one store; a few patterns over the column tell. In Azure they name hosts.
         paths = paths.filter(pc.invert(pc.match_substring_regex(paths.cast(pa.string()), _OWN_PATHS)))
     if len(paths):
         check_readable(storage, paths.to_pylist())

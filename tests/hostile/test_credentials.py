@@ -1,0 +1,428 @@
+"""Credentials of the user are planted; a service and table metadata name hosts of a stranger. No secret reaches one.
+
+Every request goes through a proxy that records each host and all that is sent, so nothing depends on what resolves.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import frazil
+from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
+from frazil.rest.open_rest import open_rest
+from frazil.serve.auth import Auth, Right, Secret
+from frazil.serve.store_access import StoreAccess
+from frazil.spark.jvm.file_systems import hadoop_options, settings_of
+from frazil.spark.read.planned_files import check_paths
+from frazil.storage.base import Storage
+from frazil.storage.choose import choose_storage, stores_of
+from frazil.storage.store_accounts import AZURE, GCS, S3, Credentials, Endpoint, Source, StoreAccount
+from tests.hostile.recording_proxy import RecordingProxy, recording_proxy
+from tests.hostile.test_rights import requests as requests_on
+from tests.rest_lab import ScriptedService, scripted_service, table_json
+from tests.served_lake import SCHEMA, served, table_path
+
+TABLE = ("db", "t")
+AT = "/v1/namespaces/db/tables/t"
+STRANGER = "stranger.example"
+OWN = "own.example"
+KEY = base64.b64encode(b"planted-azure-key-5d20").decode()
+WITHOUT_JVM: Any = SimpleNamespace()
+
+USERS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    "s3": {
+        "keys": {"s3.access-key-id": "AKIAPLANTED0001", "s3.secret-access-key": "planted-secret"},
+        "session": {
+            "s3.access-key-id": "AKIAPLANTED0001",
+            "s3.secret-access-key": "planted-secret",
+            "s3.session-token": "planted-session",
+        },
+        "environment": {"s3.use-environment": "true"},
+    },
+    "gcs": {"token": {"gcs.oauth2.token": "planted-gcs-token"}},
+    "azure": {
+        "key": {"adls.account-name": "acct", "adls.account-key": KEY},
+        "signature": {"adls.account-name": "acct", "adls.sas-token": "sv=2021&sig=planted-sas"},
+        "token": {"adls.account-name": "acct", "adls.token": "planted-entra-token"},
+    },
+}
+SECRETS = ("PLANTED", "planted", KEY, "SharedKey")
+LOCATION = {"s3": "s3://bkt/t", "gcs": "gs://bkt/t", "azure": "abfss://bkt@acct.dfs.core.windows.net/t"}
+ENDPOINT = {"s3": "s3.endpoint", "gcs": "gcs.service.host", "azure": "adls.endpoint"}
+VENDED: Mapping[str, Mapping[str, str]] = {
+    "s3": {"s3.access-key-id": "AKIAVENDED", "s3.secret-access-key": "vended", "s3.session-token": "vended-session"},
+    "gcs": {"gcs.oauth2.token": "vended-token"},
+    "azure": {"adls.sas-token.acct": "sv=2021&sig=vended"},
+}
+CASES = [(store, kind) for store, kinds in USERS.items() for kind in kinds]
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingProxy]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAPLANTED0002")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-environment")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "planted-session-of-the-environment")
+    with recording_proxy() as made:
+        yield made
+
+
+@pytest.fixture
+def service() -> Iterator[ScriptedService]:
+    with scripted_service() as made:
+        yield made
+
+
+def opened(service: ScriptedService, proxy: RecordingProxy, properties: Mapping[str, str]) -> Any:
+    return open_rest("lake", service.address, {**properties, "http-client.proxy-endpoint": proxy.url})
+
+
+def run_all(storage: Storage, folder: str, *, most: int | None = None) -> list[FrazilError]:
+    """Call the operations of a storage; return what was refused."""
+    file = f"{folder}/f"
+    operations: list[Callable[[], object]] = [
+        lambda: storage.read(file),
+        lambda: storage.read_range(file, 0, 1),
+        lambda: storage.size(file),
+        lambda: storage.exists(file),
+        lambda: storage.create(file, b"data"),
+        lambda: storage.create_exclusive(file, b"data"),
+        lambda: storage.replace(file, b"data"),
+        lambda: list(storage.list(folder)),
+        lambda: storage.list_children(folder),
+        lambda: storage.create_folder(folder),
+        lambda: storage.delete_folder(folder),
+        lambda: storage.delete(file),
+        lambda: storage.delete_many([file]),
+        lambda: storage.open_new(file).publish(),
+    ]
+    refused: list[FrazilError] = []
+    for operation in operations[:most]:
+        try:
+            operation()
+        except FrazilError as error:
+            refused.append(error)
+    return refused
+
+
+def check_nothing_planted(proxy: RecordingProxy, host: str = STRANGER) -> None:
+    text = proxy.text_to(host)
+    assert not any(secret in text for secret in SECRETS), text[:2000]
+
+
+def check_spark(catalog: Any, storage: Storage, location: str) -> None:
+    """Check that what Spark is given has no secret beside a host of the stranger."""
+    asked: tuple[Callable[[], dict[str, str]], ...] = (
+        lambda: settings_of(location, stores_of(catalog.storage)),
+        lambda: hadoop_options(WITHOUT_JVM, storage, f"{location}/data"),
+    )
+    for ask in asked:
+        try:
+            settings = ask()
+        except (InvalidRequestError, UnsupportedError):
+            continue
+        has_secret = any(secret in value for value in settings.values() for secret in SECRETS)
+        names_stranger = any(STRANGER in text for pair in settings.items() for text in pair)
+        assert not (has_secret and names_stranger), settings
+
+
+WAYS = ["defaults", "overrides", "config", "signed", "other keys", "environment"]
+CASES_OF_WAYS = [
+    (*case, way) for case in CASES for way in WAYS if way in WAYS[:3] or way == "other keys" or case[0] == "s3"
+]
+
+
+@pytest.mark.parametrize("trust", ["all", "none"])
+@pytest.mark.parametrize(("store", "kind", "way"), CASES_OF_WAYS)
+def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials(
+    service: ScriptedService, proxy: RecordingProxy, store: str, kind: str, way: str, trust: str
+) -> None:
+    evil = {ENDPOINT[store]: f"http://{STRANGER}:9000"}
+    config: dict[str, str] = {}
+    credentials: list[Any] = []
+    if way in ("defaults", "overrides"):
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, way: evil}))
+    elif way == "signed":
+        config = {**evil, "s3.remote-signing-enabled": "true"}
+        service.on("POST /v1/aws/s3/sign", lambda asked: (200, {"uri": asked.body["uri"], "headers": {}}))
+    elif way == "other keys":
+        other = VENDED["gcs" if store != "gcs" else "s3"]
+        credentials = [{"prefix": "", "config": {**evil, **other}}]
+    else:
+        config = {**evil, "s3.use-environment": "true"} if way == "environment" else evil
+    location = LOCATION[store]
+    body: dict[str, Any] = {"config": config, "storage-credentials": credentials}
+    service.on(f"GET {AT}", (200, table_json(**body)))
+    properties = dict(USERS[store][kind])
+    if trust == "none":
+        properties["read.roots"] = location
+    catalog = opened(service, proxy, properties)
+    storage = catalog.load_table(TABLE).storage
+    refused = run_all(storage, location, most=3 if way == "signed" else None)
+    check_nothing_planted(proxy)
+    check_spark(catalog, storage, location)
+    if way != "signed":
+        assert STRANGER not in proxy.hosts
+        message = str(refused[0])
+        assert f"http://{STRANGER}:9000" in message and "credentials.endpoints" in message
+
+
+@pytest.mark.parametrize("trusting", ["own", "credentials.endpoints"])
+@pytest.mark.parametrize(("store", "kind"), CASES)
+def test_an_endpoint_that_the_user_names_or_trusts_gets_their_credentials(
+    service: ScriptedService, proxy: RecordingProxy, store: str, kind: str, trusting: str
+) -> None:
+    named = f"http://{OWN}:9000"
+    service.on(f"GET {AT}", (200, table_json(config={ENDPOINT[store]: named})))
+    properties = {**USERS[store][kind], ENDPOINT[store] if trusting == "own" else trusting: named}
+    with pytest.raises(FrazilError, match="no such"):
+        opened(service, proxy, properties).load_table(TABLE).storage.read(f"{LOCATION[store]}/f")
+    assert proxy.hosts == {OWN}
+    assert any(secret in proxy.text_to(OWN) for secret in SECRETS)
+
+
+@pytest.mark.parametrize(("store", "kind"), CASES)
+def test_the_users_own_endpoint_stays_when_a_service_names_another(
+    service: ScriptedService, proxy: RecordingProxy, store: str, kind: str
+) -> None:
+    service.on(f"GET {AT}", (200, table_json(config={ENDPOINT[store]: f"http://{STRANGER}:9000"})))
+    properties = {**USERS[store][kind], ENDPOINT[store]: f"http://{OWN}:9000"}
+    run_all(opened(service, proxy, properties).load_table(TABLE).storage, LOCATION[store])
+    assert proxy.hosts == {OWN}
+
+
+@pytest.mark.parametrize(("store", "kind"), CASES)
+def test_a_services_endpoint_is_used_with_the_services_credentials_alone(
+    service: ScriptedService, proxy: RecordingProxy, store: str, kind: str
+) -> None:
+    vended = {**VENDED[store], ENDPOINT[store]: f"http://{STRANGER}:9000"}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": LOCATION[store], "config": vended}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    catalog = opened(service, proxy, USERS[store][kind])
+    storage = catalog.load_table(TABLE).storage
+    run_all(storage, LOCATION[store])
+    assert proxy.hosts == {STRANGER}
+    check_nothing_planted(proxy)
+    assert ("VENDED" in proxy.text_to(STRANGER)) or ("vended" in proxy.text_to(STRANGER))
+    check_spark(catalog, storage, LOCATION[store])
+
+
+def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
+    service: ScriptedService, proxy: RecordingProxy
+) -> None:
+    config = {"s3.endpoint": f"http://{STRANGER}:9000", "s3.use-environment": "true"}
+    service.on(f"GET {AT}", (200, table_json(config=config)))
+    storage = opened(service, proxy, {}).load_table(TABLE).storage
+    assert "there are no credentials" in str(run_all(storage, "s3://bkt/t")[0])
+    assert proxy.sent == []
+
+
+def test_spark_signs_nothing_for_an_endpoint_that_only_a_service_names(
+    service: ScriptedService, proxy: RecordingProxy
+) -> None:
+    service.on("GET /v1/config", (200, {"defaults": {"s3.endpoint": f"http://{STRANGER}:9000"}, "overrides": {}}))
+    settings = settings_of("s3://bkt/t", stores_of(opened(service, proxy, {}).storage))
+    assert settings["spark.hadoop.fs.s3a.bucket.bkt.endpoint"] == f"http://{STRANGER}:9000"
+    assert settings["spark.hadoop.fs.s3a.bucket.bkt.aws.credentials.provider"].endswith(
+        "AnonymousAWSCredentialsProvider"
+    )
+
+
+# Hosts in locations
+
+HOSTS = (
+    "cont@acct.dfs.stranger.example",
+    "cont@acct.blob.stranger.example",
+    "cont@acct.dfs.core.windows.net.stranger.example",
+    "cont@acct.dfs.windows.net",
+)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("kind", [*USERS["azure"], "anonymous"])
+@pytest.mark.parametrize("scheme", AZURE.schemes)
+def test_a_host_that_only_a_location_names_is_not_contacted(
+    proxy: RecordingProxy, scheme: str, kind: str, host: str
+) -> None:
+    own = {"adls.anonymous": "true"} if kind == "anonymous" else USERS["azure"][kind]
+    properties = {**own, "http-client.proxy-endpoint": proxy.url}
+    location = f"{scheme}://{host}/t"
+    storage = choose_storage(properties, warehouse="abfss://own@acct.dfs.core.windows.net/lake")
+    refused = run_all(storage, location)
+    assert "only a location names it" in str(refused[0]) and "credentials.endpoints" in str(refused[0])
+    assert proxy.sent == []
+    # Spark opens paths past the storage.
+    with pytest.raises(InvalidRequestError, match="only a location names it"):
+        check_paths(storage, pa.chunked_array([[f"{LOCATION['azure']}/f", f"{location}/f"]]))
+    with pytest.raises(InvalidRequestError, match="only a location names it"):
+        settings_of(location, stores_of(storage))
+
+
+@pytest.mark.parametrize("kind", ["key", "signature"])
+def test_a_key_of_one_account_is_not_used_for_another(proxy: RecordingProxy, kind: str) -> None:
+    properties = {**USERS["azure"][kind], "http-client.proxy-endpoint": proxy.url}
+    storage = choose_storage(properties)
+    assert "belongs to acct" in str(run_all(storage, "abfss://cont@other.dfs.core.windows.net/t")[0])
+    assert proxy.sent == []
+    assert not settings_of("abfss://cont@other.dfs.core.windows.net/t", stores_of(storage))
+
+
+@pytest.mark.parametrize(
+    ("more", "warehouse"),
+    [
+        ({}, "abfss://own@acct.dfs.stack.example/lake"),
+        ({"read.roots": "abfss://own@acct.dfs.stack.example/more"}, "abfss://own@acct.dfs.core.windows.net/lake"),
+        ({"credentials.endpoints": "https://acct.dfs.stack.example"}, None),
+    ],
+)
+def test_a_host_that_the_user_names_is_contacted(
+    proxy: RecordingProxy, more: dict[str, str], warehouse: str | None
+) -> None:
+    properties = {**USERS["azure"]["token"], **more, "http-client.proxy-endpoint": proxy.url}
+    storage = choose_storage(properties, warehouse=warehouse)
+    with pytest.raises(FrazilError):
+        storage.read("abfss://own@acct.dfs.stack.example/more/f")
+    assert proxy.hosts == {"acct.blob.stack.example"}
+
+
+def test_a_strangers_metadata_in_a_lake_leads_to_no_host(proxy: RecordingProxy, tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    properties = {**USERS["azure"]["token"], "http-client.proxy-endpoint": proxy.url}
+    with frazil.connect(folder) as lake:
+        table = lake.create_table("db.t", "id bigint")
+        table.append(pa.table({"id": [1]}))
+        path = Path(str(lake.catalog.load_table(TABLE).metadata_location).removeprefix("file://"))
+    document = json.loads(path.read_text())
+    document["snapshots"][0]["manifest-list"] = "abfss://cont@acct.dfs.stranger.example/x.avro"
+    path.write_text(json.dumps(document))
+    for trust in ("all", "none"):
+        with frazil.connect(folder, trust=trust, properties=properties) as lake, pytest.raises(FrazilError):
+            lake.table("db.t").scan().to_arrow()
+    with (
+        frazil.connect(folder, properties=properties) as lake,
+        pytest.raises(FrazilError, match="only a location names it"),
+    ):
+        lake.register_table("db.u", "abfss://cont@acct.dfs.stranger.example/v1.metadata.json")
+    assert proxy.sent == []
+
+
+@pytest.mark.parametrize("right", ["read", "write"])
+def test_clients_of_a_server_reach_none_of_its_credentials(proxy: RecordingProxy, tmp_path: Path, right: str) -> None:
+    properties = {
+        **USERS["s3"]["session"], **USERS["gcs"]["token"], **USERS["azure"]["token"],
+        "http-client.proxy-endpoint": proxy.url,
+    }  # fmt: skip
+    auth = Auth([Secret("all", "all-secret-00000000001"), Secret("me", "my-secret-000000000001", Right(right))])
+    access = StoreAccess(properties, vend="keys", signs=True, roots=[f"{tmp_path}/lake"])
+    places = (
+        "abfss://cont@acct.dfs.stranger.example/v1.metadata.json", "s3://stranger/v1.metadata.json",
+        "gs://stranger/v1.metadata.json", "abfss://cont@acct.dfs.core.windows.net/v1.metadata.json",
+    )  # fmt: skip
+    with served(tmp_path / "lake", auth=auth, access=access, properties=properties, more_roots=()) as server:
+        server.headers["Authorization"] = "Bearer all-secret-00000000001"
+        server.make_table("t", "db")
+        server.headers["Authorization"] = "Bearer my-secret-000000000001"
+        server.headers["X-Iceberg-Access-Delegation"] = "vended-credentials,remote-signing"
+        replies = [reply for _, reply in requests_on(server, "db").values()]
+        for place in places:
+            folder = place.rpartition("/")[0]
+            snapshot = {"snapshot-id": 7, "timestamp-ms": 2_000_000_000_000, "manifest-list": place, "summary": {}}
+            updates: tuple[dict[str, Any], ...] = (
+                {"action": "set-location", "location": folder},
+                {"action": "set-properties", "updates": {"write.metadata.path": folder, "write.data.path": folder}},
+                {"action": "add-snapshot", "snapshot": snapshot},
+            )
+            replies += [
+                server.post("/v1/namespaces/db/register", {"name": "x", "metadata-location": place}),
+                server.post("/v1/namespaces/db/register-view", {"name": "x", "metadata-location": place}),
+                server.post("/v1/namespaces/db/tables", {"name": "n2", "schema": SCHEMA, "location": folder}),
+                server.post("/v1/namespaces", {"namespace": ["far"], "properties": {"location": folder}}),
+                *(server.post(table_path("t", "db"), {"requirements": [], "updates": [one]}) for one in updates),
+                server.get(table_path("t", "db")),
+                server.post(f"{table_path('t', 'db')}/plan", {}),
+            ]
+    assert proxy.sent == []
+    for reply in replies:
+        assert not any(secret.encode() in reply.body for secret in SECRETS), reply.body
+        assert reply.code < 500, reply.body
+
+
+# The address of the service itself
+
+AUTH: Mapping[str, Mapping[str, str]] = {
+    "token": {"token": "planted-token"},
+    "oauth2": {"credential": "user:planted-credential"},
+    "basic": {"rest.auth.basic.username": "user", "rest.auth.basic.password": "planted-password"},
+    "sigv4": {
+        "rest.sigv4-enabled": "true",
+        "rest.access-key-id": "AKIAPLANTED0003",
+        "rest.secret-access-key": "planted-signing",
+        "rest.signing-region": "us-east-1",
+    },
+    "header": {"header.authorization": "Bearer planted-header"},
+}
+
+
+@pytest.mark.parametrize("kind", AUTH)
+def test_a_service_does_not_move_the_users_credentials_to_another_host(service: ScriptedService, kind: str) -> None:
+    with scripted_service() as stranger:
+        service.on("POST /v1/oauth/tokens", (200, {"access_token": "t", "token_type": "bearer", "expires_in": 900}))
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": stranger.address}}))
+        with pytest.raises(InvalidRequestError, match=r"names .* as its address") as found:
+            open_rest("lake", service.address, AUTH[kind])
+        assert "credentials.endpoints" in str(found.value)
+        assert stranger.asked == []
+        stranger.on("GET /v1/namespaces", (200, {"namespaces": []}))
+        trusting = {**AUTH[kind], "credentials.endpoints": stranger.address}
+        open_rest("lake", service.address, trusting).list_namespaces()
+        assert stranger.lines() == ["GET /v1/namespaces"]
+
+
+def test_a_service_that_asks_for_nothing_may_be_elsewhere(service: ScriptedService) -> None:
+    with scripted_service() as other:
+        other.on("GET /v1/namespaces", (200, {"namespaces": []}))
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": other.address}}))
+        open_rest("lake", service.address, {}).list_namespaces()
+        assert other.lines() == ["GET /v1/namespaces"]
+
+
+# The type
+
+
+@pytest.mark.parametrize("store", [S3, GCS, AZURE], ids=lambda store: store.name)
+def test_an_account_cannot_join_the_users_credentials_with_a_services_endpoint(store: Any) -> None:
+    credentials = Credentials(dict, Source.USER)
+    endpoint = Endpoint(f"https://{STRANGER}", Source.SERVICE)
+    with pytest.raises(InvalidRequestError, match="the catalog service names this endpoint"):
+        StoreAccount(store, endpoint, credentials)
+    StoreAccount(store, endpoint)
+    StoreAccount(store, endpoint, Credentials(dict, Source.SERVICE))
+    StoreAccount(store, Endpoint(f"https://{STRANGER}", Source.USER), credentials)
+    StoreAccount(store, endpoint, credentials, trusted=frozenset({f"https://{STRANGER}:443"}))
+
+
+@pytest.mark.parametrize(
+    ("url", "is_default"),
+    [
+        ("https://s3.amazonaws.com", True),
+        ("https://s3.eu-west-1.amazonaws.com", True),
+        ("https://s3.dualstack.us-gov-west-1.amazonaws.com:443", True),
+        ("https://s3.cn-north-1.amazonaws.com.cn", True),
+        ("http://s3.amazonaws.com", False),
+        ("https://s3.amazonaws.com:444", False),
+        ("https://s3.evil.amazonaws.com", False),
+        ("https://x.execute-api.us-east-1.amazonaws.com", False),
+        ("https://s3.amazonaws.com.stranger.example", False),
+        ("https://s3.amazonaws.com@stranger.example", False),
+        ("https://[", False),
+    ],
+)
+def test_the_hosts_of_amazon_are_known_exactly(url: str, is_default: bool) -> None:
+    assert S3.is_default(url) is is_default

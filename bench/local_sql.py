@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - queries are read best in one line
 """`lake.sql` beside plain DuckDB on the same Parquet files: groups, joins, windows, sorts, filters and counts.
 
     python -m bench.local_sql [--rows 10000000] [--runs 5]

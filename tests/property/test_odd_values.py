@@ -269,7 +269,8 @@ class Odd:
         self.check(self.table.scan(text, **given).to_arrow(), meant)
         columns = ["id", self.chance.choice(list(self.columns))]
         self.check(self.table.scan(text, columns=columns, **given).to_arrow(), meant)
-        self.check(self.lake.sql(f"select * from db.t where {text}", **given).to_arrow(), meant, with_one_zero)
+        query = re.sub(r":(\w)", r"$\1", text).replace("<=>", "is not distinct from")
+        self.check(self.lake.sql(f"select * from db.t where {query}", **given).to_arrow(), meant, with_one_zero)
 
     def delete(self) -> None:
         text, given, _, self.rows = self.split()

@@ -62,6 +62,8 @@ class _Spare:
         with self._lock:
             process, self._process = self._process, None
         if process is None or process.poll() is not None:
+            if process is not None:
+                _end(process)
             process = _start()
         threading.Thread(target=self._refill, daemon=True).start()
         return process
@@ -75,7 +77,10 @@ class _Spare:
 
     def _refill(self) -> None:
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
+            if self._process is not None and self._process.poll() is not None:
+                _end(self._process)
+                self._process = None
+            if self._process is None:
                 with contextlib.suppress(OSError):
                     self._process = _start()
 

@@ -298,7 +298,7 @@ def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str
 def test_a_query_without_spark_starts_with_few_modules(warehouse: str) -> None:
     code = (
         "import atexit, os, sys; from frazil.cli.start import main; "
-        "heavy = {'pyspark', 'py4j', 'pandas', 'polars', 'duckdb', 'botocore', 'psycopg', 'urllib3', 'rich'}; "
+        "heavy = {'pyspark', 'py4j', 'pandas', 'polars', 'sqlglot', 'botocore', 'psycopg', 'urllib3', 'rich'}; "
         "atexit.register(lambda: os._exit(len(sys.modules) > 950 or bool(heavy & sys.modules.keys()))); "
         f"sys.argv = ['frazil', '-w', {warehouse!r}, 'sql', '--local', 'select count(*) from db.events']; main()"
     )

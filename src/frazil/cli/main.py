@@ -101,7 +101,7 @@ def sql(
         str | None, typer.Option("--file", help="Take the statements from a file; - is standard input")
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Run queries in this process, without Spark and Java; docs/local-sql.md")
+        bool, typer.Option("--local", help="Run in this process by DuckDB, without Spark and Java; docs/local-sql.md")
     ] = False,
 ) -> None:
     """Run SQL on a local Spark session; without a statement, open a prompt.
@@ -116,7 +116,7 @@ def sql(
     At the prompt a statement ends with a semicolon and may have many lines. Tab completes names; the arrow keys bring
     back earlier statements.
     """
-    with opened(context, makes=True) as (lake, settings):
+    with opened(context, makes=not local) as (lake, settings):
         from frazil.cli.run_sql import run_sql
 
         run_sql(lake, settings, text, file, is_local=local)

@@ -22,7 +22,7 @@ from frazil.cli.cut_statements import Statement, all_statements, cut_local_state
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped, wrong_usage
-from frazil.cli.shell import Shell, history_file
+from frazil.cli.shell import HELP, LOCAL_HELP, Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
@@ -56,7 +56,7 @@ def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, 
     with contextlib.ExitStack() as stack:
         run = _run_here(lake) if is_local else _run_on_spark(lake, stack)
         if is_asked:
-            _talk(run, lake, settings)
+            _talk(run, lake, settings, LOCAL_HELP if is_local else HELP)
         else:
             _run_all(run, settings, statements, file)
 
@@ -124,13 +124,13 @@ def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: s
             raise typer.Exit(FAILED) from None
 
 
-def _talk(run: _Run, lake: Lake, settings: Settings) -> None:
+def _talk(run: _Run, lake: Lake, settings: Settings, text_of_help: str) -> None:
     def timed(text: str) -> None:
         began = time.monotonic()
         _show(settings, run(text), began)
 
     typer.echo(f"The lake {settings.warehouse} is `{LAKE}`. Statements end with ;  help tells more, ctrl-D leaves.")
-    Shell(timed, lambda word, typed: complete_sql(lake, word, typed), history_file()).loop()
+    Shell(timed, lambda word, typed: complete_sql(lake, word, typed), history_file(), text_of_help).loop()
 
 
 def _show(settings: Settings, answer: _Answer, began: float | None) -> None:

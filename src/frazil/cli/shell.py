@@ -34,6 +34,11 @@ HELP = """Statements end with a semicolon, and may have many lines. Tables of th
   select * from lake.db.t.snapshots; select * from lake.db.t version as of 'tag';
 tab completes, the arrows bring back what was typed, ctrl-C drops a statement or stops the one that runs,
 help shows this, quit or ctrl-D leaves."""
+LOCAL_HELP = """Statements are DuckDB's and end with a semicolon. Tables of the lake are namespace.table.
+  describe db.t;                     select * from db.t limit 10;
+  select * from db.t.snapshots;      select * from db.t at (version => 'tag');
+tab completes, the arrows bring back what was typed, ctrl-C drops a statement or stops the one that runs,
+help shows this, quit or ctrl-D leaves."""
 _NEWLINE_IN_FILE = "\x01"
 
 Run = Callable[[str], None]
@@ -52,7 +57,8 @@ def history_file() -> Path:
 class Shell:
     """Reads statements from a terminal and runs them, until the user leaves."""
 
-    def __init__(self, run: Run, complete: Complete, history: Path) -> None:
+    def __init__(self, run: Run, complete: Complete, history: Path, text_of_help: str = HELP) -> None:
+        self._help = text_of_help
         self._run = run
         self._complete = complete
         self._history = history
@@ -86,7 +92,7 @@ class Shell:
             if word in ("quit", "exit", "\\q"):
                 return False
             if word in ("help", "?", "\\?"):
-                typer.echo(HELP)
+                typer.echo(self._help)
                 return True
         self._buffer += line + "\n"
         statements, rest = cut_statements(self._buffer)

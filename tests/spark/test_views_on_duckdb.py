@@ -783,6 +783,7 @@ def test_each_allowed_form_returns_what_spark_returns(engines: Engines, text: st
     assert engines.compare(text) in {"accepted", "error", "refused by a row"}
 
 
+@pytest.mark.extended
 def test_random_views_return_what_spark_returns(engines: Engines) -> None:
     total, accepted, reasons = Counter[str](), Counter[str](), Counter[str]()
     differences: list[str] = []

@@ -49,15 +49,15 @@ class _Spare:
             connection, self._connection = self._connection, None
         return _open() if connection is None else connection
 
-    def refill(self) -> None:
-        """Make the database of the next query, on a thread of its own."""
-        if self._connection is None:
-            threading.Thread(target=self._make, name="frazil-sql-spare").start()
+    def replace(self, used: DuckDBPyConnection) -> None:
+        """Close the database of a query and make that of the next, on a thread of their own."""
+        threading.Thread(target=self._replace, args=(used,), name="frazil-sql-spare").start()
 
-    def _make(self) -> None:
+    def _replace(self, used: DuckDBPyConnection) -> None:
         with self._lock:
             if self._connection is None:
                 self._connection = _open()
+        used.close()
 
 
 _SPARE: Final = _Spare()
@@ -98,9 +98,9 @@ def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyCo
     return connection
 
 
-def prepare_next() -> None:
-    """Make the database of the next query ready, while nothing waits for it."""
-    _SPARE.refill()
+def release(connection: DuckDBPyConnection) -> None:
+    """Close a connection and make the database of the next query ready, while nothing waits for either."""
+    _SPARE.replace(connection)
 
 
 def lock(connection: DuckDBPyConnection) -> None:

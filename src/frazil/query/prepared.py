@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import pyarrow as pa
 
 from frazil.query.column_types import ParquetColumn, read_columns
-from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, prepare_next, quoted, without_end
+from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, release, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
 from frazil.query.syntax import SERIALIZE
@@ -180,6 +180,7 @@ class QueryRun:
 
     def __init__(self, query: PreparedQuery) -> None:
         self._query = query
+        self._is_closed = False
         self._connection = connect(query.limits, query.paths)
         try:
             with engine_errors(query.limits):
@@ -240,5 +241,6 @@ class QueryRun:
 
     def close(self) -> None:
         """Release everything."""
-        self._connection.close()
-        prepare_next()
+        if not self._is_closed:
+            self._is_closed = True
+            release(self._connection)

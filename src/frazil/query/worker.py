@@ -119,6 +119,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(5)
 
 
+def _end_all(processes: list[subprocess.Popen[bytes]]) -> None:
+    while processes:
+        _end(processes.pop())
+
+
 class WorkerEngine:
     """DuckDB in a process of its own, for one query and for so long as the limits say."""
 
@@ -129,7 +134,8 @@ class WorkerEngine:
         )
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._held: list[subprocess.Popen[bytes]] = []
+        weakref.finalize(self, _end_all, self._held)
         _RUNNING.add(self)
 
     # --- requests
@@ -167,15 +173,16 @@ class WorkerEngine:
         self._write(PICKLE, pickle.dumps(request))
 
     def _write(self, tag: bytes, payload: bytes | pa.Buffer) -> None:
-        if self._process is None:
-            self._process = _SPARE.take()
+        if not self._held:
+            self._held.append(_SPARE.take())
             self._write(PICKLE, pickle.dumps((self.limits.memory_bytes, self._seconds * default_threads() + 5)))
-        assert self._process.stdin is not None
+        process = self._held[0]
+        assert process.stdin is not None
         # A process that does not read any more must not hold the server: it is ended at the deadline.
-        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), self._process.kill)
+        timer = threading.Timer(max(0.0, self._deadline - time.monotonic()), process.kill)
         timer.start()
         try:
-            write_message(self._process.stdin, tag, payload)
+            write_message(process.stdin, tag, payload)
         except (BrokenPipeError, ValueError, OSError):
             raise self._failed("its process ended") from None
         finally:
@@ -196,9 +203,10 @@ class WorkerEngine:
         return tag, payload
 
     def _read(self, size: int) -> bytes:
-        process = self._process
-        if process is None or process.stdout is None:
+        if not self._held or self._held[0].stdout is None:
             raise self._failed("its process ended")
+        process = self._held[0]
+        assert process.stdout is not None
         descriptor = process.stdout.fileno()
         parts: list[bytes] = []
         while size:
@@ -221,9 +229,8 @@ class WorkerEngine:
         )
 
     def _failed(self, reason: str) -> FrazilError:
-        process = self._process
         code = None
-        if process is not None:
+        for process in self._held:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(1)
         self.close()
@@ -235,18 +242,12 @@ class WorkerEngine:
 
     def close(self) -> None:
         """End the process."""
-        process, self._process = self._process, None
-        if process is not None:
-            _end(process)
+        _end_all(self._held)
 
     def end(self) -> None:
         """Kill the process from another thread: the thread that reads from it gets an error."""
-        process = self._process
-        if process is not None:
+        for process in list(self._held):
             process.kill()
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class WorkerRun:

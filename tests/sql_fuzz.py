@@ -39,7 +39,7 @@ def random_row(rng: random.Random) -> dict[str, Any]:
     doubles = [math.nan, math.inf, -math.inf, -0.0, 0.0, *(float(number) for number in range(-3, 6)), 0.5, 1e300]
     row: dict[str, Any] = {
         "i": rng.choice([rng.randint(-5, 9), 2**31 - 1, -(2**31)]) if rng.random() < 0.1 else rng.randint(-5, 9),
-        "l": rng.choice([rng.randint(-5, 9), 2**40, -(2**62)]),
+        "l": rng.choice([rng.randint(-5, 9), 2**40, -(2**62), 2**53 + 1, 2**53 + 3]),
         "f": rng.choice(doubles[:-1]),
         "d": rng.choice(doubles),
         "m": Decimal(rng.randint(-500, 900)).scaleb(-2),
@@ -108,6 +108,10 @@ class QueryMaker:
             column = rng.choice(list(_COLUMNS))
             other = rng.choice([column, "l" if column == "i" else column, "d" if column in ("i", "l", "f") else column])
             return f"(select t.{column} x from db.t t {self.where('t')}) {word} (select u.{other} from db.u u {self.where('u')})"
+        if kind < 0.15 and depth < 2:
+            column, other = rng.choice(list(_COLUMNS)), rng.choice(["i", "l", "d", "m", "s", "i", "l"])
+            second = rng.choice([f"select {other} from db.u", "select 'abc'", "select 1::double", "select 1.5"])
+            return f"select * from (select {column} as {column} from db.t {rng.choice(['union all', 'union'])} {second}) q where {self.condition('q', (column,))}"
         if kind < 0.20 and depth < 2:
             return f"with c as ({self.query(depth + 1)}), e as (select i, s, d from db.v {self.where('')}) select count(*) n, (select count(*) from e) k from c"
         if kind < 0.28 and depth < 2:
@@ -159,7 +163,18 @@ class QueryMaker:
         if rng.random() < 0.03:
             return "null"
         if column in ("i", "l"):
-            return rng.choice([str(rng.randint(-6, 10)), "1.5", "2147483648", "'3'", "2e0", "99999999999"])
+            return rng.choice(
+                [
+                    str(rng.randint(-6, 10)),
+                    "9007199254740992",
+                    "1e300",
+                    "1.5",
+                    "2147483648",
+                    "'3'",
+                    "2e0",
+                    "99999999999",
+                ]
+            )
         if column in ("f", "d"):
             return rng.choice(
                 ["0", "-0.0", "1.5", "0.1", "3", "'nan'::double", "'inf'::double", "1e3", "-2", "'-inf'::float"]

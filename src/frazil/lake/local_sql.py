@@ -81,7 +81,7 @@ def _run(
 
     def start() -> Iterator[pa.RecordBatch]:
         run = runs.pop() if runs else _started(engine, prepared, tables)
-        return read_batches(run, limits, lambda: _errors(tables, limits))
+        return read_batches(run, schema, limits, lambda: _errors(tables, limits))
 
     def explain() -> str:
         run = _started(engine, prepared, tables)

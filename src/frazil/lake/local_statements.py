@@ -66,7 +66,7 @@ def run_statement(
     if handler is None:
         first = statement.tokens[0].text.upper()
         raise UnsupportedError(
-            f"Cannot run {first}: it is not a statement of lakes",
+            f"Cannot run {first} here: it is neither a query nor a statement that changes tables",
             hint="lake.sql runs queries, INSERT, UPDATE, DELETE, TRUNCATE, MERGE, CREATE, DROP and ALTER.",
         )
     return handler(run)

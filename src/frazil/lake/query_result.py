@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from frazil.errors import UnsupportedError
 from frazil.lake.hand_offs import HandOffs
+
+
+@contextmanager
+def _python_values() -> Iterator[None]:
+    """Name values that Python does not have: times beyond the year 9999, infinite dates."""
+    try:
+        yield
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedError(
+            f"Cannot show the rows as values of Python: {error}", hint="Use to_arrow(), or cast the column to text."
+        ) from error
 
 
 class QueryResult(HandOffs):
@@ -79,12 +92,14 @@ class QueryResult(HandOffs):
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return all rows as dicts."""
-        rows: list[dict[str, Any]] = self._whole.to_pylist()
+        with _python_values():
+            rows: list[dict[str, Any]] = self._whole.to_pylist()
         return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return all columns as lists."""
-        columns: dict[str, list[Any]] = self._whole.to_pydict()
+        with _python_values():
+            columns: dict[str, list[Any]] = self._whole.to_pydict()
         return columns
 
     def explain(self) -> str:

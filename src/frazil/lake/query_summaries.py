@@ -13,7 +13,7 @@ from frazil.codec.single_value import decode_bound
 from frazil.expr.predicates import TRUE
 from frazil.lake.scan import Scan
 from frazil.query.column_types import duckdb_type
-from frazil.query.engine import quoted
+from frazil.query.engine import keywords, quoted
 from frazil.query.syntax import Node, Query
 from frazil.scan.plan import plan_scan
 from frazil.spec.data_file import DataFile
@@ -88,7 +88,9 @@ def _item(item: Node, query: Query, scan: Scan) -> tuple[str, str, NestedField |
         path = path[1:]
     matches = [field for field in scan.schema.fields if len(path) == 1 and field.name.lower() == path[0].lower()]
     is_named = bool(item.get("alias")) or (
-        len(column.get("column_names", ())) == 1 and _PLAIN_NAME.fullmatch(column["column_names"][0]) is not None
+        len(column.get("column_names", ())) == 1
+        and _PLAIN_NAME.fullmatch(column["column_names"][0]) is not None
+        and column["column_names"][0] not in keywords()
     )
     if len(matches) != 1 or not is_named or _literal_form(matches[0]) is None:
         return None

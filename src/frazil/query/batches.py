@@ -41,9 +41,13 @@ class Run(Protocol):
 
 
 def read_batches(
-    run: Run, limits: Limits, errors: Callable[[], AbstractContextManager[None]]
+    run: Run, schema: pa.Schema, limits: Limits, errors: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a started query as they are computed, and close it; `errors` is the context that names them."""
+    """Yield the rows of a started query as they are computed, and close it.
+
+    Columns get the names of `schema`: of two with one name, DuckDB gives the second another one. `errors` is the
+    context that names errors.
+    """
     watch = _Watch(run)
     count = 0
     try:
@@ -60,7 +64,7 @@ def read_batches(
                     f"Cannot return the rows of the query: there are more than max_rows={limits.max_rows}",
                     hint="Add a LIMIT, or raise max_rows.",
                 )
-            yield plain_batch(batch)
+            yield plain_batch(batch).rename_columns(schema.names)
     finally:
         watch.close()
 

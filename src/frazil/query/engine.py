@@ -7,6 +7,7 @@ be opened (`allowed_paths`). Times are in UTC.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 import threading
@@ -106,6 +107,18 @@ def release(connection: DuckDBPyConnection) -> None:
 def lock(connection: DuckDBPyConnection) -> None:
     """Let nothing change the settings of a connection any more."""
     connection.execute("SET lock_configuration = true")
+
+
+@functools.cache
+def keywords() -> frozenset[str]:
+    """Return DuckDB's keywords, which it quotes in the names of columns."""
+    connection = connect()
+    try:
+        return frozenset(
+            word for (word,) in connection.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+        )
+    finally:
+        connection.close()
 
 
 def split_statements(text: str) -> list[str]:

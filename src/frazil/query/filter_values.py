@@ -149,6 +149,13 @@ def _parameter(value: object) -> Constant | None:
     return None
 
 
+def with_common_type(constants: Sequence[Constant]) -> list[Constant]:
+    """Return constants in the type that DuckDB compares all of them in: one double makes doubles of all numbers."""
+    if not any(constant.category == "double" for constant in constants):
+        return list(constants)
+    return [Constant("double", constant.value) if constant.category == "number" else constant for constant in constants]
+
+
 def range_of(constant: Constant, data_type: Type) -> Range | None:
     """Return the literals of a column's type between which a constant lies; None if that is not certain."""
     for types, convert in _RANGES:
@@ -160,12 +167,10 @@ def range_of(constant: Constant, data_type: Type) -> Range | None:
     return None
 
 
-def exact_values(constants: Sequence[Constant | None], data_type: Type) -> list[Any] | None:
+def exact_values(constants: Sequence[Constant], data_type: Type) -> list[Any] | None:
     """Return the literals of a list of constants, without nulls; None if one of them is not exact."""
     values: list[Any] = []
     for constant in constants:
-        if constant is None:
-            return None
         if constant.is_null:
             continue
         bounds = range_of(constant, data_type)

@@ -5,6 +5,7 @@ followed into derived tables, common tables and views where a column is passed o
 condition itself, so a predicate may keep too many rows, and must never drop one that the query needs:
 
 - below the optional side of an outer join, only conditions that are never true of null count;
+- nothing passes a union, whose columns may have other types than those of its queries;
 - nothing passes a limit, a sample, an aggregation, a window, or a join by position or time;
 - a literal counts only if its comparison with the column is certain to mean the same here as in DuckDB.
 """
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from frazil.expr.predicates import FALSE, TRUE, Op, Predicate, Reference, SqlTest, all_of, any_of
-from frazil.query.filter_values import constant_of, exact_values, range_of
+from frazil.query.filter_values import Constant, constant_of, exact_values, range_of, with_common_type
 from frazil.query.syntax import Node, TableReference
 from frazil.spec.schema import Schema
 from frazil.spec.types import BooleanType, StringType, Type
@@ -97,21 +98,10 @@ class _Finder:
         if node_type == "SELECT_NODE":
             self._select(node, common, conditions)
             return
-        passes = node_type == "SET_OPERATION_NODE" and node.get("setop_type") == "UNION" and not node.get("modifiers")
+        # Queries that are combined may have other types, in which DuckDB would compare: conditions stop here.
         for child in (*node.get("children", ()), node.get("left"), node.get("right")):
             if isinstance(child, dict):
-                self.visit(child, common, self._by_position(node, child, conditions) if passes else [])
-
-    def _by_position(self, node: Node, child: Node, conditions: list[Condition]) -> list[Condition]:
-        """Return conditions on a union for one of its queries: columns have the names of the first one's."""
-        first = _output_names(node["children"][0]) if node.get("children") else None
-        mine = _output_names(child)
-        if first is None or mine is None or len(first) != len(mine) or len(set(first)) != len(first):
-            return []
-        names = dict(zip(first, mine, strict=True))
-        if len(set(mine)) != len(mine):
-            return []
-        return [Condition(condition.node, _renamed(condition.column_of, names.get)) for condition in conditions]
+                self.visit(child, common, [])
 
     def _select(self, node: Node, common: Mapping[str, Node], conditions: list[Condition]) -> None:
         relations: list[_Relation] = []
@@ -379,9 +369,7 @@ class _Translation:
                 return TRUE
             return _test(Op.EQ, found[0], (is_true,), is_true=True)
         if node_type == "COMPARE_BETWEEN":
-            lower = self._compare(Op.GT_EQ, node["input"], node["lower"], is_true)
-            upper = self._compare(Op.LT_EQ, node["input"], node["upper"], is_true)
-            return all_of(lower, upper) if is_true else any_of(lower, upper)
+            return self._between(node, is_true)
         if node_type == "COMPARE_IN":
             return self._among(node["children"], is_true)
         if node_type in _ORDERS:
@@ -428,16 +416,37 @@ class _Translation:
             tests.append(_test(Op.LT_EQ if low is not high or op is not Op.LT else op, name, (high,)))
         return _test(Op.EQ, name, (low,)) if op is Op.EQ and low is high else all_of(*tests)
 
+    def _between(self, node: Node, is_true: bool) -> Predicate:
+        column = self._column(node["input"])
+        bounds = self._constants([node["lower"], node["upper"]])
+        if column is None or bounds is None:
+            return TRUE
+        lower, upper = bounds
+        # One comparison that is not certain makes both so: DuckDB compares in a type that all have in common.
+        if any(not bound.is_null and range_of(bound, column[1]) is None for bound in bounds):
+            return TRUE
+        if is_true:
+            return all_of(self._leaf(Op.GT_EQ, column, lower), self._leaf(Op.LT_EQ, column, upper))
+        return any_of(self._leaf(Op.LT, column, lower), self._leaf(Op.GT, column, upper))
+
     def _among(self, children: list[Node], is_true: bool) -> Predicate:
-        found = self._column(children[0])
-        if found is None:
+        column = self._column(children[0])
+        if column is None:
             return TRUE
         if not is_true:
-            return _test(Op.IS_NULL, found[0], (), is_true=False)
-        values = exact_values([constant_of(child, self._parameters) for child in children[1:]], found[1])
+            return _test(Op.IS_NULL, column[0], (), is_true=False)
+        constants = self._constants(children[1:])
+        values = None if constants is None else exact_values(constants, column[1])
         if values is None:
             return TRUE
-        return _test(Op.IN, found[0], tuple(values)) if values else FALSE
+        return _test(Op.IN, column[0], tuple(values)) if values else FALSE
+
+    def _constants(self, nodes: list[Node]) -> list[Constant] | None:
+        """Return constants that one value is compared with, in the type that they have in common; None if unknown."""
+        constants = [constant_of(node, self._parameters) for node in nodes]
+        if None in constants:
+            return None
+        return with_common_type([constant for constant in constants if constant is not None])
 
     def _prefix(self, node: Node) -> Predicate:
         name = node.get("function_name")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from frazil.errors import UnsupportedError
 from frazil.query.column_types import ParquetColumn, read_columns
 from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, release, without_end
 from frazil.query.limits import Limits
@@ -175,6 +176,15 @@ def footer_rows(connection: DuckDBPyConnection, paths: Sequence[str]) -> list[tu
     return rows
 
 
+def _check_types(relation: Any) -> None:
+    """Refuse columns that Arrow cannot hold as DuckDB hands them over."""
+    for name, data_type in zip(relation.columns, relation.types, strict=True):
+        if "UNION(" in str(data_type):
+            raise UnsupportedError(
+                f"Cannot return the column {name!r}: it is a {data_type}", hint="Cast it, or take a member of it."
+            )
+
+
 class QueryRun:
     """A query in DuckDB, from its first statement to its last batch. Close it when it is done."""
 
@@ -186,6 +196,7 @@ class QueryRun:
             with engine_errors(query.limits):
                 self._prepare()
                 self._relation = self._connection.sql(without_end(query.text), params=dict(query.parameters) or None)
+                _check_types(self._relation)
                 if any("UUID" in str(column_type) for column_type in self._relation.types):
                     self._connection.execute("SET arrow_lossless_conversion = true")
         except BaseException:

@@ -103,7 +103,8 @@ class Query:
                     changes.append((start, end, rest.encode()))
                     break
         for start, end, new in sorted(changes, reverse=True):
-            encoded = encoded[:start] + new + encoded[end:]
+            # Without white space a name in quotes ends a word, and a plain one would not.
+            encoded = encoded[:start] + b" " + new + b" " + encoded[end:]
         return encoded.decode()
 
 

@@ -127,6 +127,10 @@ def test_only_files_that_can_match_are_read(lake: Lake, monkeypatch: pytest.Monk
         ("select id from db.t where id in (select id from db.t where id = 19) and id > 16", 1),
         ("select id from db.t where id + 0 = 3", 4),
         ("select * from (select id from db.t limit 10) where id = 3", 4),
+        ("select * from (select id from db.t union all select 'abc') where id > '15'", 4),
+        ("select id from db.t where id in (3, 1e0)", 1),
+        ("select id from db.t where id in (9007199254740992, 1e0)", 4),
+        ("select id from db.t where id between 9007199254740992 and 1e300", 4),
         ("select * from (select max(id) id from db.t group by s) where id = 3", 4),
         ("select t.id from db.t positional join (select 1 k) q where t.id = 3", 4),
         ("select id from db.t tablesample reservoir(20 rows) where id = 3", 4),
@@ -410,3 +414,45 @@ def test_nan_is_found_although_statistics_leave_it_out(tmp_path: Path, condition
             lake, f"select id from db.t where {re.sub(chr(92) + 'bd' + chr(92) + 'b', 'l[1]', condition)}"
         ) == [2]
         assert math.isnan(values(lake, "select max(d) from db.t")[0])
+
+
+def test_a_condition_on_a_union_compares_in_the_type_of_the_union(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        table = lake.create_table("db.t", "i int, l long, m decimal(9,2)")
+        for at in (5, 9, 12):
+            big = {"i": 2**24 + 1, "l": 2**53 + 1} if at == 9 else {"i": at, "l": at}
+            table.append([{**big, "m": Decimal(at)}])
+        union = "select * from (select {} x from db.t union all select {}) where x {} order by x"
+        assert values(lake, union.format("i", "'abc'", "> '10'")) == ["12", "16777217", "5", "abc"]
+        assert values(lake, union.format("l", "'abc'", "between '10' and '6'")) == ["12", "5"]
+        assert values(lake, union.format("m", "'abc'", "> '10'")) == ["12.00", "5.00", "9.00", "abc"]
+        assert values(lake, union.format("i", "1::float", "= 16777216")) == [16777216.0]
+        assert values(lake, union.format("l", "1::double", "= 9007199254740992")) == [9007199254740992.0]
+        assert values(lake, "select l from db.t where l in (9007199254740992, 1e0)") == [2**53 + 1]
+
+
+def test_columns_of_one_name_are_numbered(lake: Lake) -> None:
+    assert lake.sql("select 1 as x, 2 as x").to_pylist() == [{"x": 1, "x_1": 2}]
+    result = lake.sql("select a.id, b.id from db.t a join db.t b using (id) where id = 3")
+    assert result.column_names == ["id", "id_1"]
+    assert result.to_pandas().values.tolist() == [[3, 3]]
+    assert next(result.to_batches()).schema.names == ["id", "id_1"]
+
+
+def test_values_that_arrow_or_python_do_not_have_are_refused_by_name(lake: Lake) -> None:
+    with pytest.raises(UnsupportedError, match="the column 'u': it is a UNION"):
+        lake.sql("select union_value(a := 1) u")
+    with pytest.raises(UnsupportedError, match="as values of Python"):
+        lake.sql("select timestamp 'infinity' x").to_pylist()
+
+
+def test_names_need_no_white_space_around_them(lake: Lake) -> None:
+    assert values(lake, 'select id from"db"."t"where id=3') == [3]
+
+
+def test_a_column_has_the_same_name_whether_metadata_answers_or_not(lake: Lake) -> None:
+    lake.create_table("db.names", "day int, x int").append([{"day": 1, "x": 2}])
+    for column in ("day", "x"):
+        counted = lake.sql(f"select max({column}) from db.names").column_names
+        assert counted == lake.sql(f"select max({column}) from (select * from db.names limit 5)").column_names
+    lake.drop_table("db.names")

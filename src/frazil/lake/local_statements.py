@@ -32,8 +32,8 @@ from frazil.lake.statement_run import (
 )
 from frazil.lake.statement_tables import alter, create, drop
 from frazil.lake.statement_text import Statement, check_parts, name_parts, parse_statement, refuse
-from frazil.lake.statement_types import duckdb_type
 from frazil.local.source_rows import normal_type
+from frazil.query.column_types import duckdb_type
 from frazil.spec.types import ListType, Type
 
 

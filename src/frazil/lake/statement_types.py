@@ -8,25 +8,6 @@ from sqlglot import exp
 from frazil.errors import UnsupportedError
 from frazil.lake.statement_text import sql_of
 from frazil.local import sql_types as t
-from frazil.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IntType,
-    LongType,
-    StringType,
-    TimestampNsType,
-    TimestampType,
-    TimestamptzNsType,
-    TimestamptzType,
-    TimeType,
-    Type,
-    UuidType,
-)
 
 EXACT_DIGITS = 15
 """How many digits of a decimal a double holds, so that both engines find the same double."""
@@ -69,22 +50,6 @@ _OTHER_NAMES = {
     _KINDS.USMALLINT: "USMALLINT",
     _KINDS.UINT: "UINTEGER",
     _KINDS.UBIGINT: "UBIGINT",
-}
-_DUCKDB = {
-    BooleanType: "BOOLEAN",
-    IntType: "INTEGER",
-    LongType: "BIGINT",
-    FloatType: "FLOAT",
-    DoubleType: "DOUBLE",
-    StringType: "VARCHAR",
-    DateType: "DATE",
-    TimeType: "TIME",
-    TimestampType: "TIMESTAMP",
-    TimestamptzType: "TIMESTAMPTZ",
-    TimestampNsType: "TIMESTAMP_NS",
-    UuidType: "UUID",
-    BinaryType: "BLOB",
-    FixedType: "BLOB",
 }
 
 
@@ -144,15 +109,6 @@ _SHOWN = {
 def shown_type(data_type: pa.DataType) -> str:
     """Return a type as DuckDB calls it."""
     return _SHOWN.get(data_type) or t.shown_name(data_type).upper()
-
-
-def duckdb_type(data_type: Type) -> str | None:
-    """Return the name in DuckDB of the type of a column, None if it is nested or has none."""
-    if isinstance(data_type, DecimalType):
-        return f"DECIMAL({data_type.precision}, {data_type.scale})"
-    if isinstance(data_type, TimestamptzNsType):
-        return None
-    return _DUCKDB.get(type(data_type))
 
 
 def meet(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

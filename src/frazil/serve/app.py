@@ -298,7 +298,7 @@ class Exchange:
     async def read_body(
         self, limits: Limits, *, most: int | None = None, count: Callable[[int], None] = lambda _: None
     ) -> bytes:
-        """Return the body, as far as it is small enough and comes soon enough; `count` is told of each piece."""
+        """Return the body if it is small and comes soon enough; `count` is called with the size of each piece."""
         most = limits.body_bytes if most is None else min(most, limits.body_bytes)
         declared = self.headers.get("content-length", "0")
         if declared.isdigit() and int(declared) > most:

@@ -123,7 +123,7 @@ class Caller:
         return any(grant.may_hold(namespace) for grant in self.grants)
 
     def reading(self) -> Caller:
-        """Return the caller with the right to read alone, where they have any."""
+        """Return the caller with the right to read alone, if they have any right."""
         return Caller(self.name, tuple(Grant(Right.READ, grant.pattern) for grant in self.grants))
 
 

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from frazil.codec.arrow_arrays import is_binary
 from frazil.codec.schema_json import decode_type_name, encode_type
-from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from frazil.spec.fresh_ids import reassign_ids
 from frazil.spec.name_mapping import NameMapping, apply_name_mapping
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
@@ -112,6 +112,11 @@ def to_arrow_field(field: NestedField, *, with_ids: bool = True, has_extensions:
     if field.doc is not None:
         metadata[DOC_KEY] = field.doc.encode()
     data_type = field.field_type
+    if "\0" in field.name:
+        # Arrow's C interface ends names there, so that another column would be shown.
+        raise UnsupportedError(
+            f"Cannot show the column {field.name!r}: its name holds a NUL character", hint="Rename the column."
+        )
     if field.required and isinstance(data_type, UnknownType):
         raise InvalidRequestError(f"Cannot convert {field.name!r} to Arrow: fields of type unknown are optional")
     if isinstance(data_type, GeometryType | GeographyType | VariantType) or (

@@ -15,7 +15,7 @@ from frazil.codec.arrow_schema import (
     to_arrow_schema,
     to_arrow_type,
 )
-from frazil.errors import InvalidRequestError, SchemaMismatchError
+from frazil.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from frazil.spec.name_mapping import MappedField, NameMapping
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
@@ -280,3 +280,9 @@ def test_deep_arrow_types_are_refused_and_do_not_exhaust_the_stack() -> None:
         arrow = pa.list_(arrow)
     with pytest.raises(SchemaMismatchError, match="nested deeper than"):
         from_arrow_schema(pa.schema([("c", arrow)]))
+
+
+def test_a_name_that_arrow_would_cut_is_refused() -> None:
+    schema = Schema((NestedField(1, "a\0b", LONG),))
+    with pytest.raises(UnsupportedError, match="NUL character"):
+        to_arrow_schema(schema)

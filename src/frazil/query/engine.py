@@ -54,6 +54,17 @@ class _Spare:
         """Close the database of a query and make that of the next, on a thread of their own."""
         threading.Thread(target=self._replace, args=(used,), name="frazil-sql-spare").start()
 
+    def begin_fork(self) -> None:
+        """Close the database that waits: its threads would not be in a process that is forked from this one."""
+        self._lock.acquire()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def end_fork(self) -> None:
+        """Go on, in the process that forked and in the new one."""
+        self._lock.release()
+
     def _replace(self, used: DuckDBPyConnection) -> None:
         with self._lock:
             if self._connection is None:
@@ -62,6 +73,7 @@ class _Spare:
 
 
 _SPARE: Final = _Spare()
+os.register_at_fork(before=_SPARE.begin_fork, after_in_parent=_SPARE.end_fork, after_in_child=_SPARE.end_fork)
 
 
 def _open() -> DuckDBPyConnection:

@@ -92,6 +92,17 @@ class _Parser:
             (found,) = self._connection.execute(SERIALIZE, [text]).fetchall()[0]
             return str(found)
 
+    def begin_fork(self) -> None:
+        """Close the connection: its threads would not be in a process that is forked from this one."""
+        self._lock.acquire()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def end_fork(self) -> None:
+        """Go on, in the process that forked and in the new one."""
+        self._lock.release()
+
 
 class _FooterCache:
     """The columns of Parquet files that were described before; a file that changed is another one."""
@@ -126,6 +137,7 @@ class _FooterCache:
 
 
 _PARSER: Final = _Parser()
+os.register_at_fork(before=_PARSER.begin_fork, after_in_parent=_PARSER.end_fork, after_in_child=_PARSER.end_fork)
 _FOOTER_CACHE: Final = _FooterCache()
 
 

@@ -68,6 +68,11 @@ class _Spare:
         threading.Thread(target=self._refill, daemon=True).start()
         return process
 
+    def forget(self) -> None:
+        """Leave the process that waits to the process that this one was forked from."""
+        self._lock = threading.Lock()
+        self._process = None
+
     def end(self) -> None:
         """End the process that waits."""
         with self._lock:
@@ -86,6 +91,7 @@ class _Spare:
 
 
 _SPARE: Final = _Spare()
+os.register_at_fork(after_in_child=_SPARE.forget)
 _RUNNING: Final[weakref.WeakSet[WorkerEngine]] = weakref.WeakSet()
 
 

@@ -6,6 +6,8 @@ import datetime
 import math
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from decimal import Decimal
@@ -456,3 +458,22 @@ def test_a_column_has_the_same_name_whether_metadata_answers_or_not(lake: Lake) 
         counted = lake.sql(f"select max({column}) from db.names").column_names
         assert counted == lake.sql(f"select max({column}) from (select * from db.names limit 5)").column_names
     lake.drop_table("db.names")
+
+
+def test_a_forked_process_runs_queries_of_its_own(tmp_path: Path) -> None:
+    """Threads of DuckDB are not in a forked process, as workers of PySpark are: nothing of the parent is used there."""
+    code = """
+import os, sys, time, warnings
+import frazil
+warnings.simplefilter("ignore")
+lake = frazil.connect(sys.argv[1])
+lake.create_table("db.t", "id int").append([{"id": 1}])
+assert lake.sql("select * from db.t").num_rows == 1
+time.sleep(0.3)
+child = os.fork()
+if child == 0:
+    os._exit(0 if frazil.connect(sys.argv[1]).sql("select max(id + 1) m from db.t").to_pylist() == [{"m": 2}] else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert lake.sql("select * from db.t").num_rows == 1
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=120)

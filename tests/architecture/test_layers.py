@@ -25,6 +25,7 @@ LATE_MODULES = {
     "frazil.rest.settings": "the same",
     "frazil.lake.local_sql": "only queries need DuckDB and what leads to it",
     "frazil.query.limits": "the same",
+    "frazil.lake.adopt": "few lakes adopt tables of others",
     "frazil.lake.local_statements": "only statements that change tables need sqlglot",
     "frazil.lake.statement_run": "the same",
     "frazil.query.spark_dialect": "only Spark's dialect needs sqlglot",

@@ -11,7 +11,6 @@ import pyarrow as pa
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
-from frazil.lake.adopt import migrate_into, snapshot_into
 from frazil.lake.create_table import create_table, make_namespace
 from frazil.lake.describe import listed
 from frazil.lake.lineage import ending, telling
@@ -21,7 +20,6 @@ from frazil.lake.parse_name import parse_name
 from frazil.lake.query_result import QueryResult
 from frazil.lake.table import OneCommit, Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
-from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.frozen_map import FrozenMap
@@ -29,6 +27,8 @@ from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 
 Name = str | tuple[str, ...]
 NO_ARGUMENTS: Final[Mapping[str, object]] = FrozenMap({})
@@ -204,6 +204,8 @@ class Lake:
 
         The source is a table of Spark's own catalog, or a folder with its format: `` parquet.`/data/old` ``.
         """
+        from frazil.lake.adopt import snapshot_into
+
         return snapshot_into(
             self,
             self._cache,
@@ -231,6 +233,8 @@ class Lake:
         The old entry stays as a backup under another name, `<name>_BACKUP_` unless given; its files are the new
         table's. Stop its writers first.
         """
+        from frazil.lake.adopt import migrate_into
+
         return migrate_into(
             self,
             self._cache,

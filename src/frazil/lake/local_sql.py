@@ -20,7 +20,7 @@ from frazil.lake.query_result import QueryResult
 from frazil.lake.query_tables import QueryTables
 from frazil.query.arrow_types import plain_schema
 from frazil.query.batches import read_batches
-from frazil.query.engine import check_installed, engine_errors
+from frazil.query.engine import check_installed, engine_errors, prepare
 from frazil.query.frames import frame_of
 from frazil.query.limits import Limits
 from frazil.query.parameters import parameter_value
@@ -52,6 +52,8 @@ def query(
     if is_isolated or lake.trust == TRUST_NONE:
         engine = WorkerEngine(limits)
         limits = engine.limits
+    else:
+        prepare()
     try:
         parsed = parse_query(_in_duckdb(text, dialect), engine.serialize)
     except NotAQueryError:

@@ -65,11 +65,19 @@ class _Spare:
         """Go on, in the process that forked and in the new one."""
         self._lock.release()
 
+    def prepare(self) -> None:
+        """Make a database on a thread of its own, unless there is one."""
+        if self._connection is None:
+            threading.Thread(target=self._fill, name="frazil-sql-spare").start()
+
     def _replace(self, used: DuckDBPyConnection) -> None:
+        self._fill()
+        used.close()
+
+    def _fill(self) -> None:
         with self._lock:
             if self._connection is None:
                 self._connection = _open()
-        used.close()
 
 
 _SPARE: Final = _Spare()
@@ -109,6 +117,11 @@ def connect(limits: Limits = NO_LIMITS, paths: Sequence[str] = ()) -> DuckDBPyCo
     settings.append("SET enable_external_access = false")
     connection.execute("; ".join(settings))
     return connection
+
+
+def prepare() -> None:
+    """Begin to make the database of a query, while it is parsed and planned."""
+    _SPARE.prepare()
 
 
 def release(connection: DuckDBPyConnection) -> None:

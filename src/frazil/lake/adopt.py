@@ -17,10 +17,9 @@ from frazil.catalog.base import Catalog
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.lake.on_spark import choose_session
 from frazil.lake.parse_name import parse_name
+from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.adopt_table import (
     FORMAT_VERSION,
-    MigrateTableResult,
-    SnapshotTableResult,
     SourceTable,
     migrate_table,
     snapshot_table,

@@ -20,6 +20,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.lake.query_result import QueryResult
 from frazil.lake.table import OneCommit, Table, TransactionTable
 from frazil.lake.view import DEFAULT_DIALECT, Queries, View, create_view
+from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.frozen_map import FrozenMap
@@ -27,8 +28,6 @@ from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult
 
 Name = str | tuple[str, ...]
 NO_ARGUMENTS: Final[Mapping[str, object]] = FrozenMap({})

@@ -22,6 +22,7 @@ from frazil.commit.transaction import Transaction
 from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import FoundFile, as_uri, describe_found, list_data_files, missing_name_mapping
+from frazil.maintenance.adopt_results import SnapshotTableResult
 from frazil.maintenance.describe_files import find_format
 from frazil.maintenance.infer_schema import infer_schema, with_partitions
 from frazil.scan.manifest_cache import ManifestCache
@@ -66,21 +67,6 @@ class SourceTable:
     parts: tuple[SourcePart, ...] = ()
     file_format: FileFormat | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotTableResult:
-    """How many files of a source the new table reads."""
-
-    imported_files_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class MigrateTableResult:
-    """How many files the new table has, and the name under which the source is kept, None where it is dropped."""
-
-    migrated_files_count: int = 0
-    backup_table: str | None = None
 
 
 def source_of_folder(

@@ -28,7 +28,8 @@ from frazil.lake.merge_builder import MatchedClause, MergeBuilder, NotMatchedCla
 from frazil.lake.query_result import QueryResult
 from frazil.lake.table import TransactionContext
 from frazil.maintenance.add_files import AddFilesResult
-from frazil.maintenance.adopt_table import MigrateTableResult, SnapshotTableResult, SourceTable
+from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
+from frazil.maintenance.adopt_table import SourceTable
 from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult
 from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult
 from frazil.maintenance.optimize import OptimizeResult

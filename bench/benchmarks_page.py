@@ -39,6 +39,8 @@ TITLES = {
     "commit_cost": "Committing",
     "metadata_tables": "Metadata tables",
     "local_scan": "Reading and appending without Spark",
+    "local_sql": "SQL without Spark, beside DuckDB",
+    "local_tpc": "TPC-H and TPC-DS without Spark, beside DuckDB",
     "odd_shapes": "Appending odd shapes without Spark",
     "local_changes": "Changing rows without Spark",
     "rewrite_files": "Maintaining a table",
@@ -49,7 +51,7 @@ PRINTED = {
     "sql_names": "What an attached lake costs `spark.sql`",
     "rest_server": "The REST server, beside Iceberg Java's",
     "console": "The console: first paint and memory",
-    "import_time": "Importing",
+    "import_time": "Importing, and the first row of a small table",
 }
 COLOURS = ("#9a6700", "#8250df", "#0969da", "#1a7f37", "#cf222e")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 420, 250, 58, 34, 26, 12

@@ -25,7 +25,7 @@ run() {
     printf '%s %d\n' "$2" $((SECONDS - started)) >>"$kept/seconds.txt"
     printf -- '-- %s took %d s\n' "$2" $((SECONDS - started))
 }
-for name in import_time load_table_metadata decode_manifest write_manifest plan_scan metadata_tables local_scan odd_shapes local_changes \
+for name in import_time load_table_metadata decode_manifest write_manifest plan_scan metadata_tables local_scan local_sql local_tpc odd_shapes local_changes \
     commit_cost rest_server sql_names terminal_start console spark_read spark_append spark_merge spark_memory rewrite_files; do
     run "$python" "$name"
 done

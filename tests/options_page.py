@@ -15,9 +15,9 @@ from frazil.maintenance.rewrite_options import DATA_OPTIONS, HINTS, ZORDER_OPTIO
 from frazil.spec import options as o
 from frazil.spec import properties as p
 from frazil.spec.jar_surface import PROCEDURES
-from frazil.spec.options_markdown import options_markdown
-from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
 from frazil.spec.property_kinds import ColumnProperty, Property
+from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
+from tools.options_markdown import options_markdown
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "options.md"

@@ -8,9 +8,9 @@ import pytest
 
 from frazil.maintenance.procedures import PROCEDURES as OURS
 from frazil.spec.jar_surface import PROCEDURES
-from frazil.spec.options_markdown import options_markdown
 from tests.options_page import PAGE, REWRITES, all_rows, answer_of, names_of, read_shown, shows_something
 from tests.options_page import test_text as text_of
+from tools.options_markdown import options_markdown
 
 MOST_WITHOUT = 0
 """So many rows have no test yet; the number may fall and not rise."""

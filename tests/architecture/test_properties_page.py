@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from frazil.spec import properties
-from frazil.spec.properties_markdown import NOT_HONOURED
 from frazil.spec.property_kinds import ColumnProperty, Property
+from frazil.spec.unused_properties import NOT_HONOURED
 from tests.architecture.source_files import source_files
 
 BY_NAME = {"comment", "format-version"}

@@ -29,7 +29,7 @@ from frazil.spec.options import (
     find_setting,
 )
 from frazil.spec.properties import check_properties, check_retired, check_spelling
-from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
+from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 
 Level = Literal["fine", "change", "nothing", "error"]
 LEVELS: dict[Level, str] = {

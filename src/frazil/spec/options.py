@@ -1,6 +1,6 @@
 """Options of Spark's readers and writers and settings of its sessions: each is honoured, refused or warned about.
 
-One list for everything that reads options, for `docs/options.md` (`spec/options_markdown.py`) and for `frazil doctor`.
+One list for everything that reads options, for `docs/options.md` (`tools/options_markdown.py`) and for `frazil doctor`.
 Names are Iceberg Java's (1.12) where it has them; what other formats and Spark's own files call by other names stands
 at the end. Names are compared without regard to case, as Spark does.
 """

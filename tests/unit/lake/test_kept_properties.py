@@ -6,7 +6,7 @@ import pytest
 
 import frazil
 from frazil.spec.properties import TABLE_PROPERTIES
-from frazil.spec.properties_markdown import NOT_HONOURED
+from frazil.spec.unused_properties import NOT_HONOURED
 
 VALUES = {"boolean": "true", "enum": "auto", "int, bytes": "16"}
 

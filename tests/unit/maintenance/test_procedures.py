@@ -11,7 +11,7 @@ import pytest
 import frazil
 from frazil.lake.maintain import Maintain
 from frazil.maintenance.procedures import PROCEDURES, Procedure
-from frazil.maintenance.procedures_markdown import procedures_markdown
+from tools.procedures_markdown import procedures_markdown
 
 PAGE = Path(__file__).parents[3] / "docs" / "procedures.md"
 ON_THE_LAKE: dict[str, Any] = {"snapshot": frazil.Lake.snapshot_table, "migrate": frazil.Lake.migrate_table}
@@ -61,7 +61,5 @@ def test_a_declaration_is_whole(procedure: Procedure) -> None:
 
 
 def test_the_page_is_what_is_declared() -> None:
-    write_it = (
-        "python -c 'from frazil.maintenance.procedures_markdown import *; print(procedures_markdown(), end=str())'"
-    )
+    write_it = "python -c 'from tools.procedures_markdown import *; print(procedures_markdown(), end=str())'"
     assert PAGE.read_text("utf-8") == procedures_markdown(), f"docs/procedures.md is old; write it: {write_it}"

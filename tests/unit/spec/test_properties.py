@@ -24,8 +24,8 @@ from frazil.spec.properties import (
     read_property,
     without_reserved,
 )
-from frazil.spec.properties_markdown import properties_markdown
 from frazil.spec.property_kinds import ColumnProperty, Property
+from tools.properties_markdown import properties_markdown
 
 # Iceberg Java's defaults, from its documents and code; None where it has none.
 REFERENCE_DEFAULTS: dict[str, Any] = {
@@ -253,7 +253,7 @@ def test_properties_survive_pickling() -> None:
 
 def test_the_page_of_properties_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "properties.md"
-    write_it = "python -c 'from frazil.spec.properties_markdown import *; print(properties_markdown(), end=str())'"
+    write_it = "python -c 'from tools.properties_markdown import *; print(properties_markdown(), end=str())'"
     assert page.read_text(encoding="utf-8") == properties_markdown(), f"docs/properties.md is old; write it: {write_it}"
 
 

@@ -8,7 +8,7 @@ from frazil.maintenance.procedures import PROCEDURES, Parameter, Procedure
 
 _HEAD = """# Procedures
 
-Written by `frazil/maintenance/procedures_markdown.py` from what the code declares.
+Written by `tools/procedures_markdown.py` from what the code declares.
 
 `CALL lake.system.<procedure>(…)` takes arguments by position or by name, in this order; Spark evaluates and converts
 them. The same procedures are methods of `t.maintain` where `frazil maintain` has them. `SHOW PROCEDURES IN lake.system`

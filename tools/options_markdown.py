@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from frazil.spec import options as o
 from frazil.spec.jar_surface import PROCEDURES, SAME_ANSWER
 from frazil.spec.properties import COLUMN_PROPERTIES, TABLE_PROPERTIES, VIEW_PROPERTIES
-from frazil.spec.properties_markdown import NOT_HONOURED, REFUSED
 from frazil.spec.property_kinds import ColumnProperty, Property
+from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 
 _HEAD = """\
 # Every option, honoured or answered

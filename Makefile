@@ -35,6 +35,7 @@ check: setup ## Format, lint, types, layers, spelling, public names, links
 	$(BIN)/codespell $(SOURCES) docs .ci *.md Makefile pyproject.toml
 	$(BIN)/python -m tools.public_names --check
 	$(BIN)/python -m tools.python_reference --check
+	$(BIN)/python -m tools.module_index --check
 	$(BIN)/zensical build --strict --clean
 	@tools/check_java.sh
 	$(BIN)/python tools/compile_java.py
@@ -110,9 +111,10 @@ bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.
 azurite: ## Install Azurite, an emulator of Azure's store, from npm; tests of Azure are skipped where it is missing
 	mkdir -p .azurite && cd .azurite && { [ -f package.json ] || echo '{"private": true}' > package.json; } && npm install azurite
 
-names: setup ## Write public-names.txt and docs/python.md anew
+names: setup ## Write public-names.txt, docs/python.md and docs/modules.md anew
 	$(BIN)/python -m tools.public_names --write
 	$(BIN)/python -m tools.python_reference --write
+	$(BIN)/python -m tools.module_index --write
 
 notebook: setup ## Run notebooks/quickstart.ipynb, store what it prints, and write docs/quickstart.md
 	@tools/check_java.sh

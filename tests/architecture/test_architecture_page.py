@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.architecture.source_files import ROOT, SOURCE, source_files
+from tests.architecture.source_files import ROOT, SOURCE
+from tools.module_index import module_index
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
@@ -28,11 +29,5 @@ def test_every_file_on_the_two_paths_exists_or_is_marked_as_to_come() -> None:
     assert [path for to_come, path in claimed if not to_come and not (SOURCE / path).exists()] == []
 
 
-def test_the_list_of_files_is_the_files() -> None:
-    rooms = re.findall(r"^### `([a-z/]+)/`\n(.*?)(?=^### |\Z)", section("Files of each room"), re.DOTALL | re.MULTILINE)
-    listed = [f"{room}/{name}" for room, text in rooms for name in re.findall(r"`([a-z_0-9]+\.py)`", text)]
-    assert len(listed) > 200
-    assert [path for path in listed if not (SOURCE / path).exists()] == []
-    assert len(set(listed)) == len(listed)
-    files = [file.name for file in source_files() if "/" in file.name and not file.name.endswith("__init__.py")]
-    assert [path for path in files if path not in set(listed)] == []
+def test_the_list_of_modules_is_that_of_the_code() -> None:
+    assert (ROOT / "docs" / "modules.md").read_text("utf-8") == module_index(), "run make names"

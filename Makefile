@@ -66,7 +66,7 @@ test-sparks: ## Run the core of the Spark suite on every Spark 4, each in an env
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/test_sparks.sh $(SPARKS)
 
-test-dbt: ## Run the example project and dbt's own tests of adapters over lakes and with the jar, in environments of their own; write docs/dbt-tests.md
+test-dbt: ## Run the example project and dbt's own tests of adapters over lakes and with the jar, in environments of their own; write docs/evidence/dbt-tests.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_DBT)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark $(VENV_DBT)
@@ -83,7 +83,7 @@ test-recipes: setup ## Run the recipes that need more packages: OpenLineage, Gre
 	@PYTHON="$(PYTHON)" tools/setup.sh recipes
 	$(BIN)/pytest -q tests/unit/lake/test_lineage.py tests/unit/examples tests/spark/test_lineage_on_spark.py
 
-test-interop: setup ## Let every implementation check every other; write docs/interop.md, docs/sql-differences.md and, where ICEBERG_DOCS has the pages, docs/jar-pages.md
+test-interop: setup ## Let every implementation check every other; write docs/evidence/interop.md, docs/evidence/sql-differences.md and, where ICEBERG_DOCS has the pages, docs/evidence/jar-pages.md
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_INTEROP)
 	@PYTHON="$(PYTHON)" tools/setup.sh spark $(VENV_INTEROP)
@@ -100,7 +100,7 @@ test-browser: setup ## Test the console in Chromium, which the system has (apt i
 	@PYTHON="$(PYTHON)" tools/setup.sh browser
 	FRAZIL_WRITE_PICTURES=1 $(BIN)/pytest -q tests/browser
 
-bench: setup ## Run every benchmark beside its peers, and write docs/benchmarks.md; FRAZIL_BENCH_SCALE makes it larger or smaller
+bench: setup ## Run every benchmark beside its peers, and write docs/evidence/benchmarks.md; FRAZIL_BENCH_SCALE makes it larger or smaller
 	@tools/check_java.sh
 	@PYTHON="$(PYTHON)" tools/setup.sh dev $(VENV_INTEROP)
 	@PYTHON="$(PYTHON)" tools/setup.sh interop $(VENV_INTEROP)

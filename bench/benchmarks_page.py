@@ -1,4 +1,4 @@
-"""Make `docs/benchmarks.md` and its plots from the JSON that benchmarks left (`measure.py`).
+"""Make `docs/evidence/benchmarks.md` and its plots from the JSON that benchmarks left (`measure.py`).
 
     python -m bench.benchmarks_page [--results bench/results] [--into docs]
 
@@ -229,7 +229,7 @@ def main() -> None:
     """Make the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=Path("bench/results"))
-    parser.add_argument("--into", type=Path, default=Path("docs"))
+    parser.add_argument("--into", type=Path, default=Path("docs/evidence"))
     given = parser.parse_args()
     make_page(given.results, given.into)
 

@@ -1,4 +1,4 @@
-"""Measure contenders in turn, and keep what was measured as JSON for `docs/benchmarks.md`.
+"""Measure contenders in turn, and keep what was measured as JSON for `docs/evidence/benchmarks.md`.
 
 Contenders of one workload alternate in one process, or in processes of one family, so that whatever else the machine
 does meets all of them. The first round warms up and is not counted. What is kept is every single time.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run each benchmark, keep what it prints and measures in bench/results/, and make docs/benchmarks.md of it.
+# Run each benchmark, keep what it prints and measures in bench/results/, and make docs/evidence/benchmarks.md of it.
 # FRAZIL_BENCH_SCALE makes all tables larger or smaller; what runs beside Iceberg's jar has its own environment.
 # A benchmark that fails, or misses what it promises, does not stop the others: the last line names it.
 # What an earlier run left is removed first, so that the page is of one run.
@@ -32,6 +32,6 @@ done
 for name in engines tpch stream_backlog stream_latency stream_sink; do
     run "$beside_jar" "$name"
 done
-"$python" -m bench.benchmarks_page --results "$kept" --into "${FRAZIL_BENCH_PAGE:-docs}"
+"$python" -m bench.benchmarks_page --results "$kept" --into "${FRAZIL_BENCH_PAGE:-docs/evidence}"
 printf '\nall benchmarks took %d s\n' "$SECONDS"
 ((${#missed[@]} == 0)) || printf 'failed, or short of a promise: %s\n' "${missed[*]}"

@@ -1,4 +1,4 @@
-"""docs/dbt-tests.md: what came of every class of dbt's adapter tests, on frazil and with the jar.
+"""docs/evidence/dbt-tests.md: what came of every class of dbt's adapter tests, on frazil and with the jar.
 
 `python -m tests.dbt.dbt_page frazil.xml jar.xml` writes it from the reports that pytest made of both (`--junitxml`).
 """
@@ -68,4 +68,4 @@ def _counts(seen: dict[str, str] | None) -> str:
 
 if __name__ == "__main__":
     frazil, jar = (read_report(Path(one)) for one in sys.argv[1:3])
-    (ROOT / "docs" / "dbt-tests.md").write_text(page(frazil, jar))
+    (ROOT / "docs" / "evidence" / "dbt-tests.md").write_text(page(frazil, jar))

@@ -1,6 +1,6 @@
 """dbt-tests-adapter on lakes: every class of it runs, with Iceberg as the file format, or is listed with a reason.
 
-`docs/dbt-tests.md` has what came of each class here and with the jar.
+`docs/evidence/dbt-tests.md` has what came of each class here and with the jar.
 """
 
 from __future__ import annotations

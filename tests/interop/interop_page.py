@@ -1,4 +1,4 @@
-"""What runs beside other implementations saw, kept for docs/interop.md, docs/sql-differences.md and docs/jar-pages.md.
+"""What runs beside other implementations saw, kept for docs/evidence/interop.md, docs/evidence/sql-differences.md and docs/evidence/jar-pages.md.
 
 `python -m tests.interop.interop_page` writes the pages from the file that FRAZIL_INTEROP_SEEN names.
 """
@@ -195,12 +195,12 @@ def main() -> None:
     """Write the pages from the file of what was seen."""
     assert SEEN is not None, "set FRAZIL_INTEROP_SEEN to the file that the run wrote"
     lines = [json.loads(line) for line in Path(SEEN).read_text().splitlines()]
-    (ROOT / "docs" / "interop.md").write_text(interop_page([line for line in lines if "section" in line]))
+    (ROOT / "docs" / "evidence" / "interop.md").write_text(interop_page([line for line in lines if "section" in line]))
     for line in lines:
         if "cases" in line:
-            (ROOT / "docs" / "sql-differences.md").write_text(sql_page(**line))
+            (ROOT / "docs" / "evidence" / "sql-differences.md").write_text(sql_page(**line))
         if "pages" in line:
-            (ROOT / "docs" / "jar-pages.md").write_text(pages_page(with_the_jar=line["pages"]))
+            (ROOT / "docs" / "evidence" / "jar-pages.md").write_text(pages_page(with_the_jar=line["pages"]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Other clients of `frazil serve`: PyIceberg, DuckDB, Iceberg's jar and iceberg-rust create, write and commit by turns
 with frazil, which is a client as they are, and writes beside the server too.
 
-DuckDB commits to Iceberg tables through this protocol only. What was seen is a section of docs/interop.md.
+DuckDB commits to Iceberg tables through this protocol only. What was seen is a section of docs/evidence/interop.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The SQL cases and the code of the public pages, through Iceberg's Java runtime.
 
 Every difference is known, with its reason, in `tests/sql_cases/java_differences.toml`; one that is new, and one that is
-gone, fails. `make test-interop` writes docs/sql-differences.md from what was seen.
+gone, fails. `make test-interop` writes docs/evidence/sql-differences.md from what was seen.
 """
 
 from __future__ import annotations

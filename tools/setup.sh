@@ -27,6 +27,13 @@ find_python() {
     return 1
 }
 
+# The hook that checks titles of commits, unless this is no clone or there is another one.
+hook=$(git rev-parse --git-path hooks/commit-msg 2>/dev/null || true)
+if [[ -n $hook && ! -e $hook ]]; then
+    mkdir -p "$(dirname "$hook")"
+    cp tools/hooks/commit-msg "$hook"
+fi
+
 wanted=$(cat "${inputs[@]}" | cksum)
 if [[ -x $venv/bin/python && -f $stamp && $(cat "$stamp") == "$wanted" ]]; then
     exit 0

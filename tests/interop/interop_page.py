@@ -1,4 +1,4 @@
-"""What runs beside other implementations saw, kept for docs/evidence/interop.md, docs/evidence/sql-differences.md and docs/evidence/jar-pages.md.
+"""What runs beside other implementations saw, for the pages interop, sql-differences and jar-pages of docs/evidence.
 
 `python -m tests.interop.interop_page` writes the pages from the file that FRAZIL_INTEROP_SEEN names.
 """

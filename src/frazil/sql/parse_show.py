@@ -1,4 +1,4 @@
-"""SHOW, DESCRIBE, DROP, USE, REFRESH, COMMENT ON: what looks at a lake or takes something out of it."""
+"""SHOW, DESCRIBE, DROP, REFRESH, COMMENT ON: what looks at a lake or takes something out of it."""
 
 from __future__ import annotations
 

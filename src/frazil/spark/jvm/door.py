@@ -1,4 +1,4 @@
-"""Lakes inside Spark: a catalog, two rules of the analyser and a parser, which ask Python (`spark/java`).
+"""Lakes inside Spark: a catalog, rules of the analyser and a parser, which ask Python (`spark/java`).
 
     lake.db.t   --Spark's analyser-->  LakeCatalog.loadTable  --Door-->  Python: columns, properties
                 --LakeRelations-->     frazil's relation in its place

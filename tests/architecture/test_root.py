@@ -1,0 +1,24 @@
+"""The root of the repository holds what a newcomer expects, and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.architecture.source_files import ROOT
+
+EXPECTED = set(
+    """
+    .ci .editorconfig .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile NOTICE README.md
+    SECURITY.md bench docs examples mkdocs.yml notebooks public-names.txt pyproject.toml requirements src
+    tests tools
+    """.split()
+)
+
+
+def test_the_root_holds_what_is_listed() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a clone of the repository")
+    assert {path.partition("/")[0] for path in listed.stdout.splitlines()} == EXPECTED

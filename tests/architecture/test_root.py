@@ -8,13 +8,30 @@ import pytest
 
 from tests.architecture.source_files import ROOT
 
-EXPECTED = set(
-    """
-    .ci .editorconfig .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE Makefile NOTICE README.md
-    SECURITY.md bench docs examples mkdocs.yml notebooks public-names.txt pyproject.toml requirements src
-    tests tools
-    """.split()
-)
+EXPECTED = {
+    ".ci",
+    ".editorconfig",
+    ".github",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "Makefile",
+    "NOTICE",
+    "README.md",
+    "SECURITY.md",
+    "bench",
+    "docs",
+    "examples",
+    "mkdocs.yml",
+    "notebooks",
+    "public-names.txt",
+    "pyproject.toml",
+    "requirements",
+    "src",
+    "tests",
+    "tools",
+}
 
 
 def test_the_root_holds_what_is_listed() -> None:

@@ -1,8 +1,8 @@
 """Every implementation reads what every other makes: values, not only counts.
 
 `make test-interop` runs the matrix and writes docs/evidence/interop.md from what was seen. A combination that a
-peer gets wrong or refuses is listed in `KNOWN` with the reason and whose it is; it is run all the same, and a peer that has
-learnt it is noticed.
+peer gets wrong or refuses is listed in `KNOWN` with the reason and whose it is; it is run all the same, and a peer
+that has learnt it is noticed.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def build_described(lake: frazil.Lake, name: str, files: int, *, exist: bool = F
                 real.touch()
                 os.utime(real, (old, old))
             described.append(DataFile(path, FileFormat.PARQUET, 1000, 10_000, partition=(part,)))
-        commit_actions(table._catalog, table.refresh()._loaded, Append(tuple(described)))
+        commit_actions(table._catalog, table.refresh().state, Append(tuple(described)))
     if exist:
         for at in range(STRAYS):
             stray = Path(table.location.removeprefix("file://"), "data", f"stray-{at}.parquet")

@@ -15,7 +15,7 @@ import frazil
 
 def copy_table(table: frazil.Table, lake: frazil.Lake | None = None) -> frazil.Table:
     """Return a table of a memory lake as a table of another, a new one unless it is given."""
-    loaded = table.refresh()._loaded
+    loaded = table.refresh().state
     assert loaded.metadata_location is not None
     lake = frazil.connect("memory:") if lake is None else lake
     storage = lake.catalog.storage

@@ -67,7 +67,7 @@ def _sound_table(format_version: int, properties: FrozenMap[str, str]) -> frazil
 
 def _delete_rows(table: frazil.Table) -> None:
     files = [task.data_file for task in table.scan().plan().tasks]
-    loaded = table._loaded
+    loaded = table.state
     assert loaded.metadata.current_snapshot is not None
     some = [DeletedRows.of(files[0], [1, 3]), DeletedRows.of(files[1], [0])]
     write = write_deletion_vectors if table.format_version >= 3 else write_position_deletes
@@ -90,7 +90,7 @@ class Damaged:
     @property
     def loaded(self) -> LoadedTable:
         """The state to damage."""
-        return self.table._loaded
+        return self.table.state
 
     @property
     def storage(self) -> Storage:

@@ -79,13 +79,13 @@ class History:
 
     def tasks(self, branch: str) -> list[FileScanTask]:
         choice = SnapshotChoice() if branch == "main" else SnapshotChoice(ref=branch)
-        return list(plan_scan(self.table._loaded, choice=choice).iter_tasks())
+        return list(plan_scan(self.table.state, choice=choice).iter_tasks())
 
     def delete_positions(self) -> None:
         """Delete rows of some files by position."""
         branch = self.branch
         tasks = self.tasks(branch)
-        loaded = self.table._loaded
+        loaded = self.table.state
         if not tasks or self.table.format_version < 2:
             return
         chosen = self.chance.sample(tasks, min(len(tasks), 2))
@@ -130,7 +130,7 @@ class History:
         partition = tuple(self.chance.choice(["a", "b", None]) for _ in spec.fields)
         files = write_equality_deletes(
             pa.table({"id": pa.array(ids, pa.int64())}),
-            self.table._loaded,
+            self.table.state,
             ["id"],
             spec_id=spec.spec_id,
             partition=partition,
@@ -202,7 +202,7 @@ class History:
         elif name == "expire_snapshots":
             options = {"older_than": LATER, "retain_last": self.chance.randint(1, 4)}
         elif name == "remove_orphan_files":
-            listed = [(one.path, 0) for one in self.table._loaded.storage.list(self.table.location)]
+            listed = [(one.path, 0) for one in self.table.state.storage.list(self.table.location)]
             options = {"file_list": listed}
         before = self.state()
         self.told.append(f"{name}({options if name != 'remove_orphan_files' else ''})")

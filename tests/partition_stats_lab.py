@@ -14,7 +14,7 @@ from frazil.spec.statistics import PartitionStatisticsFile
 
 def compute(table: frazil.Table, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
     """Compute the statistics of a snapshot, the current one unless given; let the table show them."""
-    state, made = compute_partition_stats(table._catalog, table.refresh()._loaded, snapshot_id, threads=1)
+    state, made = compute_partition_stats(table._catalog, table.refresh().state, snapshot_id, threads=1)
     table._show(state)
     return made
 
@@ -22,6 +22,6 @@ def compute(table: frazil.Table, snapshot_id: int | None = None) -> PartitionSta
 def rows_of(table: frazil.Table, file: PartitionStatisticsFile | None) -> pa.Table:
     """Return the rows of a statistics file, whose size is as it says."""
     assert file is not None
-    data = table._loaded.storage.read(file.statistics_path)
+    data = table.state.storage.read(file.statistics_path)
     assert len(data) == file.file_size_in_bytes
     return pq.read_table(io.BytesIO(data))

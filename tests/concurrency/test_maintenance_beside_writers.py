@@ -90,7 +90,7 @@ class World:
             kind = self.expected.pop(chosen)
             self.doubtful.add(chosen)
         values = pa.table({"id": pa.array([chosen], pa.int64())})
-        files = write_equality_deletes(values, table._loaded, ["id"], partition=(kind,))
+        files = write_equality_deletes(values, table.state, ["id"], partition=(kind,))
         table._run(RowDelta(tuple(files), None))
         with self.lock:
             self.doubtful.discard(chosen)

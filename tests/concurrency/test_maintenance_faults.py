@@ -68,10 +68,10 @@ class World:
         table.create_tag("kept")
         tasks = list(table.scan().plan().tasks)
         rows = [DeletedRows.of(one.data_file, [1]) for one in tasks[:3]]
-        positions = write_position_deletes(rows, table._loaded, granularity="partition")
-        values = write_equality_deletes(pa.table({"id": [0, 9]}), table._loaded, ["id"], partition=("a",))
+        positions = write_position_deletes(rows, table.state, granularity="partition")
+        values = write_equality_deletes(pa.table({"id": [0, 9]}), table.state, ["id"], partition=("a",))
         files = tuple(one.data_file for one in tasks[:3])
-        table._run(RowDelta((*positions, *values), read_set_of(table._loaded, "main", TRUE), "delete", files))
+        table._run(RowDelta((*positions, *values), read_set_of(table.state, "main", TRUE), "delete", files))
         table.upgrade(3)
         table.overwrite_partitions(pa.table({"id": [50, 51], "k": ["b", "b"]}))
         self.storage.create(f"{table.location}/data/orphan.parquet", b"orphan")

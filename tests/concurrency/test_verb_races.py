@@ -364,7 +364,7 @@ def test_a_refused_verb_leaves_no_file(verb: str) -> None:
 
 def files(world: World) -> set[str]:
     table = world.table()
-    return {one.path for one in table._loaded.storage.list(f"{table.location}/data")}
+    return {one.path for one in table.state.storage.list(f"{table.location}/data")}
 
 
 @pytest.mark.every_case

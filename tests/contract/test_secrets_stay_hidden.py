@@ -93,7 +93,7 @@ def test_a_lake_shows_no_secret_in_what_it_is_says_and_stores(
             lake.catalog.storage,
             table,
             table.metadata,
-            table._loaded,
+            table.state,
             scan,
             plan,
             *plan.tasks,

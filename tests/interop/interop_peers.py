@@ -112,7 +112,7 @@ class Frazil:
     def delete_equal(self, column: str, values: list[str | None]) -> None:
         head = self.table.current_snapshot
         assert head is not None
-        files = write_equality_deletes(pa.table({column: pa.array(values, pa.string())}), self.table._loaded, [column])
+        files = write_equality_deletes(pa.table({column: pa.array(values, pa.string())}), self.table.state, [column])
         self.table._run(RowDelta(tuple(files), ReadSet(head.snapshot_id), "delete"))
 
     def metadata_location(self) -> str:

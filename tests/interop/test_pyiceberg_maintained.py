@@ -40,7 +40,7 @@ def test_pyiceberg_reads_the_same_rows_after_each_procedure(tmp_path: Path) -> N
         table.append(pa.table({"id": ids, "kind": ["ab"[at % 2]] * 10, "v": [one / 3 for one in ids]}))
     tasks = list(table.scan().plan().tasks)
     deleted = [DeletedRows.of(one.data_file, [2, 7]) for one in tasks[:4]]
-    files = write_position_deletes(deleted, table._loaded, granularity="file")
+    files = write_position_deletes(deleted, table.state, granularity="file")
     head = table.current_snapshot
     assert head is not None
     referenced = tuple(one.data_file for one in tasks[:4])

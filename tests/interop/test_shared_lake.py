@@ -230,7 +230,7 @@ def test_sort_orders_of_each_are_understood_by_the_others(shared: Shared) -> Non
 
 def _sketches(table: frazil.Table) -> dict[str, tuple[str, float]]:
     """Return what the statistics file of the current snapshot says, as frazil reads it."""
-    loaded = table.refresh()._loaded
+    loaded = table.refresh().state
     assert table.current_snapshot is not None
     file = loaded.metadata.find_statistics(table.current_snapshot.snapshot_id)
     assert file is not None
@@ -279,7 +279,7 @@ def test_sketches_of_each_are_read_by_the_other(who: str, shared: Shared) -> Non
 
 def _partition_rows(table: frazil.Table) -> list[dict[str, Any]]:
     """Return what the partition statistics should say, counted by frazil from manifests."""
-    loaded = table.refresh()._loaded
+    loaded = table.refresh().state
     assert table.current_snapshot is not None
     return [_named(row) for row in partition_stats(loaded, table.current_snapshot).to_pylist()]
 

@@ -67,15 +67,15 @@ class World:
         chosen = [one.data_file for one in tasks[: choice % 3 + 1] if not one.delete_files]
         deletes = [DeletedRows.of(one, [choice % one.record_count]) for one in chosen]
         write = write_deletion_vectors if self.table.format_version >= 3 else write_position_deletes
-        added = tuple(write(deletes, self.table._loaded))
+        added = tuple(write(deletes, self.table.state))
         if added:
             action = RowDelta(added, ReadSet(snapshot.snapshot_id, TRUE), "delete", tuple(chosen))
-            commit_actions(self.lake.catalog, self.table._loaded, action)
+            commit_actions(self.lake.catalog, self.table.state, action)
             self.table.refresh()
 
     def rewrite_manifests(self, choice: int) -> None:
         if self.table.current_snapshot is not None:
-            commit_actions(self.lake.catalog, self.table.refresh()._loaded, RewriteManifests(includes_deletes=True))
+            commit_actions(self.lake.catalog, self.table.refresh().state, RewriteManifests(includes_deletes=True))
             self.table.refresh()
 
     def add_column(self, choice: int) -> None:

@@ -118,7 +118,7 @@ def make(root: Path, made: list[Plan]) -> World:
             forged = tuple(DataFile(one, FileFormat.PARQUET, 1, 1) for one in others)
             with contextlib.suppress(FrazilError):
                 catalog = world.lake._catalog
-                loaded = commit_actions(catalog, world.tables[name].refresh()._loaded, Append(forged))
+                loaded = commit_actions(catalog, world.tables[name].refresh().state, Append(forged))
                 commit_actions(catalog, loaded, DeleteFiles(frozenset(others)))
             world.claim(name)
     return world

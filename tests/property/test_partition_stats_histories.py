@@ -15,7 +15,7 @@ from tests.partition_stats_lab import compute, rows_of
 
 def full(table: frazil.Table) -> pa.Table:
     """Return the current statistics as they are counted from all manifests."""
-    loaded = table.refresh()._loaded
+    loaded = table.refresh().state
     alone = replace(loaded, metadata=replace(loaded.metadata, partition_statistics=()))
     head = table.current_snapshot
     assert head is not None

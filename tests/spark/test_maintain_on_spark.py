@@ -33,7 +33,7 @@ def with_deletes(lake: frazil.Lake, version: int, **options: Any) -> frazil.Tabl
         return table
     tasks = list(table.scan().plan().tasks)
     found = [DeletedRows.of(one.data_file, [0, 3]) for one in tasks[:3]]
-    loaded = table._loaded
+    loaded = table.state
     positions = write_deletion_vectors(found, loaded) if version == 3 else write_position_deletes(found, loaded)
     values = write_equality_deletes(pa.table({"id": [5, 16]}), loaded, ["id"], partition=("a",))
     head = table.current_snapshot
@@ -70,7 +70,7 @@ def test_equality_deletes_become_positions_on_spark_as_in_this_process(
     spark: SparkSession, lake: frazil.Lake, version: int, form: str
 ) -> None:
     table = with_deletes(lake, version, properties={"write.format.default": form})
-    more = write_equality_deletes(pa.table({"id": [103, 21, 47]}), table._loaded, ["id"], partition=("a",))
+    more = write_equality_deletes(pa.table({"id": [103, 21, 47]}), table.state, ["id"], partition=("a",))
     head = table.current_snapshot
     assert head is not None
     table._run(RowDelta(tuple(more), ReadSet(head.snapshot_id), "delete"))

@@ -46,7 +46,7 @@ def make(tmp_path: Path, name: Callable[[Path], str], *, as_deletes: bool = Fals
         size = outside.stat().st_size
         file = DataFile(name(outside), FileFormat.PARQUET, 3, size, content=content, equality_ids=ids)
         action = RowDelta((file,), None) if as_deletes else Append((file,))
-        commit_actions(lake._catalog, table._loaded, action)
+        commit_actions(lake._catalog, table.state, action)
 
 
 def linked_file(outside: Path) -> str:

@@ -463,7 +463,7 @@ def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_t
 
 @pytest.mark.parametrize("folder", ["file:///data", "s3://bucket/data"])
 def test_a_job_leaves_its_mark_where_it_is_looked_for_wherever_the_table_is(lake: frazil.Lake, folder: str) -> None:
-    target = write_target(lake.create_table("db.m", "id bigint")._loaded)
+    target = write_target(lake.create_table("db.m", "id bigint").state)
     options = native_write._options(target, folder, None)
     is_local = folder.startswith("file:")
     assert options["mapreduce.fileoutputcommitter.marksuccessfuljobs"] == str(not is_local).lower()

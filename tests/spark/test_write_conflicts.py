@@ -36,7 +36,7 @@ class Meanwhile(Table):
 
 
 def overtaken(table: frazil.Table, others: Change) -> Meanwhile:
-    made = Meanwhile(table._catalog, table.refresh()._loaded, None)
+    made = Meanwhile(table._catalog, table.refresh().state, None)
     made.others = others
     return made
 
@@ -176,7 +176,7 @@ def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
 @pytest.mark.extended
 def test_files_of_a_change_that_was_refused_are_gone(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(spark, lake, "copy-on-write", 2, "snapshot")
-    storage = table._loaded.storage
+    storage = table.state.storage
     with pytest.raises(frazil.ConcurrentChangeError):
         update(overtaken(table, update))
     live = set(table.refresh().inspect.all_files().column("file_path").to_pylist())

@@ -354,7 +354,7 @@ def test_a_replacement_that_is_refused_leaves_no_file(world: World) -> None:
     race(world, "create or replace as", "append", "commit")
     table = world.table
     live = set(table.inspect.all_files().column("file_path").to_pylist())
-    assert {one.path for one in table._loaded.storage.list(f"{table.location}/data")} == live
+    assert {one.path for one in table.state.storage.list(f"{table.location}/data")} == live
 
 
 @pytest.mark.parametrize("name", ["insert into", "insert overwrite", "update", "merge", "create or replace as"])

@@ -27,7 +27,7 @@ def files_page(visit: Visit) -> Answer:
     table, partition = visit.table, visit.query.get("partition")
 
     def make() -> Html:
-        return _figures(visit, file_figures(table._loaded, visit.choice(), partition=partition))
+        return _figures(visit, file_figures(table.state, visit.choice(), partition=partition))
 
     return visit.page(
         "files.html",
@@ -95,7 +95,7 @@ def file_page(visit: Visit) -> Answer:
     """Show one file: its columns' bounds and counts, and its row groups."""
     table, choice = visit.table, visit.choice()
     path = visit.query.get("path", "")
-    found = find_file(table._loaded, path, choice)
+    found = find_file(table.state, path, choice)
     if found is None:
         raise NotFoundError(
             f"Cannot show the file {path[:300]!r}: it is not in this state of {table.name}",
@@ -114,7 +114,7 @@ def file_page(visit: Visit) -> Answer:
     layout, problem = None, None
     if found["file_format"] == "PARQUET":
         try:
-            layout = read_parquet_layout(table._loaded.storage, path)
+            layout = read_parquet_layout(table.state.storage, path)
         except FrazilError as error:
             problem = str(error)
     return visit.page(

@@ -40,7 +40,7 @@ def schema_page(visit: Visit) -> Answer:
 
 
 def _columns(visit: Visit, schema: Schema, page_fields: list[NestedField]) -> Html:
-    figures = column_figures(visit.table._loaded, [field.field_id for field in page_fields])
+    figures = column_figures(visit.table.state, [field.field_id for field in page_fields])
     measured_at, distinct = distinct_values(visit.table.metadata)
     lines: list[dict[str, Any]] = []
     for field in page_fields:

@@ -25,7 +25,7 @@ def table_page(visit: Visit) -> Answer:
         {"health": PageSection(("health", visit.state_key), f"health of {table.name}", lambda: _health(visit, table))},
         tab="",
         table=table,
-        figures=figures_of(table._loaded),
+        figures=figures_of(table.state),
         rows_plot=draw_rows_growth(metadata),
         bytes_plot=draw_bytes_growth(metadata),
         partitioned=", ".join(partition_terms(metadata.current_schema, metadata.default_spec)),
@@ -38,7 +38,7 @@ def table_page(visit: Visit) -> Answer:
 
 
 def _health(visit: Visit, table: Table) -> Html:
-    report = table_health(table._loaded, now_ms=visit.now_ms)
+    report = table_health(table.state, now_ms=visit.now_ms)
     kinds = tuple(problem.kind for problem in report.problems)
     visit.console.figures.keep_health(table.identifier, table.metadata_location, kinds)
     warehouse = visit.lake.catalog.warehouse

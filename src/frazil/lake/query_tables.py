@@ -159,7 +159,7 @@ class QueryTables:
         if len(name) > 2 and name[0] == self._name:
             name = name[1:]
         relation = self._session.relation(FullName(self._name, self._lake, name, self._readers))
-        loaded = relation.table._loaded
+        loaded = relation.table.state
         first = self._states.setdefault((loaded.identifier, loaded.metadata.table_uuid), loaded)
         if loaded.metadata_location == first.metadata_location:
             return relation
@@ -258,7 +258,7 @@ class QueryTables:
             scan = relation.table.scan(as_of=self._moment(table))
             state = replace(state, snapshot_id=None if scan.snapshot is None else scan.snapshot.snapshot_id)
         choice = SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
-        rows = read_metadata_table(relation.table._loaded, str(relation.metadata_table), choice=choice)
+        rows = read_metadata_table(relation.table.state, str(relation.metadata_table), choice=choice)
         name = self._new_name(table.path)
         self._tables[name] = rows
         return quoted(name)

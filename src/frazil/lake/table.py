@@ -54,44 +54,39 @@ class Table(TableVerbs):
 
     def __init__(self, catalog: Catalog, loaded: LoadedTable, cache: ManifestCache | None = None) -> None:
         self._catalog = catalog
-        self._loaded = loaded
         self._cache = cache
+        self._show(loaded)
 
     @property
-    def _loaded(self) -> LoadedTable:
-        """The state that is shown."""
+    def state(self) -> LoadedTable:
+        """The state that this handle shows: the metadata, the file it was read from, the storage of its files."""
         return self._state
 
-    @_loaded.setter
-    def _loaded(self, loaded: LoadedTable) -> None:
-        lineage = self._catalog.lineage
-        self._state: LoadedTable = loaded if lineage is None else lineage.watch(loaded)
-
     def __repr__(self) -> str:
-        return describe_table(self._loaded)
+        return describe_table(self._state)
 
     def _repr_html_(self) -> str:
-        return in_notebook(draw_table(self._loaded))
+        return in_notebook(draw_table(self._state))
 
     @property
     def identifier(self) -> tuple[str, ...]:
         """The names of the namespace and the table."""
-        return self._loaded.identifier
+        return self._state.identifier
 
     @property
     def name(self) -> str:
         """The identifier as text."""
-        return self._loaded.name
+        return self._state.name
 
     @property
     def metadata(self) -> TableMetadata:
         """The whole state that this handle shows."""
-        return self._loaded.metadata
+        return self._state.metadata
 
     @property
     def metadata_location(self) -> str | None:
         """The file that the state was read from."""
-        return self._loaded.metadata_location
+        return self._state.metadata_location
 
     @property
     def schema(self) -> Schema:
@@ -152,11 +147,11 @@ class Table(TableVerbs):
             self.metadata.snapshot(given) if isinstance(given, int) else self.metadata.ref_snapshot(given)
             for given in (before, after)
         )
-        return Difference(self._loaded, first, second, self._cache)
+        return Difference(self._state, first, second, self._cache)
 
     def refresh(self) -> Self:
         """Read the catalog again; refuse another table that has taken the name."""
-        self._loaded = self._catalog.refresh(self._loaded)
+        self._show(self._catalog.refresh(self._state))
         return self
 
     # Reading
@@ -180,7 +175,7 @@ class Table(TableVerbs):
         """
         check_columns(columns)
         return scan_table(
-            self._loaded,
+            self._state,
             predicate,
             columns=columns,
             snapshot_id=snapshot_id,
@@ -206,7 +201,7 @@ class Table(TableVerbs):
         and `_commit_snapshot_id`; rows that a snapshot merely copied to other files are left out.
         """
         check_columns(columns)
-        scan = scan_table(self._loaded, columns=columns, options=ScanOptions(manifest_cache=self._cache))
+        scan = scan_table(self._state, columns=columns, options=ScanOptions(manifest_cache=self._cache))
         return read_changes(replace(scan, changelog=changes_window(self.metadata, start, end)))
 
     def follow(
@@ -230,7 +225,7 @@ class Table(TableVerbs):
         """
         check_columns(columns)
         return Follow(
-            lambda: self.refresh()._loaded,
+            lambda: self.refresh().state,
             after,
             predicate=predicate,
             columns=columns,
@@ -248,7 +243,7 @@ class Table(TableVerbs):
     @cached_property
     def inspect(self) -> MetadataTables:
         """The metadata tables, as Arrow: `t.inspect.snapshots()`, `t.inspect.files()` and the others."""
-        return MetadataTables(lambda: self._loaded)
+        return MetadataTables(lambda: self._state)
 
     def check(self, *, bounds: bool = False, only_current: bool = False, threads: int | None = None) -> Report:
         """Examine the state this handle shows: every file it leads to exists and agrees with its metadata.
@@ -257,12 +252,12 @@ class Table(TableVerbs):
         bounds and partitions recorded. Problems never raise: they are in the report, with what to do.
         """
         return check_beside_writers(
-            self._catalog, self._loaded, with_rows=bounds, only_current=only_current, threads=threads
+            self._catalog, self._state, with_rows=bounds, only_current=only_current, threads=threads
         )
 
     def health(self) -> Report:
         """Report what would make the table better: small files, deletes, snapshots, manifests, and what to run."""
-        return table_health(self._loaded, now_ms=self._catalog.now_ms())
+        return table_health(self._state, now_ms=self._catalog.now_ms())
 
     @cached_property
     def maintain(self) -> Maintain:
@@ -277,10 +272,10 @@ class Table(TableVerbs):
         return ExplainChanges(self)
 
     def _begin(self) -> LoadedTable:
-        return self.refresh()._loaded
+        return self.refresh().state
 
     def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
-        now = self.refresh()._loaded
+        now = self.refresh().state
         done = operations_between(state.metadata, now.metadata, branch)
         return now if Operation.REPLACE in done else None
 
@@ -289,8 +284,8 @@ class Table(TableVerbs):
     ) -> tuple[LoadedTable, Snapshot | None]:
         with OneCommit(self._catalog, self._cache) as commit:
             _, snapshot = commit.table(state)._commit(state, action, written)
-        self._loaded = commit.states[0]
-        return self._loaded, self._made(snapshot)
+        self._show(commit.states[0])
+        return self._state, self._made(snapshot)
 
     def _telling(self, verb: str, data: Any) -> AbstractContextManager[None]:
         return telling(self._catalog, verb, self.name, data)
@@ -298,7 +293,7 @@ class Table(TableVerbs):
     def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
         with OneCommit(self._catalog, self._cache) as commit:
             snapshot = change(commit.table(state))
-        self._loaded = commit.states[0]
+        self._show(commit.states[0])
         return self._made(snapshot)
 
     def _made(self, planned: Snapshot | None) -> Snapshot | None:
@@ -329,8 +324,9 @@ class Table(TableVerbs):
         return TransactionContext(self, self._catalog, self._cache)
 
     def _show(self, loaded: LoadedTable) -> None:
-        """Show a state that a transaction made."""
-        self._loaded = loaded
+        """Show a state."""
+        lineage = self._catalog.lineage
+        self._state: LoadedTable = loaded if lineage is None else lineage.watch(loaded)
 
 
 class HeldTable(Table):
@@ -341,7 +337,7 @@ class HeldTable(Table):
     """
 
     def _begin(self) -> LoadedTable:
-        return self._loaded
+        return self._state
 
     def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
         now = self._catalog.load_table(self.identifier)
@@ -349,13 +345,13 @@ class HeldTable(Table):
         # Only where no row changed: what else the statement has read of the table is of the old state.
         if done != {Operation.REPLACE} or now.metadata.current_schema != state.metadata.current_schema:
             return None
-        self._loaded = now
+        self._show(now)
         return now
 
 
 def hold(table: Table) -> HeldTable:
     """Return a table for one statement, in the state that is shown."""
-    return HeldTable(table._catalog, table._loaded, table._cache)
+    return HeldTable(table._catalog, table.state, table._cache)
 
 
 class TransactionTable(TableVerbs):

@@ -89,7 +89,7 @@ def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], opti
     snapshot = metadata.snapshot(window.snapshot_ids[-1])
     return changed_rows(
         spark,
-        ReadRequest(table._loaded, snapshot, schema, schema, cache=table._cache),
+        ReadRequest(table.state, snapshot, schema, schema, cache=table._cache),
         window.changelog,
         window.snapshot_ids,
         identifiers,

@@ -81,7 +81,7 @@ class SparkEngine:
         if scan is not None:
             return scan.to_spark(self.spark)
         table, name = relation.table, str(relation.metadata_table)
-        return metadata_frame(self.spark, table._loaded, name, choice=_choice(relation.state), cache=table._cache)
+        return metadata_frame(self.spark, table.state, name, choice=_choice(relation.state), cache=table._cache)
 
     def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
         """Return the scan of a table, or of its changes; other metadata tables have none."""
@@ -96,14 +96,14 @@ class SparkEngine:
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
             options = {**self.read_settings(), **options}
-            return scan_changes(table._loaded, options, choice=_choice(state), scan_options=scan_options)
+            return scan_changes(table.state, options, choice=_choice(state), scan_options=scan_options)
         if relation.metadata_table is not None:
             METADATA_OPTIONS.check(options)
             return None
         asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
         asked = {**self.read_settings(), **asked}
         return scan_with_options(
-            table._loaded,
+            table.state,
             {**asked, **option_of_state(state)},
             time_zone=self.setting("spark.sql.session.timeZone") or "UTC",
             scan_options=scan_options,

@@ -90,7 +90,7 @@ def compact_after(query: str, table: Table, branch: str | None, made: Snapshot |
         if not is_due or (written.runs is not None and written.runs.is_alive()):
             return
         written.batches = written.size_bytes = 0
-        own = Table(table._catalog, table._loaded, table._cache)
+        own = Table(table._catalog, table.state, table._cache)
         written.runs = threading.Thread(
             target=_compact,
             args=(written, own, branch or MAIN_BRANCH, dict(when.options)),

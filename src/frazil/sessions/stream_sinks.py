@@ -99,7 +99,7 @@ def _batch(question: Question) -> None:
         raise another_way(once)
     made = _patiently(write, table)
     if made is not None and payload["mode"] == "append":
-        read_ahead(table._loaded, made, table._cache)
+        read_ahead(table.state, made, table._cache)
     _compact(question, table, given, made, compaction)
 
 

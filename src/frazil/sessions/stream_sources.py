@@ -135,7 +135,7 @@ class StreamSource:
     def load(self, *, may_be_old: bool = False) -> LoadedTable:
         """Return the table as it is now; or as it was when the catalog was asked last, once a trigger."""
         if self.loaded is None or not may_be_old:
-            loaded = self.table.refresh()._loaded if self.reload is None else self.reload()
+            loaded = self.table.refresh().state if self.reload is None else self.reload()
             check_stream_schema(str(self.full_name), self.columns.output_schema, loaded.metadata.current_schema)
             self.loaded = loaded
         return self.loaded
@@ -270,7 +270,7 @@ def _open(question: Question) -> str:
     schema = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
     source = StreamSource(full_name, relation.table, options, columns_of(schema, options))
     if full_name.name[0] == BY_PATH:
-        source.reload = lambda: find_relation(session, full_name).table._loaded
+        source.reload = lambda: find_relation(session, full_name).table.state
     stream = source.stream()
     table_uuid = str(stream.loaded.metadata.table_uuid)
     _check_table(payload, full_name, table_uuid)

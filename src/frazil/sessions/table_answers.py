@@ -328,14 +328,14 @@ def _read(question: Question) -> Any:
             f"Cannot read the change feed of {relation.full_name} by format and path",
             hint='Name the table: spark.read.option("readChangeFeed", "true").table(…).',
         )
-    location = relation.table._loaded.metadata_location
+    location = relation.table.state.metadata_location
     if location is None or relation.metadata_table is not None:
         return _plan(question, relation)
     key = (
         session_id(question.spark),
         payload["settings"],
         location,
-        relation.table._loaded.referenced_by,
+        relation.table.state.referenced_by,
         relation.state,
         tuple(sorted(payload["options"].items())),
         tuple(payload["hidden"]),

@@ -344,7 +344,7 @@ def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
 
 def test_properties_of_the_connection_are_taken_from_the_line_and_from_a_file(tmp_path: Path, warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
-        location = str(lake.table("db.events")._loaded.metadata_location)
+        location = str(lake.table("db.events").state.metadata_location)
     outside = tmp_path / "outside.metadata.json"
     outside.write_bytes(Path(location.removeprefix("file://")).read_bytes())
     stored = tmp_path / "lake.properties"

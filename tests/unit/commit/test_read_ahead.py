@@ -35,7 +35,7 @@ def _remove_manifests(folder: Path) -> None:
 def _read_ahead(table: frazil.Table) -> None:
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None
-    thread = read_ahead(table._loaded, snapshot, table._cache)
+    thread = read_ahead(table.state, snapshot, table._cache)
     assert thread is not None
     thread.join()
 
@@ -65,4 +65,4 @@ def test_nothing_is_read_where_nothing_is_merged(table: frazil.Table) -> None:
     table.set_properties({"commit.manifest-merge.enabled": "false"})
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None
-    assert read_ahead(table._loaded, snapshot, table._cache) is None
+    assert read_ahead(table.state, snapshot, table._cache) is None

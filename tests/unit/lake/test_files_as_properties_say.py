@@ -205,7 +205,7 @@ def test_a_look_back_fills_the_room_that_files_have_left(tmp_path: Path, way: st
 
     def groups(look_back: str) -> int:
         if way == "option":
-            return len(scan_with_options(table._loaded, {"lookback": look_back}).plan().splits())
+            return len(scan_with_options(table.state, {"lookback": look_back}).plan().splits())
         table.set_properties({"read.split.planning-lookback": look_back})
         return len(table.scan().plan().splits())
 
@@ -246,7 +246,7 @@ def test_files_have_the_format_the_size_and_the_place_that_properties_say(tmp_pa
     (path,) = paths("placed", **places)
     assert path.removeprefix("file://").startswith(f"{tmp_path}/rows/")
     table = frazil.connect(tmp_path / "lake").table("db.placed")
-    about = [table._loaded.metadata_location, *table.inspect.manifests()["path"].to_pylist()]
+    about = [table.state.metadata_location, *table.inspect.manifests()["path"].to_pylist()]
     assert all(str(one).removeprefix("file://").startswith(f"{tmp_path}/about/") for one in about)
 
 

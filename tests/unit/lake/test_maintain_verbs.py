@@ -133,12 +133,12 @@ def test_snapshots_expire_with_a_dry_run_before() -> None:
 def test_orphans_are_found_by_given_files() -> None:
     table = with_appends(1)
     path = f"{table.location}/data/orphan.parquet"
-    table._loaded.storage.create(path, b"x")
+    table.state.storage.create(path, b"x")
     assert table.maintain.remove_orphan_files().orphan_file_locations == ()
     listed = [(path, 0), *((one.data_file.file_path, 0) for one in table.scan().plan().tasks)]
     assert table.maintain.remove_orphan_files(file_list=listed, dry_run=True).orphan_file_locations == (path,)
     assert table.maintain.remove_orphan_files(file_list=listed).orphan_file_locations == (path,)
-    assert not table._loaded.storage.exists(path)
+    assert not table.state.storage.exists(path)
     with pytest.raises(InvalidRequestError, match="ERROR, IGNORE and DELETE"):
         table.maintain.remove_orphan_files(prefix_mismatch_mode="maybe")
     with pytest.raises(InvalidRequestError, match="24 hours"):
@@ -286,10 +286,10 @@ def test_every_procedure_can_be_tried_without_a_change() -> None:
     table = damaged.table
     table.drop_tag("kept")
     table.delete("kind = 'a'")
-    nowhere = write_equality_deletes(pa.table({"id": [1]}), table._loaded, ["id"], partition=("nowhere",))
+    nowhere = write_equality_deletes(pa.table({"id": [1]}), table.state, ["id"], partition=("nowhere",))
     table._run(RowDelta(tuple(nowhere), None))
     state = table.refresh().metadata_location
-    stored = {one.path for one in table._loaded.storage.list(table.location)}
+    stored = {one.path for one in table.state.storage.list(table.location)}
     maintain = table.maintain
     expired = maintain.expire_snapshots(older_than=2**62, dry_run=True)
     assert expired.deleted_data_files_count > 0 and expired.deleted_bytes > 0
@@ -307,7 +307,7 @@ def test_every_procedure_can_be_tried_without_a_change() -> None:
     ):
         assert tried is not None
     assert table.refresh().metadata_location == state
-    assert {one.path for one in table._loaded.storage.list(table.location)} == stored
+    assert {one.path for one in table.state.storage.list(table.location)} == stored
     assert maintain.remove_dangling_deletes() > 0
     assert maintain.remove_dangling_deletes(dry_run=True) == 0
     assert maintain.expire_snapshots(older_than=2**62).deleted_bytes >= expired.deleted_bytes

@@ -81,12 +81,12 @@ def test_the_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) ->
 def test_of_two_writers_of_one_name_one_commits_and_no_file_of_the_other_is_left(verb: Verb, point: Point) -> None:
     table = new_table(properties={"commit.retry.min-wait-ms": "1"})
     table.append(DATA)
-    rival = Table(table._catalog, table._loaded)
+    rival = Table(table._catalog, table.state)
     with Race(table._catalog, point, lambda: verb(rival, ("job", 1))) as race:
         assert verb(table, ("job", 1)) is None
     assert race.has_run
     assert len(table.refresh().snapshots) == 2
-    stored = {one.path for one in table._loaded.storage.list(f"{table.location}/data")}
+    stored = {one.path for one in table.state.storage.list(f"{table.location}/data")}
     named = {one["file_path"] for one in table.inspect.all_files().to_pylist()}
     assert stored == named
 
@@ -265,7 +265,7 @@ def test_a_batch_of_a_number_that_was_written_from_other_input_is_refused(is_exp
 
 def test_of_two_queries_that_write_other_rows_as_one_batch_at_once_the_second_is_refused() -> None:
     table = new_table(properties={"commit.retry.min-wait-ms": "1"})
-    rival = Table(table._catalog, table._loaded)
+    rival = Table(table._catalog, table.state)
     ours, theirs = (Once("q1", 0, is_epoch=True, input_digest=one) for one in ("ours", "theirs"))
     with (
         Race(table._catalog, "commit", lambda: rival.append(MORE, once=theirs)) as race,
@@ -318,7 +318,7 @@ def test_many_threads_of_one_name_write_one_snapshot() -> None:
     made: list[object] = []
 
     def write() -> None:
-        own = Table(table._catalog, table._loaded)
+        own = Table(table._catalog, table.state)
         made.append(own.append(DATA, once=("job", 1)))
 
     threads = [threading.Thread(target=write) for _ in range(8)]

@@ -32,7 +32,7 @@ def table() -> frazil.Table:
 
 def ids(table: frazil.Table, **options: Any) -> list[int]:
     texts = {name.replace("_", "-"): str(value) for name, value in options.items()}
-    found: list[int] = sorted(scan_with_options(table._loaded, texts, time_zone="UTC").to_arrow()["id"].to_pylist())
+    found: list[int] = sorted(scan_with_options(table.state, texts, time_zone="UTC").to_arrow()["id"].to_pylist())
     return found
 
 
@@ -61,7 +61,7 @@ def test_a_window_of_changes_is_between_times(table: frazil.Table) -> None:
         ({"start-timestamp": "0", "end-timestamp": str(last.timestamp_ms)}, [1, 2, 3]),
         ({"start-timestamp": "0", "end-timestamp": str(first.timestamp_ms - 1)}, []),
     ):
-        scan = scan_changes(table._loaded, options)
+        scan = scan_changes(table.state, options)
         assert sorted(scan.to_arrow()["id"].to_pylist()) == found
 
 

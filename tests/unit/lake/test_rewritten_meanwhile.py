@@ -39,7 +39,7 @@ def overtaken(kind: type[Table], table: frazil.Table, others: Change, times: int
                 left.pop()(Table(self._catalog, self._catalog.load_table(self.identifier)))
             return super()._commit(state, action, written)
 
-    made = Meanwhile(table._catalog, table.refresh()._loaded)
+    made = Meanwhile(table._catalog, table.refresh().state)
     assert isinstance(made, Table)
     return made
 

@@ -109,7 +109,7 @@ def test_files_are_whole_only_where_no_other_row_can_be_in_them() -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
         table.append(pa.table({"id": [1, 2, 3], "k": ["a", "a", "b"]}))
-        loaded = table._loaded
+        loaded = table.state
         assert takes_files_whole(loaded, "main", equal("k", "a"))
         assert takes_files_whole(loaded, "main", equal("k", "none"))
         assert takes_files_whole(loaded, "main", TRUE)

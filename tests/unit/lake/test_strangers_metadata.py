@@ -52,7 +52,7 @@ def registered(lake: frazil.Lake, folder: Path, change: Change) -> frazil.Table:
     with frazil.connect(folder / "maker") as maker:
         maker.create_namespace("db")
         table = new_table(maker, "db.t", str(folder / "t"))
-        path = Path(str(table._loaded.metadata_location).removeprefix("file://"))
+        path = Path(str(table.state.metadata_location).removeprefix("file://"))
     metadata = json.loads(path.read_bytes())
     change(metadata)
     path.write_text(json.dumps(metadata))
@@ -87,7 +87,7 @@ def files_of(table: frazil.Table) -> list[str]:
 def naming(lake: frazil.Lake, table: frazil.Table, *paths: str) -> None:
     """Let a table name files in a snapshot that expires."""
     files = tuple(DataFile(one, FileFormat.PARQUET, 1, 1) for one in paths)
-    loaded = commit_actions(lake._catalog, table.refresh()._loaded, Append(files))
+    loaded = commit_actions(lake._catalog, table.refresh().state, Append(files))
     commit_actions(lake._catalog, loaded, DeleteFiles(frozenset(paths)))
     table.refresh()
 
@@ -102,7 +102,7 @@ def expire(table: frazil.Table, **options: Any) -> Any:
 def test_an_append_never_deletes_what_a_metadata_log_names(lake: frazil.Lake, tmp_path: Path) -> None:
     home = homes(tmp_path)
     victim = new_table(lake, "db.victim")
-    theirs = str(victim._loaded.metadata_location)
+    theirs = str(victim.state.metadata_location)
 
     def change(metadata: dict[str, Any]) -> None:
         metadata["properties"] |= {
@@ -165,7 +165,7 @@ def test_a_commit_does_not_move_the_pointer_into_another_tables_folder(lake: fra
 def test_a_table_of_two_names_keeps_the_metadata_that_the_other_is_at(lake: frazil.Lake) -> None:
     properties = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
     table = new_table(lake, "db.t", **properties)
-    other = lake.register_table("db.other", str(table._loaded.metadata_location))
+    other = lake.register_table("db.other", str(table.state.metadata_location))
     for _ in range(3):
         table.append(rows(3))
     assert other.refresh().scan().count() == 2
@@ -226,7 +226,7 @@ def test_orphans_are_not_looked_for_inside_another_table_through_a_link(lake: fr
 
 def test_orphans_are_not_looked_for_beside_a_table_that_cannot_be_loaded(lake: frazil.Lake, tmp_path: Path) -> None:
     table, broken = new_table(lake, "db.t"), new_table(lake, "db.broken")
-    Path(str(broken._loaded.metadata_location).removeprefix("file://")).unlink()
+    Path(str(broken.state.metadata_location).removeprefix("file://")).unlink()
     with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there, and cannot be loaded"):
         table.maintain.remove_orphan_files()
     table.maintain.remove_orphan_files(delete_roots=[table.location])
@@ -306,7 +306,7 @@ def test_expiry_keeps_a_file_that_is_in_use_as_another_kind(lake: frazil.Lake, k
     named = {
         "manifest": table.inspect.manifests().column("path").to_pylist()[0],
         "manifest list": snapshot.manifest_list,
-        "metadata file": table._loaded.metadata_location,
+        "metadata file": table.state.metadata_location,
         "statistics": table.metadata.statistics[0].statistics_path,
     }[kind]
     with table.transaction() as tx:
@@ -327,7 +327,7 @@ def test_expiry_keeps_a_data_file_that_expired_metadata_names_as_another_kind(la
     if kind == "statistics":
         table.set_statistics(StatisticsFile(old.snapshot_id, path, 1, 1))
     else:
-        storage = table._loaded.storage
+        storage = table.state.storage
         forged = [replace(one, manifest_path=path) for one in read_manifest_list(storage, old)]
         data = encode_manifest_list(
             forged,
@@ -362,7 +362,7 @@ def test_a_purge_is_refused_where_another_table_is_in_the_folder_however_it_is_s
 def test_a_purge_leaves_files_of_another_table(lake: frazil.Lake) -> None:
     victim, evil = new_table(lake, "db.victim"), new_table(lake, "db.evil")
     commit_actions(
-        lake._catalog, evil.refresh()._loaded, Append((DataFile(files_of(victim)[0], FileFormat.PARQUET, 1, 1),))
+        lake._catalog, evil.refresh().state, Append((DataFile(files_of(victim)[0], FileFormat.PARQUET, 1, 1),))
     )
     assert [path for path, _ in lake.drop_table("db.evil", purge=True).kept] == files_of(victim)
     assert victim.check().ok

@@ -62,7 +62,7 @@ def found(table: frazil.Table) -> dict[Any, Any]:
 
 
 def files(table: frazil.Table) -> set[str]:
-    storage = table._loaded.storage
+    storage = table.state.storage
     return {one.path for one in storage.list(table.location) if "/data/" in one.path}
 
 

@@ -35,7 +35,7 @@ def new_table(tmp_path: Path, schema: str = "id bigint, kind string", **options:
 
 
 def add(table: frazil.Table, source: Any, **options: Any) -> AddFilesResult:
-    state, result = add_files(table._catalog, table.refresh()._loaded, source, threads=1, **options)
+    state, result = add_files(table._catalog, table.refresh().state, source, threads=1, **options)
     table._show(state)
     return result
 
@@ -112,7 +112,7 @@ def test_a_file_is_added_once_unless_asked(tmp_path: Path) -> None:
 def test_a_file_that_another_writer_adds_meanwhile_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     path = write(tmp_path / "in", "0.parquet", {"id": [1]})
-    stale = table._loaded
+    stale = table.state
     add(table, [str(path)])
     with pytest.raises(FrazilError, match="has it already"):
         add_files(table._catalog, stale, [str(path)], threads=1)

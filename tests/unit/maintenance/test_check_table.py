@@ -188,7 +188,7 @@ def test_files_of_expired_snapshots_are_not_missed() -> None:
     table.drop_tag("kept")
     table.overwrite(rows(0, 3))
     table.expire_snapshots(older_than=2**62)
-    assert not check_table(stale._loaded).ok, "the stale state leads to files that are gone"
+    assert not check_table(stale.state).ok, "the stale state leads to files that are gone"
     assert stale.check().ok, "but its snapshots have been expired, which is no damage"
 
 
@@ -550,7 +550,7 @@ def test_each_file_is_looked_at_once_however_many_snapshots_have_it() -> None:
 
 
 def test_metadata_that_is_odd_is_a_warning_and_no_problem(damaged: Damaged) -> None:
-    loaded = damaged.table._loaded
+    loaded = damaged.table.state
     odd = replace(loaded, metadata=replace(loaded.metadata, oddities=("last-column-id is 1",)))
     report = check_table(odd)
     assert report.ok

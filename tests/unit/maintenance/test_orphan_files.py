@@ -300,7 +300,7 @@ class OnDisk:
 
     def remove(self) -> OrphanFilesResult:
         """Remove orphans."""
-        return remove_orphan_files(self.lake.catalog, self.table.refresh()._loaded, threads=2)
+        return remove_orphan_files(self.lake.catalog, self.table.refresh().state, threads=2)
 
 
 def test_files_of_this_machine_go_by_their_age(tmp_path: Path) -> None:
@@ -356,7 +356,7 @@ def test_versions_of_a_filesystem_catalog_stay_taken(tmp_path: Path) -> None:
     for path in root.rglob("*.*"):
         os.utime(path, (0, 0))
     for old_metadata in (False, True):
-        found = remove_orphan_files(lake.catalog, table.refresh()._loaded, OrphanRequest(old_metadata=old_metadata))
+        found = remove_orphan_files(lake.catalog, table.refresh().state, OrphanRequest(old_metadata=old_metadata))
         assert found == OrphanFilesResult()
     assert sorted(root.glob("metadata/v*.metadata.json")) == versions
     table.append(pa.table({"id": [9]}))

@@ -109,11 +109,11 @@ def test_statistics_that_do_not_add_up_are_not_used(tmp_path: Path) -> None:
 
 def test_a_dry_run_writes_nothing() -> None:
     table = Damaged(2).table
-    stored = {one.path for one in table._loaded.storage.list(table.location)}
+    stored = {one.path for one in table.state.storage.list(table.location)}
     made = table.maintain.compute_partition_stats(dry_run=True)
     assert made is not None and made.file_size_in_bytes > 0
     assert table.refresh().metadata.partition_statistics == ()
-    assert {one.path for one in table._loaded.storage.list(table.location)} == stored
+    assert {one.path for one in table.state.storage.list(table.location)} == stored
 
 
 def test_columns_are_the_specifications() -> None:

@@ -89,7 +89,7 @@ def request_for(
 
 def rewrite(table: frazil.Table, strategy: Strategy = "binpack", **options: Any) -> RewriteDataFilesResult:
     state, result = rewrite_data_files(
-        table._catalog, table.refresh()._loaded, request_for(table, strategy, **options), threads=2
+        table._catalog, table.refresh().state, request_for(table, strategy, **options), threads=2
     )
     table._show(state)
     return result
@@ -108,12 +108,12 @@ def files_of(table: frazil.Table) -> list[DataFile]:
 
 
 def stored(table: frazil.Table) -> set[str]:
-    return {one.path for one in table._loaded.storage.list(table.location) if "/data/" in one.path}
+    return {one.path for one in table.state.storage.list(table.location) if "/data/" in one.path}
 
 
 def delete(table: frazil.Table, file: DataFile, positions: list[int], *, command: str = "delete") -> None:
     """Delete rows of a file by a vector, as another writer."""
-    loaded = table._catalog.refresh(table._loaded)
+    loaded = table._catalog.refresh(table.state)
     vectors = write_deletion_vectors([DeletedRows.of(file, positions)], loaded)
     assert loaded.metadata.current_snapshot is not None
     read = ReadSet(loaded.metadata.current_snapshot.snapshot_id)
@@ -191,7 +191,7 @@ def test_rows_of_a_table_that_was_upgraded_get_ids_once() -> None:
 def test_a_filter_leaves_other_files_and_keeps_rows_outside_it() -> None:
     table = with_appends(2, 12, partition_by=["kind"])
     before = content(table)
-    loaded = table._loaded
+    loaded = table.state
     # A row outside the filter is deleted by value: it must not come back.
     deletes = write_equality_deletes(pa.table({"id": [0]}), loaded, ["id"], spec_id=0, partition=("a",))
     table._run(RowDelta(tuple(deletes), None))
@@ -266,7 +266,7 @@ def test_a_dry_run_writes_nothing() -> None:
     table = with_appends()
     before, files = table.metadata, stored(table)
     request = request_for(table)
-    state, result = rewrite_data_files(table._catalog, table._loaded, request, dry_run=True)
+    state, result = rewrite_data_files(table._catalog, table.state, request, dry_run=True)
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 1)
     assert state.metadata == before and stored(table) == files
 
@@ -274,7 +274,7 @@ def test_a_dry_run_writes_nothing() -> None:
 def test_progress_is_told() -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     told: list[Progress] = []
-    rewrite_data_files(table._catalog, table._loaded, request_for(table), on_progress=told.append, threads=1)
+    rewrite_data_files(table._catalog, table.state, request_for(table), on_progress=told.append, threads=1)
     assert [(one.done_groups, one.all_groups) for one in told] == [(1, 2), (2, 2)]
     assert told[-1].done_bytes == told[-1].all_bytes > 0
 
@@ -325,7 +325,7 @@ def test_a_branch_is_rewritten_without_touching_the_others() -> None:
     main, audit = content(table), content(table, ref="audit")
     request = request_for(table)
     request = RewriteRequest(request.options, target=Target("audit"))
-    state, result = rewrite_data_files(table._catalog, table._loaded, request)
+    state, result = rewrite_data_files(table._catalog, table.state, request)
     table._show(state)
     assert result.rewritten_data_files_count == 7
     assert (content(table), content(table, ref="audit")) == (main, audit)
@@ -352,13 +352,13 @@ class Beside:
 
 def beside(table: frazil.Table, act: Callable[[], object], **options: Any) -> RewriteDataFilesResult:
     request = request_for(table, max_concurrent_file_group_rewrites=1, **options)
-    state, result = rewrite_data_files(table._catalog, table._loaded, request, rewriter=Beside(act))
+    state, result = rewrite_data_files(table._catalog, table.state, request, rewriter=Beside(act))
     table._show(state)
     return result
 
 
 def other_handle(table: frazil.Table) -> frazil.Table:
-    return frazil.Table(table._catalog, table._loaded)
+    return frazil.Table(table._catalog, table.state)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -383,7 +383,7 @@ def test_a_row_deleted_meanwhile_stays_deleted() -> None:
 def delete_by_value(table: frazil.Table) -> None:
     """Delete one row by its id, as another writer."""
     other = other_handle(table)
-    deletes = write_equality_deletes(pa.table({"id": [3]}), other._loaded, ["id"])
+    deletes = write_equality_deletes(pa.table({"id": [3]}), other.state, ["id"])
     other._run(RowDelta(tuple(deletes), None))
 
 
@@ -443,7 +443,7 @@ def test_a_group_that_loses_twice_is_reported_and_the_others_land(max_commits: i
         partial_progress_max_commits=max_commits,
     )
     rewriter = AfterEachGroup(lambda: delete(table, victims.pop(), [0]))
-    _, result = rewrite_data_files(table._catalog, table._loaded, request, rewriter=rewriter)
+    _, result = rewrite_data_files(table._catalog, table.state, request, rewriter=rewriter)
     assert (result.rewritten_data_files_count, result.failed_data_files_count) == (6, 6)
     assert len(result.failures) == 1 and "deletes were added" in result.failures[0]
     assert len(content(table.refresh())) == before - 2
@@ -522,7 +522,7 @@ def test_a_rewriter_that_loses_rows_is_found_out() -> None:
         return rewrite_group(plan, replace(group, tasks=group.tasks[:-1]))
 
     with pytest.raises(EngineError, match="60 rows were to be written, and 50 are"):
-        rewrite_data_files(table._catalog, table._loaded, request_for(table), rewriter=lose)
+        rewrite_data_files(table._catalog, table.state, request_for(table), rewriter=lose)
     assert content(table.refresh()) == before and stored(table) == files
 
 
@@ -558,7 +558,7 @@ def test_nothing_is_written_for_a_group_whose_rows_are_all_deleted() -> None:
 
 def test_plans_say_which_number_new_files_keep() -> None:
     table = with_appends(2)
-    loaded: LoadedTable = table._loaded
+    loaded: LoadedTable = table.state
     assert plan_rewrite(loaded, request_for(table)).data_sequence_number == 6
     assert plan_rewrite(loaded, request_for(table, use_starting_sequence_number=False)).data_sequence_number is None
-    assert plan_rewrite(with_appends(1)._loaded, request_for(table)).data_sequence_number is None
+    assert plan_rewrite(with_appends(1).state, request_for(table)).data_sequence_number is None

@@ -70,14 +70,14 @@ class Deleted:
         """Delete rows of files by position delete files."""
         tasks = self.tasks
         rows = [DeletedRows.of(tasks[at].data_file, found) for at, found in chosen.items()]
-        files = write_position_deletes(rows, self.table._loaded, granularity="file" if per_file else "partition")
+        files = write_position_deletes(rows, self.table.state, granularity="file" if per_file else "partition")
         self.commit(files, tuple(tasks[at].data_file for at in chosen))
 
     def vectors(self, chosen: dict[int, list[int]]) -> None:
         """Delete rows of files by deletion vectors."""
         tasks = self.tasks
         rows = [DeletedRows.of(tasks[at].data_file, found) for at, found in chosen.items()]
-        self.commit(write_deletion_vectors(rows, self.table._loaded), ())
+        self.commit(write_deletion_vectors(rows, self.table.state), ())
 
     def commit(self, files: list[Any], referenced: tuple[Any, ...]) -> None:
         head = self.table.refresh().current_snapshot
@@ -89,7 +89,7 @@ class Deleted:
         spec = next(one for one in self.table.metadata.partition_specs if one.is_unpartitioned == (kind is None))
         partition = () if kind is None else (kind,)
         files = write_equality_deletes(
-            pa.table({"id": ids}), self.table.refresh()._loaded, ["id"], spec_id=spec.spec_id, partition=partition
+            pa.table({"id": ids}), self.table.refresh().state, ["id"], spec_id=spec.spec_id, partition=partition
         )
         self.table._run(RowDelta(tuple(files), None))
 
@@ -107,7 +107,7 @@ class Deleted:
     def rewrite(self, *, dry_run: bool = False, where: str = "true", **options: Any) -> RewritePositionDeletesResult:
         state, result = rewrite_position_delete_files(
             self.table._catalog,
-            self.table.refresh()._loaded,
+            self.table.refresh().state,
             options,
             where=parse_predicate(where),
             dry_run=dry_run,
@@ -116,7 +116,7 @@ class Deleted:
         return result
 
     def convert(self, *, dry_run: bool = False) -> ConvertEqualityDeletesResult:
-        state, result = convert_equality_deletes(self.table._catalog, self.table.refresh()._loaded, dry_run=dry_run)
+        state, result = convert_equality_deletes(self.table._catalog, self.table.refresh().state, dry_run=dry_run)
         self.table._show(state)
         return result
 
@@ -190,7 +190,7 @@ def test_a_vector_that_another_writer_makes_meanwhile_is_a_conflict() -> None:
     case = Deleted()
     case.positions({0: [0], 2: [0]}, per_file=False)
     case.table.upgrade(3)
-    loaded = case.table._loaded
+    loaded = case.table.state
     tasks = case.tasks
     old = [one.data_file for one in tasks[0].delete_files]
     rows = DeletedRows.of(tasks[0].data_file, [0, 5])
@@ -251,7 +251,7 @@ def test_equality_deletes_of_an_upgraded_table_take_position_deletes_with_them()
 def test_a_compaction_that_began_before_cannot_bring_rows_back(version: int) -> None:
     case = Deleted(version)
     request = RewriteRequest(read_data_options({"rewrite-all": True}, 1 << 20, strategy="binpack"))
-    plan = plan_rewrite(case.table._loaded, request)
+    plan = plan_rewrite(case.table.state, request)
     written = [(one, rewrite_group(plan, one)) for one in plan.groups]
     case.equality([1], "a")
     case.convert()

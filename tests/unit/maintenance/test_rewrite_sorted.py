@@ -38,10 +38,10 @@ def new_table(*, partition_by: tuple[str, ...] = ()) -> frazil.Table:
         kinds = ["ab"[one % 2] for one in ids.tolist()]
         table.append(pa.table({"id": ids, "score": scores, "text": texts, "kind": kinds}))
     file = next(iter(table.scan().plan().tasks)).data_file
-    assert table._loaded.metadata.current_snapshot is not None
-    vectors = write_deletion_vectors([DeletedRows.of(file, [0, 7])], table._loaded)
-    read = ReadSet(table._loaded.metadata.current_snapshot.snapshot_id)
-    commit_actions(table._catalog, table._loaded, RowDelta(tuple(vectors), read))
+    assert table.state.metadata.current_snapshot is not None
+    vectors = write_deletion_vectors([DeletedRows.of(file, [0, 7])], table.state)
+    read = ReadSet(table.state.metadata.current_snapshot.snapshot_id)
+    commit_actions(table._catalog, table.state, RowDelta(tuple(vectors), read))
     return table.refresh()
 
 
@@ -55,7 +55,7 @@ def rows(table: frazil.Table) -> list[str]:
 
 
 def stored(table: frazil.Table) -> set[str]:
-    return {one.path for one in table._loaded.storage.list(table.location) if one.path.endswith(".parquet")}
+    return {one.path for one in table.state.storage.list(table.location) if one.path.endswith(".parquet")}
 
 
 @pytest.mark.extended

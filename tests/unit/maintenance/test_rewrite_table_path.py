@@ -69,16 +69,16 @@ def new_table(tmp_path: Path, version: int = 2, **options: Any) -> frazil.Table:
 def delete_row(table: frazil.Table, row_id: int) -> None:
     """Delete a row by its position: in version 2 by a delete file, in version 3 by a vector."""
     for task in table.refresh().scan(f"id = {row_id}").plan().tasks:
-        found = table._loaded.storage.read(task.data_file.file_path)
+        found = table.state.storage.read(task.data_file.file_path)
         ids = pq.read_table(pa.BufferReader(found))["id"].to_pylist()
         if row_id not in ids:
             continue
         write = write_position_deletes if table.format_version == 2 else write_deletion_vectors
-        deletes = write([DeletedRows.of(task.data_file, [ids.index(row_id)])], table._loaded)
+        deletes = write([DeletedRows.of(task.data_file, [ids.index(row_id)])], table.state)
         assert table.current_snapshot is not None
         read_set = ReadSet(table.current_snapshot.snapshot_id)
         action = RowDelta(tuple(deletes), read_set, "delete", (task.data_file,))
-        commit_actions(table._catalog, table._loaded, action)
+        commit_actions(table._catalog, table.state, action)
     table.refresh()
 
 
@@ -131,8 +131,8 @@ def test_a_copied_table_reads_the_same_without_the_original(tmp_path: Path, vers
 def test_equality_deletes_are_copied_as_they_are(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1, 2, 3))
-    deletes = write_equality_deletes(pa.table({"id": pa.array([2], pa.int64())}), table._loaded, ["id"])
-    commit_actions(table._catalog, table._loaded, RowDelta(tuple(deletes), None))
+    deletes = write_equality_deletes(pa.table({"id": pa.array([2], pa.int64())}), table.state, ["id"])
+    commit_actions(table._catalog, table.state, RowDelta(tuple(deletes), None))
     table.refresh()
     target = tmp_path / "copy"
     result = table.maintain.rewrite_table_path(*prefixes(table, target))
@@ -261,7 +261,7 @@ def test_a_file_outside_the_prefix_is_refused(tmp_path: Path) -> None:
 def test_a_path_that_leads_out_of_the_prefix_is_refused(tmp_path: Path, name: str) -> None:
     table = new_table(tmp_path)
     file = DataFile(f"{table.location}/{name}", FileFormat.PARQUET, 1, 1)
-    commit_actions(table._catalog, table._loaded, Append((file,)))
+    commit_actions(table._catalog, table.state, Append((file,)))
     for dry_run in (True, False):
         with pytest.raises(FrazilError, match="is not below"):
             table.refresh().maintain.rewrite_table_path(*prefixes(table, tmp_path / "copy"), dry_run=dry_run)

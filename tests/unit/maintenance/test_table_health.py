@@ -90,11 +90,11 @@ def test_snapshots_that_have_expired_should_go() -> None:
     table = new_table()
     append(table, "a", 3)
     table.create_tag("old", max_ref_age_ms=1)
-    later = table_health(table._loaded, now_ms=table.metadata.last_updated_ms + 6 * DAY_MS)
+    later = table_health(table.state, now_ms=table.metadata.last_updated_ms + 6 * DAY_MS)
     assert found(later) == {"expired-snapshots": "expire_snapshots"}
     assert "2 of 3 snapshots, and 1 branches and tags" in later.problems[0].what
     table.set_properties({"gc.enabled": "false"})
-    kept = table_health(table._loaded, now_ms=table.metadata.last_updated_ms + 6 * DAY_MS)
+    kept = table_health(table.state, now_ms=table.metadata.last_updated_ms + 6 * DAY_MS)
     assert kept.ok, "what may not be deleted need not be told"
 
 
@@ -111,7 +111,7 @@ def test_health_reads_metadata_only(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "id bigint")
         table.append(rows(0, 3).select(["id"]))
-        loaded = table._loaded
+        loaded = table.state
         watched = FailingStorage(loaded.storage)
         table_health(LoadedTable(loaded.identifier, loaded.metadata, None, watched), now_ms=0)
         assert watched.calls != []
@@ -148,12 +148,12 @@ def test_orphans_are_estimated_without_reading_older_manifests(tmp_path: Path) -
         table.create_branch("b")
         table.append(pa.table({"id": [9], "k": ["9"]}), branch="b")
         later = table.metadata.last_updated_ms + 4 * DAY_MS
-        assert table_health(table._loaded, now_ms=later).facts["orphan_files_estimate"] == 0
+        assert table_health(table.state, now_ms=later).facts["orphan_files_estimate"] == 0
         for name in ("x", "y"):
             Path(table.location.removeprefix("file://"), "data", name).write_bytes(b"")
         assert table.health().facts["orphan_files_estimate"] == 0, "young files may be of writers at work"
-        report = table_health(table._loaded, now_ms=later)
+        report = table_health(table.state, now_ms=later)
         assert report.facts["orphan_files_estimate"] == 2
         assert found(report)["orphan-files"] == "remove_orphan_files"
         table.set_properties({"gc.enabled": "false"})
-        assert "orphan_files_estimate" not in table_health(table._loaded, now_ms=later).facts
+        assert "orphan_files_estimate" not in table_health(table.state, now_ms=later).facts

@@ -85,7 +85,7 @@ def test_hashes_are_of_the_single_value_bytes() -> None:
     table = new_table()
     made = table.maintain.compute_table_stats()
     assert made is not None
-    data = table._loaded.storage.read(made.statistics_path)
+    data = table.state.storage.read(made.statistics_path)
     footer = decode_puffin_footer(data)
     assert (len(data), footer.footer_size) == (made.file_size_in_bytes, made.file_footer_size_in_bytes)
     by_name = {table.schema.name_of(one.fields[0]): one for one in footer.file_metadata.blobs}

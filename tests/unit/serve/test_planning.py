@@ -28,7 +28,7 @@ def make(server: Served, db: str, files: int = 4, **options: Any) -> Table:
 
 def delete_first_rows(table: Table, count: int) -> None:
     """Delete the first row of some files, by deletion vectors."""
-    loaded = table._loaded
+    loaded = table.state
     files = [one.data_file for one in table.scan().plan().tasks][:count]
     vectors = write_deletion_vectors([DeletedRows.of(one, [0]) for one in files], loaded)
     assert loaded.metadata.current_snapshot is not None

@@ -24,73 +24,26 @@ from frazil.spec.manifest import ManifestContent, ManifestFile
 def files(
     loaded: LoadedTable,
     *,
+    content: ManifestContent | None = None,
     choice: SnapshotChoice = CURRENT,
     columns: Sequence[str] | None = None,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the data and delete files of a snapshot."""
-    return _rows_of(loaded, read_chosen_manifests(loaded, choice), columns, cache, threads)
-
-
-def data_files(
-    loaded: LoadedTable,
-    *,
-    choice: SnapshotChoice = CURRENT,
-    columns: Sequence[str] | None = None,
-    cache: ManifestCache | None = None,
-    threads: int | None = None,
-) -> pa.Table:
-    """Return the data files of a snapshot."""
-    chosen = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
-    return _rows_of(loaded, chosen, columns, cache, threads)
-
-
-def delete_files(
-    loaded: LoadedTable,
-    *,
-    choice: SnapshotChoice = CURRENT,
-    columns: Sequence[str] | None = None,
-    cache: ManifestCache | None = None,
-    threads: int | None = None,
-) -> pa.Table:
-    """Return the delete files and deletion vectors of a snapshot."""
-    chosen = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DELETES)
-    return _rows_of(loaded, chosen, columns, cache, threads)
+    """Return the data files, the delete files and vectors, or all files of a snapshot."""
+    return _rows_of(loaded, with_content(read_chosen_manifests(loaded, choice), content), columns, cache, threads)
 
 
 def all_files(
     loaded: LoadedTable,
     *,
+    content: ManifestContent | None = None,
     columns: Sequence[str] | None = None,
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the data and delete files of all snapshots."""
-    return _rows_of(loaded, read_reachable_manifests(loaded, threads=threads), columns, cache, threads)
-
-
-def all_data_files(
-    loaded: LoadedTable,
-    *,
-    columns: Sequence[str] | None = None,
-    cache: ManifestCache | None = None,
-    threads: int | None = None,
-) -> pa.Table:
-    """Return the data files of all snapshots."""
-    chosen = with_content(read_reachable_manifests(loaded, threads=threads), ManifestContent.DATA)
-    return _rows_of(loaded, chosen, columns, cache, threads)
-
-
-def all_delete_files(
-    loaded: LoadedTable,
-    *,
-    columns: Sequence[str] | None = None,
-    cache: ManifestCache | None = None,
-    threads: int | None = None,
-) -> pa.Table:
-    """Return the delete files and deletion vectors of all snapshots."""
-    chosen = with_content(read_reachable_manifests(loaded, threads=threads), ManifestContent.DELETES)
+    """Return the data files, the delete files and vectors, or all files of all snapshots."""
+    chosen = with_content(read_reachable_manifests(loaded, threads=threads), content)
     return _rows_of(loaded, chosen, columns, cache, threads)
 
 

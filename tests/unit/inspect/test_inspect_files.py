@@ -17,7 +17,8 @@ from frazil.datafile.value_arrays import array_of
 from frazil.errors import FieldNotFoundError, InvalidManifestError, SnapshotNotFoundError
 from frazil.inspect.entries import all_entries, entries
 from frazil.inspect.file_columns import map_array
-from frazil.inspect.files import all_data_files, all_delete_files, all_files, data_files, delete_files, files
+from frazil.inspect.files import all_files, files
+from frazil.inspect.tables import read_metadata_table
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
@@ -191,8 +192,9 @@ def test_an_unpartitioned_table_has_no_partition_column() -> None:
 
 def test_a_table_without_a_snapshot_has_no_files_but_all_the_columns() -> None:
     loaded = events().load()
-    for read in (files, data_files, delete_files, all_files, all_data_files, all_delete_files):
-        assert (read(loaded).num_rows, read(loaded).column_names) == (0, FILE_COLUMNS)
+    for name in ("files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files"):
+        table = read_metadata_table(loaded, name)
+        assert (table.num_rows, table.column_names) == (0, FILE_COLUMNS)
     for of_entries in (entries, all_entries):
         assert (of_entries(loaded).num_rows, of_entries(loaded).num_columns) == (0, 6)
 
@@ -205,8 +207,8 @@ def test_data_and_delete_files_are_told_apart() -> None:
     table.commit(position, equality)
     loaded = table.load()
     assert sorted(paths(files(loaded))) == sorted([data.file_path, position.file_path, equality.file_path])
-    assert paths(data_files(loaded)) == [data.file_path]
-    shown = {row["file_path"]: row for row in rows(delete_files(loaded))}
+    assert paths(read_metadata_table(loaded, "data_files")) == [data.file_path]
+    shown = {row["file_path"]: row for row in rows(read_metadata_table(loaded, "delete_files"))}
     assert shown[position.file_path]["content"] == 1
     assert shown[position.file_path]["referenced_data_file"] == data.file_path
     assert shown[equality.file_path]["content"] == 2
@@ -220,14 +222,14 @@ def test_deletion_vectors_show_where_they_lie_and_data_files_their_first_row_id(
     first, second = table.append([{"id": 1}, {"id": 2}]), table.append([{"id": 3}])
     (vector,) = table.write_vectors({first[0]: [1]})
     table.commit(vector)
-    (row,) = rows(delete_files(table.load()))
+    (row,) = rows(read_metadata_table(table.load(), "delete_files"))
     assert (row["file_format"], row["first_row_id"]) == ("PUFFIN", None)
     assert row["referenced_data_file"] == first[0].file_path
     assert (row["content_offset"], row["content_size_in_bytes"]) == (
         vector.content_offset,
         vector.content_size_in_bytes,
     )
-    ids = {row["file_path"]: row["first_row_id"] for row in rows(data_files(table.load()))}
+    ids = {row["file_path"]: row["first_row_id"] for row in rows(read_metadata_table(table.load(), "data_files"))}
     assert ids == {first[0].file_path: 0, second[0].file_path: 2}
 
 
@@ -368,10 +370,12 @@ def test_all_tables_reach_every_snapshot_and_read_each_manifest_once() -> None:
     found = all_files(loaded)
     manifests = [path for path in storage.reads if "-m" in path]
     assert len(manifests) == len(set(manifests))
-    deletes = paths(all_delete_files(loaded))
+    deletes = paths(read_metadata_table(loaded, "all_delete_files"))
     assert len(deletes) == 1
     assert sorted(paths(found)) == sorted([first.file_path, second.file_path, branched.file_path, *deletes])
-    assert sorted(paths(all_data_files(loaded))) == sorted([first.file_path, second.file_path, branched.file_path])
+    assert sorted(paths(read_metadata_table(loaded, "all_data_files"))) == sorted(
+        [first.file_path, second.file_path, branched.file_path]
+    )
     statuses = all_entries(loaded, columns=["status", "data_file.file_path"])
     assert (2, first.file_path) in [(row["status"], row["data_file"]["file_path"]) for row in rows(statuses)]
 

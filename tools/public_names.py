@@ -1,7 +1,7 @@
 """List the public names of frazil with their signatures, one line each.
 
 Public is what `frazil` itself exports, what it returns (tables, scans, plans, transactions, maintenance, metadata
-tables), the error tree, and the modules of `frazil.spec` whose values users hold. Other modules can be imported but may
+tables), the error tree, `frazil.testing`, and modules of `frazil.spec`. Other modules can be imported but may
 change without notice.
 `public-names.txt` holds the list; `--check` shows how it differs from the code, `--write` writes it anew.
 """
@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "public-names.txt"
 PUBLIC_MODULES = (
     "frazil.errors",
+    "frazil.testing.lakes",
+    "frazil.testing.spark",
     "frazil.spec.data_file",
     "frazil.spec.manifest",
     "frazil.spec.name_mapping",
@@ -44,8 +46,11 @@ PUBLIC_MODULES = (
 
 def public_names() -> list[str]:
     """Return the lines of the list, sorted."""
-    face = importlib.import_module("frazil")
-    lines = [f"frazil.{name} = {_home(getattr(face, name))}.{name}" for name in face.__all__]
+    lines = [
+        f"{face.__name__}.{name} = {_home(getattr(face, name))}.{name}"
+        for face in map(importlib.import_module, ("frazil", "frazil.testing"))
+        for name in face.__all__
+    ]
     for module_name in PUBLIC_MODULES:
         # A module that is gone leaves the list shorter, which the comparison shows.
         if importlib.util.find_spec(module_name) is not None:

@@ -33,6 +33,7 @@ LATE_MODULES = {
     "frazil.query.spark_casts": "scopes and casts need each other",
     "frazil.lake.query_sources": "it needs Arrow's datasets",
     "frazil.lake.scan_dataset": "the same",
+    "frazil.testing.spark": "tests without Spark need no PySpark",
 }
 """Modules that a function imports when it needs them, and why. The terminal does so with all: help is there at once."""
 

@@ -83,6 +83,12 @@ class FailingStorage(Storage):
         self._counts = [0] * len(faults)
         self._lock = threading.Lock()
 
+    def plan_faults(self, *faults: Fault) -> None:
+        """Replace the planned faults. The next call is number 1."""
+        with self._lock:
+            self.faults = faults
+            self._counts = [0] * len(faults)
+
     def read(self, path: str, *, max_bytes: int = MAX_READ_BYTES) -> bytes:
         """Return a whole file, or fail as planned."""
         return self._run("read", path, lambda: self.inner.read(path, max_bytes=max_bytes))

@@ -11,9 +11,6 @@ import pytest
 
 from frazil.codec.single_value import encode_value
 from frazil.errors import InvalidManifestError, InvalidRequestError, ReferenceNotFoundError, SnapshotNotFoundError
-from frazil.expr.bind import bind
-from frazil.expr.evaluate_metrics import may_contain_match
-from frazil.expr.parse import parse_predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -23,7 +20,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
-from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMP, NestedField, StructType
+from frazil.spec.types import LONG, STRING, TIMESTAMP, NestedField
 from frazil.storage.memory import MemoryStorage
 from frazil.threads import map_in_order
 from tests.tables import START_MS, STEP_MS, TableBuilder
@@ -75,21 +72,6 @@ def test_an_empty_table_has_an_empty_plan() -> None:
     assert "no snapshot" in plan.explain()
 
 
-def test_summaries_rule_out_whole_manifests(table: TableBuilder) -> None:
-    plan = plan_scan(table.load(), "ts >= '1970-01-02' and ts < '1970-01-03'")
-    assert names(plan) == ["c"]
-    assert plan.data_counts.manifests == 3
-    assert plan.data_counts.manifests_read == 1
-    assert plan.data_counts.manifests_pruned == 2
-
-
-def test_partitions_and_metrics_rule_out_files(table: TableBuilder) -> None:
-    plan = plan_scan(table.load(), "id >= 35 and ts < '1971-01-01'")
-    assert sorted(names(plan)) == ["d", "e"]
-    assert plan.data_counts.pruned_by_metrics == 3
-    assert plan.data_counts.kept_rows == 20
-
-
 def test_a_manifest_that_is_not_needed_is_not_read(table: TableBuilder) -> None:
     loaded = table.load()
     chosen = plan_scan(loaded, "ts < '1970-01-02'")
@@ -126,40 +108,6 @@ def test_tasks_are_small_and_self_contained(table: TableBuilder) -> None:
     again = pickle.loads(pickle.dumps(task))
     assert again == task
     assert len(pickle.dumps(task)) < 2_500
-
-
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
-        ("x < 1", []),
-        ("not isnan(x)", []),
-        ("x is null", []),
-        ("x > 1", ["f"]),
-        ("isnan(x)", ["f"]),
-        ("system.truncate(7, n) > 0", ["f"]),
-        ("system.truncate(7, n) = -7", ["f"]),
-        ("system.truncate(7, m) > 0", []),
-    ],
-)
-def test_columns_of_nan_alone_and_wrapped_truncations_are_judged_rightly(text: str, kept: list[str]) -> None:
-    schema = Schema((NestedField(1, "x", DOUBLE), NestedField(2, "n", INT), NestedField(3, "m", INT)))
-    builder = TableBuilder(schema)
-    lowest, minus_one = encode_value(-(2**31), INT), encode_value(-1, INT)
-    file = DataFile(
-        "memory://lake/db/t/data/f",
-        FileFormat.PARQUET,
-        10,
-        1000,
-        value_counts={1: 10, 2: 10, 3: 10},
-        null_value_counts={2: 0, 3: 0},
-        nan_value_counts={1: 10},
-        lower_bounds={2: lowest, 3: encode_value(-9, INT)},
-        upper_bounds={2: minus_one, 3: minus_one},
-    )
-    builder.commit(file)
-    assert names(plan_scan(builder.load(), text)) == kept
-    bound = bind(schema, parse_predicate(text))
-    assert may_contain_match(bound, file) is bool(kept)
 
 
 def test_metrics_stay_where_they_are_asked_for(table: TableBuilder) -> None:
@@ -342,33 +290,6 @@ def test_the_upper_bound_of_a_file_is_one_of_its_values_among_many() -> None:
     for count in (25, 40, 400):
         evens = ", ".join(str(2 * at) for at in range(count))
         assert names(plan_scan(table.load(), f"id in ({evens})")) == ["meets"], count
-
-
-def test_a_null_struct_has_null_parts_whatever_their_counts_say() -> None:
-    # Some writers count a part's nulls among the structs that are there.
-    inner = StructType((NestedField(2, "a", LONG), NestedField(3, "d", LONG, required=True)))
-    table = TableBuilder(Schema((NestedField(1, "s", inner),)))
-    counted: dict[str, Any] = {"value_counts": {2: 10, 3: 10}, "null_value_counts": {2: 0, 3: 0}}
-    table.commit(DataFile("memory://lake/db/t/data/f", FileFormat.PARQUET, 10, 1000, **counted))
-    for text in ("s.a is null", "s.d is null"):
-        assert names(plan_scan(table.load(), text)) == ["f"]
-
-
-def test_a_range_of_floats_is_pruned_by_both_bounds_though_nans_are_not_counted() -> None:
-    # To SQL NaN is greater than every number, so one bound alone leaves files out at one end only.
-    table = TableBuilder(Schema((NestedField(1, "x", DOUBLE),)))
-    for name, low, high in (("low", 0.0, 1.0), ("mid", 2.0, 3.0), ("high", 4.0, 5.0)):
-        bounds: dict[str, Any] = {
-            "value_counts": {1: 10},
-            "null_value_counts": {1: 0},
-            "lower_bounds": {1: encode_value(low, DOUBLE)},
-            "upper_bounds": {1: encode_value(high, DOUBLE)},
-        }
-        table.commit(DataFile(f"memory://lake/db/t/data/{name}", FileFormat.PARQUET, 10, 1000, **bounds))
-    assert sorted(names(plan_scan(table.load(), "x > 1.5"))) == ["high", "low", "mid"]
-    for text in ("x > 1.5 and x < 3.5", "x >= 1.5 and not (x >= 3.5)", "x between 1.5 and 3.5", "x > 1.5 and x <= 3.5"):
-        assert names(plan_scan(table.load(), text)) == ["mid"], text
-    assert sorted(names(plan_scan(table.load(), "x > 1.5 and not isnan(x)"))) == ["high", "mid"]
 
 
 def test_a_plan_that_nobody_reads_on_waits_for_nothing() -> None:

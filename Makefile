@@ -14,7 +14,7 @@ FRAZIL_FUZZ_SECONDS ?= 60
 export FRAZIL_FUZZ_SECONDS
 
 .DEFAULT_GOAL := help
-.PHONY: help azurite setup demo check test test-all test-browser test-extended test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
+.PHONY: help azurite setup demo check test test-all test-all-local test-all-spark test-browser test-extended test-dbt test-interop test-recipes test-sparks bench names docs dist notebook fix lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,11 +56,15 @@ test-extended: setup ## Run what `make test` leaves out and CI runs too: more ca
 	@tools/check_java.sh
 	$(BIN)/python tools/run_tests.py extended
 
-test-all: setup ## Run every case of every test, the slow ones too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
-	@tools/check_java.sh
-	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
-	$(BIN)/pytest -q -m spark
+test-all: test-all-local test-all-spark ## Run every case of every test, the slow ones too; FRAZIL_FUZZ_SECONDS bounds each fuzzer
 	@$(MAKE) --no-print-directory test-sparks SPARKS="4.0 4.1 4.2"
+
+test-all-local: setup ## Run every case of the tests without Spark
+	$(BIN)/pytest -q -n auto --dist worksteal -m "not spark"
+
+test-all-spark: setup ## Run every case of the tests on the newest Spark
+	@tools/check_java.sh
+	$(BIN)/pytest -q -m spark
 
 test-sparks: ## Run the core of the Spark suite on every Spark 4, each in an environment of its own; SPARKS="4.1 4.3" chooses
 	@tools/check_java.sh

@@ -1,4 +1,4 @@
-"""The public CI runs what the package claims: each Python of its metadata, targets that the Makefile has."""
+"""The public CI runs what the package claims, each Python of its metadata, and all tests nightly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import tomllib
 
 from tests.architecture.source_files import ROOT
 
-WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8")
+WORKFLOWS = ROOT / ".github" / "workflows"
+WORKFLOW = (WORKFLOWS / "ci.yml").read_text("utf-8")
+NIGHTLY = (WORKFLOWS / "nightly.yml").read_text("utf-8")
 
 
 def test_every_python_that_is_claimed_is_run() -> None:
@@ -28,3 +30,12 @@ def test_every_target_that_is_run_is_in_the_makefile() -> None:
     targets = [word for line in calls for word in line.split() if "=" not in word]
     assert {"check", "test", "test-extended"} < set(targets)
     assert [one for one in targets if not re.search(rf"^{one}:", makefile, re.MULTILINE)] == []
+
+
+def test_every_target_that_tests_is_run_on_a_push_or_nightly() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^(test[\w-]*):", makefile, re.MULTILINE))
+    nightly = set(re.search(r"target: \[(.*)\]", NIGHTLY).group(1).split(", "))  # type: ignore[union-attr]
+    on_push = {"test", "test-extended", "test-sparks"}
+    assert "make ${{ matrix.target }}" in NIGHTLY
+    assert targets - {"test-all"} == nightly | on_push

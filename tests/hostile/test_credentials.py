@@ -24,7 +24,7 @@ from frazil.spark.jvm.file_systems import hadoop_options, settings_of
 from frazil.spark.read.planned_files import check_paths
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage, stores_of
-from frazil.storage.store_accounts import AZURE, GCS, S3, Credentials, Endpoint, Source, StoreAccount
+from frazil.storage.store_accounts import AZURE, GCS, S3, Credentials, Endpoint, Source, StoreAccount, Stores
 from tests.hostile.recording_proxy import RecordingProxy, recording_proxy
 from tests.hostile.test_rights import requests as requests_on
 from tests.rest_lab import ScriptedService, scripted_service, table_json
@@ -224,18 +224,79 @@ def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
     assert proxy.sent == []
 
 
-def test_spark_signs_nothing_for_an_endpoint_that_only_a_service_names(
+def test_an_endpoint_that_only_a_service_names_is_set_for_no_other_lake_of_a_session(
     service: ScriptedService, proxy: RecordingProxy
 ) -> None:
-    service.on("GET /v1/config", (200, {"defaults": {"s3.endpoint": f"http://{STRANGER}:9000"}, "overrides": {}}))
-    settings = settings_of("s3://bkt/t", stores_of(opened(service, proxy, {}).storage))
-    assert settings["spark.hadoop.fs.s3a.bucket.bkt.endpoint"] == f"http://{STRANGER}:9000"
-    assert settings["spark.hadoop.fs.s3a.bucket.bkt.aws.credentials.provider"].endswith(
-        "AnonymousAWSCredentialsProvider"
-    )
+    named = {"s3.endpoint": f"http://{STRANGER}:9000", "warehouse": "s3://bkt/theirs"}
+    service.on("GET /v1/config", (200, {"defaults": {}, "overrides": named}))
+    catalog = opened(service, proxy, {})
+    # Another lake of the session, or Hadoop's own configuration, may have credentials for the same bucket.
+    assert set(settings_of("s3://bkt/t", stores_of(catalog.storage))) == {
+        "spark.hadoop.fs.s3.impl",
+        "spark.hadoop.fs.s3a.impl",
+    }
+    options = hadoop_options(WITHOUT_JVM, catalog.storage, "s3://bkt/t/data")
+    assert options["fs.s3a.bucket.bkt.endpoint"] == f"http://{STRANGER}:9000"
+    assert options["fs.s3a.bucket.bkt.aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
+    assert options["fs.s3a.impl.disable.cache"] == "true"
+
+
+# An address that programs read differently is one host to the check and another to who connects.
+ODD_ENDPOINTS = (
+    "https://s3.amazonaws.com#@stranger.example",
+    "https://s3.amazonaws.com?@stranger.example",
+    "https://s3.amazonaws.com/@stranger.example",
+    "https://s3.amazonaws.com\\@stranger.example",
+    "https://s3.amazonaws.com@stranger.example",
+    "https://s3.amazonaws.com:443@stranger.example",
+    "https://s3.amazonaws.com.stranger.example",
+    "https://s3.amazonaws.com\t.stranger.example",
+    "http://s3.amazonaws.com",
+    "//stranger.example",
+    "stranger.example",
+)
+
+
+@pytest.mark.parametrize("url", ODD_ENDPOINTS)
+def test_an_endpoint_that_looks_like_the_default_host_gets_nothing(url: str) -> None:
+    stores = Stores(USERS["s3"]["keys"]).with_service({"s3.endpoint": url})
+    with pytest.raises(FrazilError, match="Cannot use"):
+        settings_of("s3://bkt/t", stores)
+    with pytest.raises(FrazilError, match="Cannot use"):
+        choose_storage(USERS["s3"]["keys"], stores=stores).read("s3://bkt/t/f")
+
+
+@pytest.mark.parametrize("region", ["x.stranger.example#", "stranger.example/", "us-east-1.evil", "a@b", "a:1"])
+def test_a_region_is_no_part_of_another_host(region: str) -> None:
+    stores = Stores(USERS["s3"]["keys"]).with_service({"s3.region": region})
+    with pytest.raises(FrazilError, match="not a region"):
+        settings_of("s3://bkt/t", stores)
+    with pytest.raises(FrazilError, match="not a region"):
+        choose_storage(USERS["s3"]["keys"], stores=stores).read("s3://bkt/t/f")
 
 
 # Hosts in locations
+
+ODD_HOSTS = (
+    "cont@acct.dfs.stranger.example:443", "cont@acct.dfs.core.windows.net:444", "cont@ACCT.dfs.stranger.example",
+    "Cont@acct.dfs.stranger.example", "c@acct.dfs.stranger.example", "a@cont@acct.dfs.stranger.example",
+    "cont@acct.stranger.example", "cont@acct.dfs.core.windows.net@stranger.example", "cont@stranger.example:80",
+    "cont@acct.dfs.stran_ger.example", "cont@acct.dfs.stranger.example?x", "cont@acct.dfs.stranger.example#",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ODD_HOSTS)
+@pytest.mark.parametrize("kind", USERS["azure"])
+def test_a_location_whose_host_cannot_be_told_is_given_to_nobody(kind: str, host: str) -> None:
+    storage = choose_storage(USERS["azure"][kind])
+    location = f"abfss://{host}/t"
+    with pytest.raises(InvalidRequestError):
+        settings_of(location, stores_of(storage))
+    with pytest.raises(InvalidRequestError):
+        check_paths(storage, pa.chunked_array([[f"{location}/f"]]))
+    with pytest.raises(InvalidRequestError):
+        storage.read(f"{location}/f")
+
 
 HOSTS = (
     "cont@acct.dfs.stranger.example",

@@ -1,6 +1,8 @@
 """Mutated requests of readers and writers to a server that runs: no failure of it, and it stays alive and small.
 
-A few requests are made in every run. FRAZIL_FUZZ_SECONDS=600 goes on for ten minutes, with another seed each time.
+Most requests are of an operation of the protocol, with a body of its kind in which little is changed, and what they
+drop is made anew: one in four is carried out. FRAZIL_FUZZ_SECONDS=600 goes on for ten minutes, with another seed each
+time.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
@@ -27,7 +31,9 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from tests.property.test_serve_fuzz import BODIES, REQUIREMENTS, UPDATES
+from frazil.serve.operations import OPERATIONS
+from tests.property.test_serve_fuzz import BODIES, IDENTIFIER, REQUIREMENTS, SNAPSHOT, UPDATES, VERSION
+from tests.served_lake import SCHEMA
 
 SECONDS = float(os.environ.get("FRAZIL_FUZZ_SECONDS", "0"))
 COUNT = 600
@@ -42,15 +48,10 @@ TOKENS = {
 RIGHTS = {"all": "write", "board": "read", "team": "write@db read@other"}
 SECRETS = "".join(f"token {name} {token} {RIGHTS[name]}\n" for name, token in TOKENS.items())
 NAMES = ("db", "t", "v", "other", "none", "a%2Fb", "%FF", "..", "%2e%2e", "db%1Fx", "", "x" * 300, "%00", "ä", "tables")
-TEMPLATES = (
-    "config", "oauth/tokens", "namespaces", "namespaces/{}", "namespaces/{}/properties", "namespaces/{}/tables",
-    "namespaces/{}/register", "namespaces/{}/tables/{}", "namespaces/{}/tables/{}/unregister", "tables/rename",
-    "transactions/commit", "namespaces/{}/tables/{}/credentials", "namespaces/{}/tables/{}/sign",
-    "namespaces/{}/tables/{}/metrics", "namespaces/{}/tables/{}/plan", "namespaces/{}/tables/{}/plan/{}",
-    "namespaces/{}/tables/{}/tasks", "namespaces/{}/views", "namespaces/{}/views/{}", "namespaces/{}/register-view",
-    "views/rename", "namespaces/{}/functions", "namespaces/{}/functions/{}", "lake/namespaces", "odd/{}",
-)  # fmt: skip
-METHODS = ("GET", "POST", "POST", "POST", "HEAD", "DELETE", "PUT", "PATCH")
+ODD = (("GET", "lake/namespaces"), ("POST", "odd/{table}"), ("PUT", "namespaces"), ("PATCH", "namespaces/{namespace}"))
+REQUESTS = [(operation.method, operation.template, operation.name) for operation in OPERATIONS]
+RARE = ("drop", "unregister", "rename")
+"""What takes away what others are about."""
 QUERIES = (
     "pageToken",
     "pageSize",
@@ -68,41 +69,108 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def mutated(chance: random.Random) -> bytes:
-    """Return a body: a real one with a few of its parts changed, or its bytes."""
-    value: Any = json.loads(json.dumps(chance.choice(BODIES)))
-    if isinstance(value.get("updates"), list):
-        value["updates"] = [chance.choice(UPDATES) for _ in range(chance.randrange(4))]
-        value["requirements"] = [chance.choice(REQUIREMENTS) for _ in range(chance.randrange(2))]
-        value = json.loads(json.dumps(value))
-    for _ in range(chance.randrange(4)):
-        here: Any = value
-        while isinstance(here, dict | list) and here:
-            key = chance.choice(list(here) if isinstance(here, dict) else range(len(here)))
-            if not isinstance(here[key], dict | list) or chance.random() < 0.4:
-                here[key] = deepcopy(chance.choice(VALUES))
-                break
-            here = here[key]
-    data = bytearray(json.dumps(value).encode("utf-8", "surrogatepass"))
-    for _ in range(chance.choice((0, 0, 0, 1, 3))):
-        data[chance.randrange(len(data))] = chance.randrange(256)
-    if chance.random() < 0.02:
-        data = bytearray(b"[" * chance.randrange(100_000))
-    return bytes(data[: chance.randrange(len(data) + 1)] if chance.random() < 0.05 else data)
+class Mutator:
+    """Makes requests to a lake in a folder."""
 
+    def __init__(self, chance: random.Random, lake: Path) -> None:
+        self._chance = chance
+        place = f"file://{lake}/db"
+        (self.manifest_list,) = (f"file://{one}" for one in (lake / "db" / "t" / "metadata").glob("snap-*.avro"))
+        self.metadata = f"file://{max((lake / 'db' / 't' / 'metadata').glob('*.metadata.json'))}"
+        snapshot = {**SNAPSHOT, "manifest-list": self.manifest_list, "sequence-number": 2}
+        self._updates = [
+            *UPDATES,
+            {"action": "set-location", "location": f"{place}/moved"},
+            {"action": "set-properties", "updates": {"write.data.path": f"{place}/t/more"}},
+            {"action": "add-snapshot", "snapshot": snapshot},
+        ]
+        create, view = BODIES[2], BODIES[3]
+        register = {"name": "r", "metadata-location": self.metadata, "overwrite": True}
+        sign = {"region": "us-east-1", "uri": "https://x/y", "method": "GET", "headers": {"a": ["b"]}}
+        self._bodies: dict[str, Any] = {
+            "createNamespace": BODIES[0], "updateProperties": BODIES[1], "createTable": create, "createView": view,
+            "registerTable": register, "registerView": register, "signRequest": sign,
+            "planTableScan": {"filter": {"type": "eq", "term": "id", "value": 1}, "select": ["id"]},
+            "fetchScanTasks": BODIES[9], "reportMetrics": BODIES[10], "renameTable": BODIES[5],
+            "renameView": {**BODIES[5], "source": {"namespace": ["db"], "name": "v"}},
+        }  # fmt: skip
 
-def mutated_path(chance: random.Random) -> str:
-    template = chance.choice(TEMPLATES)
-    # Most requests are about what is there.
-    path = re.sub(
-        r"\{\}", lambda _: quote(chance.choice(NAMES[:4] if chance.random() < 0.7 else NAMES), safe="%"), template
-    )
-    if chance.random() < 0.3:
-        path += "?" + "&".join(
-            f"{chance.choice(QUERIES)}={quote(str(chance.choice(VALUES))[:50].encode('utf-8', 'replace'))}"
-            for _ in range(chance.randrange(1, 4))
-        )
-    return f"/v1/{path}"
+    def request(self) -> tuple[str, str, bytes]:
+        """Return a method, a path and a body."""
+        chance = self._chance
+        method, template, name = chance.choice(REQUESTS)
+        while name.startswith(RARE) and chance.random() < 0.9:
+            method, template, name = chance.choice(REQUESTS)
+        if chance.random() < 0.05:
+            method, template = chance.choice(ODD)
+        if chance.random() < 0.03:
+            method = chance.choice(("GET", "POST", "HEAD", "DELETE", "PUT"))
+        return method, self._path(template), self._body(name)
+
+    def _path(self, template: str) -> str:
+        chance = self._chance
+        usual = {"{namespace}": "db", "{table}": "t", "{view}": "v"}
+
+        def name_of(found: re.Match[str]) -> str:
+            name = usual.get(found[0], "none") if chance.random() < 0.85 else chance.choice(NAMES)
+            return quote(name, safe="%")
+
+        path = re.sub(r"\{[a-z-]+\}", name_of, template)
+        if chance.random() < 0.2:
+            path += "?" + "&".join(
+                f"{chance.choice(QUERIES)}={quote(str(chance.choice(VALUES))[:50].encode('utf-8', 'replace'))}"
+                for _ in range(chance.randrange(1, 4))
+            )
+        return f"/v1/{path}"
+
+    def _body(self, name: str) -> bytes:
+        """Return a body of an operation: a real one with a few of its parts changed, or its bytes."""
+        chance = self._chance
+        changes = {
+            "requirements": [chance.choice(REQUIREMENTS)] if chance.random() < 0.2 else [],
+            "updates": [chance.choice(self._updates) for _ in range(chance.choice((1, 1, 2, 4)))],
+        }
+        bodies = {
+            **self._bodies, "updateTable": changes, "replaceView": changes,
+            "commitTransaction": {"table-changes": [{"identifier": IDENTIFIER, **changes}]},
+        }  # fmt: skip
+        known = bodies.get(name)
+        value: Any = deepcopy(chance.choice(BODIES) if known is None or chance.random() < 0.05 else known)
+        for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
+            here: Any = value
+            while isinstance(here, dict | list) and here:
+                key = chance.choice(list(here) if isinstance(here, dict) else range(len(here)))
+                if not isinstance(here[key], dict | list) or chance.random() < 0.3:
+                    here[key] = deepcopy(chance.choice(VALUES))
+                    break
+                here = here[key]
+        data = bytearray(json.dumps(value).encode("utf-8", "surrogatepass"))
+        for _ in range(chance.choice((0, 0, 0, 0, 0, 0, 1, 3))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        if chance.random() < 0.01:
+            data = bytearray(b"[" * chance.randrange(100_000))
+        return bytes(data[: chance.randrange(len(data) + 1)] if chance.random() < 0.03 else data)
+
+    def headers(self) -> dict[str, str]:
+        """Return who asks, and what else a client may send."""
+        chance = self._chance
+        token = chance.choice([*TOKENS.values()] * 3 + ["forged"])
+        headers = {"Authorization": f"Bearer {token}"}
+        if chance.random() < 0.2:
+            headers["X-Iceberg-Access-Delegation"] = chance.choice(["vended-credentials", "remote-signing", "x" * 100])
+        if chance.random() < 0.2:
+            made = f"018f3b5e-{chance.randrange(64):04x}-7abc-8def-0123456789ab"
+            headers["Idempotency-Key"] = chance.choice([made, made, str(uuid.UUID(int=chance.getrandbits(128))), "x"])
+        if chance.random() < 0.1:
+            headers["If-None-Match"] = chance.choice(['W/"x-all"', "*", "x" * 500])
+        return headers
+
+    def restore(self) -> list[tuple[str, bytes]]:
+        """Return what makes anew what was dropped, as paths and bodies."""
+        view = {"name": "v", "schema": SCHEMA, "view-version": VERSION, "properties": {}}
+        table = {"name": "t", "schema": SCHEMA}
+        asked = [("namespaces", {"namespace": ["db"]}), ("namespaces/db/tables", table), ("namespaces/db/views", view)]
+        return [(f"/v1/{path}", json.dumps(body).encode()) for path, body in asked]
 
 
 @contextmanager
@@ -144,29 +212,33 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
     until = time.monotonic() + SECONDS
     failures: list[str] = []
     sent = [0] * THREADS
+    codes: Counter[int] = Counter()
     ended = threading.Event()
     checks: list[float] = []
+    sizes: list[int] = []
 
     def attack(number: int) -> None:
-        chance = random.Random(seed * THREADS + number)
+        mutator = Mutator(random.Random(seed * THREADS + number), tmp_path / "lake")
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while not failures and (time.monotonic() < until if SECONDS else sent[number] < COUNT // THREADS):
-            sent[number] += 1
-            method, path, body = chance.choice(METHODS), mutated_path(chance), mutated(chance)
-            headers = {"Authorization": f"Bearer {chance.choice([*TOKENS.values(), *TOKENS.values(), 'forged'])}"}
-            if chance.random() < 0.2:
-                headers["X-Iceberg-Access-Delegation"] = chance.choice(
-                    ["vended-credentials", "remote-signing", "x" * 100]
-                )
+
+        def send(method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
             try:
                 connection.request(method, path, None if method in ("GET", "HEAD") else body, headers)
                 answer = connection.getresponse()
                 text = answer.read()
+                codes[answer.status] += 1
                 if answer.status >= 500:
                     failures.append(f"{answer.status} {method} {path} {body!r} {text[:500]!r}")
             except (http.client.HTTPException, ConnectionError):
                 # The server may close a connection that it refuses; that it is alive, health checks tell.
                 connection.close()
+
+        while not failures and (time.monotonic() < until if SECONDS else sent[number] < COUNT // THREADS):
+            if sent[number] % 40 == 0:
+                for path, body in mutator.restore():
+                    send("POST", path, body, {"Authorization": f"Bearer {TOKENS['all']}"})
+            sent[number] += 1
+            send(*mutator.request(), mutator.headers())
         connection.close()
 
     def watch() -> None:
@@ -182,8 +254,9 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
             finally:
                 connection.close()
             checks.append(time.monotonic() - start)
-            if memory_bytes(process) > MOST_BYTES:
-                failures.append(f"the server takes {memory_bytes(process)} bytes")
+            sizes.append(memory_bytes(process))
+            if sizes[-1] > MOST_BYTES:
+                failures.append(f"the server takes {sizes[-1]} bytes")
 
     with server(tmp_path) as (port, process):
         threads = [threading.Thread(target=attack, args=(number,)) for number in range(THREADS)]
@@ -196,6 +269,7 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
         watcher.join()
     checks.sort()
     print(f"seed {seed}: {sum(sent)} requests, {len(checks)} health checks, the slowest took {checks[-1]:.3f} s")
+    print(f"answers by code: {dict(sorted(codes.items()))}; the most memory: {max(sizes) >> 20} MB")
     assert not failures, f"seed {seed}: {failures[0][:3000]}"
     # On a machine that does other work too, one check in a hundred may wait for the processor.
     assert checks[len(checks) * 99 // 100] < 1 and checks[-1] < 5

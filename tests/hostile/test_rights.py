@@ -9,12 +9,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
 
 import frazil
 from frazil.errors import AccessDeniedError, InvalidRequestError
+from frazil.loaded import LoadedTable
 from frazil.serve.auth import (
     RENEWAL_SECONDS,
     TOKEN_SECONDS,
@@ -26,8 +28,14 @@ from frazil.serve.auth import (
     Secret,
     parse_auth_file,
 )
+from frazil.serve.exchange import Refusal
 from frazil.serve.kept_state import KeptState
+from frazil.serve.sign_requests import SignRequest
 from frazil.serve.store_access import StoreAccess
+from frazil.spec.new_table import new_table_metadata
+from frazil.storage.assume_role import SessionKeys
+from frazil.storage.memory import MemoryStorage
+from tests import builders
 from tests.served_lake import SCHEMA, Reply, Served, served, table_path
 
 SECRETS = """
@@ -36,7 +44,10 @@ token board  board-secret-000000001 read
 token team   team-secret-0000000001 write@sales read@shared
 token lead   lead-secret-0000000001 admin@sales.*
 token look   look-secret-0000000001 read@sales
+token half   half-secret-0000000001 write@sales read@sales.*
+token deep   deep-secret-0000000001 write@sales.eu
 """
+UUID = "00000000-0000-4000-8000-000000000000"
 STORE = {"s3.access-key-id": "AKIAPLANTED", "s3.secret-access-key": "planted-secret-000000"}
 
 
@@ -190,6 +201,145 @@ def test_files_of_a_closed_namespace_are_not_reached_through_an_open_one(server:
         check_forbidden(server.post(path("sales", "/tables"), {"name": "n", "schema": SCHEMA, "location": place}))
     assert server.post(path("sales", "/tables"), {"name": "n", "schema": SCHEMA}).code == 200
     check_forbidden(by(server, "lead").post(path("sales", "/properties"), {"updates": {"location": f"{warehouse}/hr"}}))
+
+
+def updates_to(folder: str, snapshot: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return every change of a table that names a folder, or a file in it."""
+    statistics = {"snapshot-id": 1, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}
+    return [
+        {"action": "set-location", "location": folder},
+        {"action": "set-properties", "updates": {"write.data.path": folder}},
+        {"action": "set-properties", "updates": {"write.metadata.path": f"{folder}/metadata"}},
+        {"action": "add-snapshot", "snapshot": {**snapshot, "snapshot-id": 5}},
+        {"action": "set-statistics", "statistics": {**statistics, "statistics-path": f"{folder}/metadata/x.puffin"}},
+        {"action": "set-partition-statistics", "partition-statistics":
+            {"snapshot-id": 1, "statistics-path": f"{folder}/metadata/x.parquet", "file-size-in-bytes": 1}},
+    ]  # fmt: skip
+
+
+def check_closed(server: Served, namespace: str, table: dict[str, Any]) -> None:
+    """Check that a table's folder is not to be had for a table of a namespace, however it is asked for and spelt."""
+    location = table["metadata"]["location"]
+    namespace_path = path(quote(namespace, safe=""))
+    identifier = {"namespace": namespace.split("\x1f"), "name": "n"}
+    for kind in ("register", "register-view"):
+        body = {"name": "x", "metadata-location": table["metadata-location"]}
+        check_forbidden(server.post(f"{namespace_path}/{kind}", body))
+    plain = location.removeprefix("file://")
+    parent, _, name = location.rpartition("/")
+    spellings = {location, plain, f"file:{plain}", f"{location}/", f"{location}/data", f"{parent}//{name}",
+                 f"{parent}/%{ord(name[0]):02x}{name[1:]}", parent, f"{parent}/."}  # fmt: skip
+    for folder in spellings:
+        for stage in (False, True):
+            body = {"name": "n", "schema": SCHEMA, "location": folder, "stage-create": stage}
+            check_forbidden(server.post(f"{namespace_path}/tables", body))
+            body = {"name": "n", "schema": SCHEMA, "properties": {"write.data.path": folder}, "stage-create": stage}
+            check_forbidden(server.post(f"{namespace_path}/tables", body))
+        created = [
+            {"action": "assign-uuid", "uuid": "00000000-0000-4000-8000-000000000001"},
+            {"action": "add-schema", "schema": SCHEMA}, {"action": "set-current-schema", "schema-id": -1},
+            {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}, {"action": "set-default-spec", "spec-id": -1},
+            {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+            {"action": "set-default-sort-order", "sort-order-id": -1}, {"action": "set-location", "location": folder},
+        ]  # fmt: skip
+        change = {"requirements": [{"type": "assert-create"}], "updates": created}
+        for reply in (
+            server.post(f"{namespace_path}/tables/n", change),
+            server.post("/v1/transactions/commit", {"table-changes": [{"identifier": identifier, **change}]}),
+        ):
+            check_forbidden(reply)
+            # What is there, and whose it is, is not told.
+            assert "the files of" not in reply.json["error"]["message"]
+        # What lies beside the table, in the folder around it, is not the table's.
+        around = slice(2) if folder in (parent, f"{parent}/.") else slice(None)
+        for update in updates_to(folder, table["metadata"]["snapshots"][0])[around]:
+            check_forbidden(server.post(f"{namespace_path}/tables/own", {"requirements": [], "updates": [update]}))
+
+
+def test_the_folder_of_a_renamed_table_is_closed_to_the_clients_of_its_old_namespace(
+    server: Served, tmp_path: Path
+) -> None:
+    by(server, "all")
+    server.make_table("own", "sales")
+    with frazil.connect(tmp_path / "lake") as lake:
+        lake.table("sales.t").append(pa.table({"id": [1], "kind": ["x"]}))
+        lake.rename_table("sales.t", "hr.was_in_sales")
+    hidden = server.get(table_path("was_in_sales", "hr")).json
+    assert hidden["metadata"]["location"].endswith("/sales/t")
+    check_closed(by(server, "team"), "sales", hidden)
+    made = by(server, "team").post(path("sales", "/tables"), {"name": "t", "schema": SCHEMA}).json
+    assert made["metadata"]["location"] != hidden["metadata"]["location"]
+    by(server, "all").ask("DELETE", f"{table_path('own', 'sales')}?purgeRequested=true")
+    with frazil.connect(tmp_path / "lake") as lake:
+        assert lake.table("hr.was_in_sales").scan().count() == 1
+
+
+def test_a_namespace_below_that_may_only_be_read_is_not_written_through_the_one_above(
+    server: Served, tmp_path: Path
+) -> None:
+    by(server, "all").make_table("own", "sales")
+    with frazil.connect(tmp_path / "lake") as lake:
+        lake.create_table("sales.eu.t", "id bigint").append(pa.table({"id": [1]}))
+    check_closed(by(server, "half"), "sales", server.get("/v1/namespaces/sales%1Feu/tables/t").json)
+
+
+def test_a_token_for_the_namespace_below_works_beside_tables_of_the_one_above(server: Served, tmp_path: Path) -> None:
+    place = f"{by(server, 'deep').catalog.warehouse}/sales/eu/chosen"
+    made = server.post("/v1/namespaces/sales%1Feu/tables", {"name": "c", "schema": SCHEMA, "location": place})
+    assert made.code == 200, made.body
+    place = f"{server.catalog.warehouse}/sales/chosen"
+    check_forbidden(server.post("/v1/namespaces/sales%1Feu/tables", {"name": "d", "schema": SCHEMA, "location": place}))
+
+
+def test_a_plan_reads_no_manifests_of_a_closed_namespace(server: Served, tmp_path: Path) -> None:
+    by(server, "all")
+    with frazil.connect(tmp_path / "lake") as lake:
+        lake.table("hr.t").append(pa.table({"id": [4711], "kind": ["a-row-of-hr"]}))
+    hidden = server.get(table_path("t", "hr")).json["metadata"]["snapshots"][0]
+    planted = f"{server.catalog.warehouse}/sales/t/metadata/planted.avro"
+    Path(planted.removeprefix("file://")).write_bytes(
+        Path(hidden["manifest-list"].removeprefix("file://")).read_bytes()
+    )
+    updates = [
+        {"action": "add-snapshot", "snapshot": {**hidden, "manifest-list": planted}},
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": hidden["snapshot-id"]},
+    ]
+    table = table_path("t", "sales")
+    assert by(server, "team").post(table, {"requirements": [], "updates": updates}).code == 200
+    for body in ({}, {"stats-fields": ["kind"]}, {"end-snapshot-id": hidden["snapshot-id"]}):
+        for name in ("team", "look"):
+            reply = by(server, name).post(f"{table}/plan", body)
+            check_forbidden(reply)
+            assert b"/hr/t/data" not in reply.body and b"a-row-of-hr" not in reply.body
+        assert b"/hr/t/data" in by(server, "all").post(f"{table}/plan", body).body
+
+
+def test_keys_of_the_server_are_not_given_to_limited_callers(tmp_path: Path) -> None:
+    with served(tmp_path / "other", auth=Auth(*parse_auth_file(SECRETS)),
+                access=StoreAccess({**STORE, "s3.endpoint": "http://127.0.0.1:9"}, vend="keys", roots=["s3://wh"]),
+                properties=STORE, more_roots=["s3://wh"]) as other:  # fmt: skip
+        by(other, "all").post("/v1/namespaces", {"namespace": ["sales"], "properties": {"location": "s3://wh/sales"}})
+        body = {"name": "n", "schema": SCHEMA, "location": "s3://wh/sales/n", "stage-create": True}
+        given = {"X-Iceberg-Access-Delegation": "vended-credentials"}
+        assert b"planted-secret" in other.post(path("sales", "/tables"), body, **given).body
+        reply = by(other, "team").post(path("sales", "/tables"), body, **given)
+        assert reply.code == 200 and b"planted-secret" not in reply.body
+
+
+@pytest.mark.parametrize("closed", [["s3://wh/lake/sales/t"], ["s3a://wh/lake/sales/t/eu"], ["s3://wh/lake/sales"]])
+def test_a_folder_that_overlaps_a_closed_one_is_neither_signed_for_nor_vended(closed: list[str]) -> None:
+    def assume(_: str, policy: str, seconds: int) -> SessionKeys:
+        raise AssertionError(f"a session was asked for: {policy}, {seconds}")
+
+    metadata = new_table_metadata(builders.schema(), location="s3://wh/lake/sales/t", uuid=UUID, now_ms=1)
+    loaded = LoadedTable(("sales", "t"), metadata, "s3://wh/lake/sales/t/metadata/1.json", MemoryStorage())
+    store = {**STORE, "s3.endpoint": "http://minio:9000"}
+    access = StoreAccess(store, vend="session", role="arn", signs=True, roots=["s3://wh"], assume_role=assume)
+    asked = SignRequest("GET", "http://minio:9000/wh/lake/sales/t/data/f", "us-east-1", {})
+    assert access.sign(loaded, asked, can_write=True, closed=())
+    with pytest.raises(Refusal, match="not in the table's folders"):
+        access.sign(loaded, asked, can_write=True, closed=closed)
+    assert access.credentials(loaded, can_write=True, closed=closed) == []
 
 
 def test_a_client_of_a_limited_token_works_in_its_namespace(server: Served) -> None:

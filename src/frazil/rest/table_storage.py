@@ -123,7 +123,7 @@ class VendedStorage(SchemeStorage):
                         "your own (s3.access-key-id, s3.secret-access-key).",
                     )
                 return found
-        return None
+        return self._plain.reach(location)
 
     @property
     def is_fenced(self) -> bool:

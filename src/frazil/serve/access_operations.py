@@ -15,7 +15,7 @@ def load_credentials(service: Service, request: Request) -> Answer:
     """Answer with credentials for a table's files; with none, where the server gives none."""
     check_referenced_by(request)
     loaded = service.cache.load_table(request.identifier).loaded
-    found = service.access.credentials(loaded, can_write=request.can_write)
+    found = service.access.credentials(loaded, can_write=request.can_write, closed=service.closed_folders(request))
     return json_answer({"storage-credentials": found}, headers={"cache-control": "no-store"})
 
 
@@ -36,5 +36,7 @@ def sign_request(service: Service, request: Request) -> Answer:
     loaded = service.cache.load_table(request.identifier).loaded
     if provider != "s3":
         raise UnsupportedError(f"Cannot sign a request to {provider[:40]!r}: this server signs for s3")
-    uri, signed = service.access.sign(loaded, asked, can_write=request.can_write)
+    uri, signed = service.access.sign(
+        loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
+    )
     return json_answer({"uri": uri, "headers": signed}, headers=_PRIVATE)

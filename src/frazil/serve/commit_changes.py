@@ -106,7 +106,7 @@ class Committer:
             if not asked.creates:
                 self._check_namespace(asked.identifier)
                 raise table_not_found(asked.identifier) from None
-            metadata = apply_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            metadata = apply_updates(None, self._placed(asked, roots), now_ms=self._catalog.now_ms())
             roots.check_metadata(metadata)
             made = LoadedTable(asked.identifier, metadata, None, self._catalog.storage)
             return TableChange(made, (), asked.requirements)
@@ -124,7 +124,7 @@ class Committer:
             if not asked.creates:
                 self._check_namespace(asked.identifier)
                 raise view_not_found(asked.identifier) from None
-            metadata = apply_view_updates(None, self._placed(asked), now_ms=self._catalog.now_ms())
+            metadata = apply_view_updates(None, self._placed(asked, roots), now_ms=self._catalog.now_ms())
             roots.check_metadata(metadata)
             made = LoadedView(asked.identifier, metadata, None, self._catalog.storage)
             return ViewChange(made, (), asked.requirements)
@@ -134,13 +134,16 @@ class Committer:
         roots.beside(base.metadata).check_updates(asked.updates, base.metadata.location)
         return ViewChange(base, asked.updates, asked.requirements)
 
-    def _placed(self, asked: Asked) -> tuple[Any, ...]:
+    def _placed(self, asked: Asked, roots: Roots) -> tuple[Any, ...]:
         """Return the updates of something new, with an identity and a location that nobody else has."""
         self._check_namespace(asked.identifier)
         taken = self._catalog.find_existing(asked.identifier)
         if taken is not None:
             raise taken
         given = next((update.location for update in reversed(asked.updates) if isinstance(update, SetLocation)), None)
+        if given is not None:
+            # Before the catalog says what is there.
+            roots.check(given)
         location = self._catalog.new_location(asked.identifier, given)
         added: list[Any] = [] if given is not None else [SetLocation(location)]
         if not any(isinstance(update, AssignUuid) for update in asked.updates):

@@ -21,8 +21,9 @@ from frazil.expr.predicate_json import decode_predicate
 from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
-from frazil.scan.incremental import plan_appends
+from frazil.scan.incremental import AppendsPlan, plan_appends
 from frazil.scan.plan import Plan
+from frazil.serve.auth import Right
 from frazil.serve.exchange import Answer, Refusal, Request, as_bad_request, json_answer, no_content
 from frazil.serve.kept_plans import KeptPlan
 from frazil.serve.kept_state import MAX_REPORT_BYTES
@@ -49,6 +50,7 @@ def plan_table_scan(service: Service, request: Request) -> Answer:
             plan, stats_ids = _plan(service, loaded, body)
         except NotFoundError as error:
             raise InvalidRequestError(error.message) from error
+    _check_places(service, request, plan)
     manifests = plan.chosen_manifests()
     found, done = _find_at_once(plan, stats_ids, manifests)
     tasks = tuple(_cut(manifests[done:]))
@@ -104,6 +106,21 @@ def report_metrics(service: Service, request: Request) -> Answer:
 
 
 # How a plan is made and shown
+
+
+def _check_places(service: Service, request: Request, plan: Plan) -> None:
+    """Refuse to read metadata for a caller from folders that are closed to them."""
+    if not request.caller.is_limited:
+        return
+    metadata = plan.loaded.metadata
+    roots = service.roots_of(request.caller, request.namespace, Right.READ).beside(metadata)
+    read = [] if plan.snapshot is None else [plan.snapshot]
+    if isinstance(plan, AppendsPlan):
+        read = [metadata.snapshot(snapshot_id) for snapshot_id in plan.append_ids]
+    for snapshot in read:
+        roots.check_snapshot(snapshot)
+    for manifest in plan.manifests:
+        roots.check(manifest.manifest_path)
 
 
 def _plan(service: Service, loaded: LoadedTable, body: JsonObject) -> tuple[Plan, frozenset[int]]:
@@ -171,7 +188,9 @@ def _completed(
     fields: dict[str, Any] = {"status": "completed"}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        given = service.access.delegated(loaded, asked, can_write=request.can_write)
+        given = service.access.delegated(
+            loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
+        )
         if "storage-credentials" in given:
             fields["storage-credentials"] = given["storage-credentials"]
     if kept.tasks:

@@ -3,12 +3,15 @@
 Clients that may write choose locations: of tables, views and namespaces, of metadata to register, of snapshots and
 statistics. One outside of the folders is refused here before anything is opened, with one message, so that a client
 does not learn which files exist. The storage refuses it once more, with links resolved, when it is opened.
+
+A caller with rights in some namespaces only is held to the folders of these: a location there is refused as well if it
+overlaps a folder of a table, view or namespace that is closed to the caller, as that of a table that was renamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from frazil.changes.updates import (
@@ -24,7 +27,7 @@ from frazil.serve.exchange import Refusal
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
-from frazil.storage.locations import is_within, join_location, scheme_of, table_folders
+from frazil.storage.locations import is_under, is_within, join_location, may_overlap, table_folders
 
 _PATHS: Final = (
     "location",
@@ -33,7 +36,6 @@ _PATHS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-_SPELLINGS: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "wasbs": "wasb"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +43,25 @@ class Roots:
     """The folders of one server; None if it has no bounds, as over another catalog service."""
 
     folders: tuple[str, ...] | None = None
-    is_limited: bool = False
-    """Whether they are those of one namespace, for a caller who may not use others."""
-    closed: tuple[str, ...] = ()
-    """Folders inside of them that belong to namespaces which the caller may not use."""
-    outer: Roots | None = None
-    """The folders of the server, which hold as well."""
 
     def home(self, warehouse: str) -> str:
         """Return a folder inside, for what is placed without a location."""
-        return self.folders[0] if self.is_limited and self.folders else warehouse
+        return warehouse
 
     def beside(self, metadata: TableMetadata | ViewMetadata) -> Roots:
         """Return the folders with those that a table or view has already."""
-        if not self.is_limited or self.folders is None:
-            return self
-        own = table_folders(metadata.location, metadata.properties)
-        return Roots((*self.folders, *own), is_limited=True, closed=self.closed, outer=self.outer)
+        return self
+
+    def holds(self, location: str) -> bool:
+        """Return whether a location is inside of the folders."""
+        return self.folders is None or any(is_within(location, folder) for folder in self.folders)
 
     def check(self, location: str) -> None:
         """Refuse a location outside of the folders."""
-        if self.folders is None:
-            return
         try:
-            is_inside = _is_in(location, self.folders) and not _is_in(location, self.closed)
+            is_inside = self.holds(location)
         except FrazilError:
             is_inside = False
-        if is_inside and self.outer is not None:
-            self.outer.check(location)
         if not is_inside:
             raise Refusal(
                 403,
@@ -90,7 +83,7 @@ class Roots:
             elif isinstance(update, SetProperties):
                 self.check_properties(update.updates, base)
             elif isinstance(update, AddSnapshot):
-                self._check_snapshot(update.snapshot)
+                self.check_snapshot(update.snapshot)
             elif isinstance(update, SetStatistics):
                 self.check(update.statistics.statistics_path)
             elif isinstance(update, SetPartitionStatistics):
@@ -102,23 +95,49 @@ class Roots:
         self.check_properties(metadata.properties, metadata.location)
         if isinstance(metadata, TableMetadata):
             for snapshot in metadata.snapshots:
-                self._check_snapshot(snapshot)
+                self.check_snapshot(snapshot)
             for statistics in metadata.statistics:
                 self.check(statistics.statistics_path)
             for partition_statistics in metadata.partition_statistics:
                 self.check(partition_statistics.statistics_path)
 
-    def _check_snapshot(self, snapshot: Snapshot) -> None:
+    def check_snapshot(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot whose manifests are named outside."""
         for location in (snapshot.manifest_list, *(snapshot.manifests or ())):
             if location is not None:
                 self.check(location)
 
 
-def _is_in(location: str, folders: Iterable[str]) -> bool:
-    return any(is_within(_plain(location), _plain(folder)) for folder in folders)
+@dataclass(frozen=True, slots=True)
+class NamespaceRoots(Roots):
+    """The folders of one namespace, for a caller to whom others are closed."""
+
+    server: Roots = Roots()
+    """The folders of the server, which hold as well."""
+    closed: tuple[str, ...] = ()
+    """Folders of the namespaces below that are closed to the caller."""
+    find_closed: Callable[[], Sequence[str]] = tuple
+    """Return the folders of all namespaces, tables and views that are closed to the caller, wherever they are."""
+    own: tuple[str, ...] = ()
+    """The folders that a table or view has already."""
+
+    def home(self, warehouse: str) -> str:
+        """Return a folder inside, for what is placed without a location."""
+        return self.folders[0] if self.folders else warehouse
+
+    def beside(self, metadata: TableMetadata | ViewMetadata) -> NamespaceRoots:
+        """Return the folders with those that a table or view has already."""
+        return replace(self, own=table_folders(metadata.location, metadata.properties))
+
+    def holds(self, location: str) -> bool:
+        """Return whether a location is the caller's: not a whole folder of the namespace, which later tables share."""
+        if not self.server.holds(location) or _overlaps(location, self.closed):
+            return False
+        if any(is_within(location, folder) for folder in self.own):
+            return True
+        is_inside = any(is_under(location, folder) for folder in self.folders or ())
+        return is_inside and not _overlaps(location, self.find_closed())
 
 
-def _plain(location: str) -> str:
-    scheme = scheme_of(location)
-    usual = _SPELLINGS.get(scheme or "")
-    return location if usual is None else f"{usual}{location[len(scheme or '') :]}"
+def _overlaps(location: str, folders: Iterable[str]) -> bool:
+    return any(may_overlap(location, folder) for folder in folders)

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Final
 
 from frazil.catalog.base import NO_PLACE, Catalog
 from frazil.catalog.marks import SqlMarks
-from frazil.catalog.names import Namespace
+from frazil.catalog.names import Identifier, Namespace
+from frazil.catalog.owned_folders import pointer_folder
 from frazil.catalog.pointer_catalog import folder_name
+from frazil.errors import FrazilError, NotFoundError, UnsupportedError
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.serve.auth import Auth, Caller, Right
 from frazil.serve.commit_changes import Committer
+from frazil.serve.exchange import Request
 from frazil.serve.kept_plans import KeptPlans
 from frazil.serve.kept_state import KeptState
-from frazil.serve.loaded_cache import LoadedCache
-from frazil.serve.roots import Roots
+from frazil.serve.loaded_cache import LoadedCache, TableText, ViewText
+from frazil.serve.roots import NamespaceRoots, Roots
 from frazil.serve.store_access import NO_ACCESS, StoreAccess
 from frazil.storage.choose import SchemeStorage
+from frazil.storage.locations import is_within, table_folders
+from frazil.threads import map_in_order
+
+_LOADED_AT_ONCE: Final = 8
 
 
 @dataclass
@@ -47,17 +57,43 @@ class Service:
         marks = self.catalog.marks
         self.marks = marks if marks is not None and marks.enable() else None
 
-    def roots_of(self, caller: Caller, namespace: Namespace) -> Roots:
+    def roots_of(self, caller: Caller, namespace: Namespace, right: Right = Right.WRITE) -> Roots:
         """Return the folders for locations in a namespace: its own, if others are closed to the caller."""
-        if not caller.is_limited:
+        closed = self.closed_to(caller, namespace, right)
+        if closed is None:
             return self.roots
-        closed = [name for name in self._namespaces_below(namespace) if not caller.may(Right.READ, name)]
-        return Roots(
-            self._folders_of(namespace),
-            is_limited=True,
-            closed=tuple(folder for name in closed for folder in self._folders_of(name)),
-            outer=self.roots,
-        )
+        own = self._folders_of(namespace)
+        return NamespaceRoots(own, self.roots, closed, cache(partial(self._find_closed, caller, right, own)))
+
+    def closed_to(self, caller: Caller, namespace: Namespace, right: Right) -> tuple[str, ...] | None:
+        """Return the folders of namespaces below one that are closed to a caller; None if none is anywhere."""
+        if not caller.is_limited:
+            return None
+        closed = [name for name in self._namespaces_below(namespace) if not caller.may(right, name)]
+        return tuple(folder for name in closed for folder in self._folders_of(name))
+
+    def closed_folders(self, request: Request) -> tuple[str, ...] | None:
+        """Return the folders that are closed to the caller who reaches files of a table; None if none is."""
+        right = Right.WRITE if request.can_write else Right.READ
+        return self.closed_to(request.caller, request.namespace, right)
+
+    def _find_closed(self, caller: Caller, right: Right, own: Sequence[str]) -> list[str]:
+        """Return the folders of everything that is closed to a caller; reads the metadata of those tables.
+
+        A closed namespace may be above the caller's `own` folders: then only the tables in it count.
+        """
+        closed = [name for name in self._namespaces_below(()) if not caller.may(right, name)]
+        folders = (folder for name in closed for folder in self._folders_of(name))
+        found = [folder for folder in folders if not any(is_within(inner, folder) for inner in own)]
+        for list_names, locate, load in (
+            (self.catalog.list_tables, self.catalog.locate_table, self.cache.load_table),
+            (self.catalog.list_views, self.catalog.locate_view, self.cache.load_view),
+        ):
+            with suppress(UnsupportedError):
+                names = [name for namespace in closed for name in list_names(namespace)]
+                for each in map_in_order(partial(_folders_of_entity, locate, load), names, threads=_LOADED_AT_ONCE):
+                    found += each
+        return found
 
     def _folders_of(self, namespace: Namespace) -> tuple[str, ...]:
         """Return the folders that tables of a namespace are created in."""
@@ -70,7 +106,7 @@ class Service:
         return tuple(own)
 
     def _namespaces_below(self, namespace: Namespace) -> Iterator[Namespace]:
-        if self.catalog.namespace_exists(namespace):
+        if not namespace or self.catalog.namespace_exists(namespace):
             for name in self.catalog.list_namespaces(namespace):
                 yield name
                 yield from self._namespaces_below(name)
@@ -79,6 +115,20 @@ class Service:
     def now_seconds(self) -> int:
         """The time, in seconds from 1970."""
         return self.catalog.now_ms() // 1000
+
+
+def _folders_of_entity(
+    locate: Callable[[Identifier], str | None], load: Callable[[Identifier], TableText | ViewText], name: Identifier
+) -> tuple[str, ...]:
+    """Return the folders of a table or view; of one that cannot be loaded, the one that its pointer leads to."""
+    try:
+        metadata = load(name).loaded.metadata
+        return table_folders(metadata.location, metadata.properties)
+    except NotFoundError:
+        return ()
+    except FrazilError:
+        location = locate(name)
+        return () if location is None else (pointer_folder(location),)
 
 
 def _roots_of(catalog: Catalog) -> Roots:

@@ -3,14 +3,15 @@
 What clients are given is decided where the server is started:
 
     vend none      where the store is (endpoint, region), and no credentials: clients have their own. The default
-    vend keys      the server's own credentials, to callers who may write: whoever gets them can do what they can
+    vend keys      the server's own credentials, to callers who may write everywhere: they open all folders
     vend session   credentials of a role for an hour, with a policy for the table's folders; to callers who may only
                    read, for reading
     sign           clients send the heads of their requests here to be signed, and get no credentials at all
 
 Clients say by `X-Iceberg-Access-Delegation` which of these they can use. All of it is for the table's folders, as far
-as they are below the warehouse or a folder of `delete.roots`: whoever writes metadata does not decide what the server's
-credentials are used for. For callers who may only read, only reads are signed; `sign_requests.py` has the allow-lists.
+as they are below the warehouse or a folder of `delete.roots`, and overlap none that is closed to the caller: whoever
+writes metadata does not decide what the server's credentials are used for. For callers who may only read, only reads
+are signed; `sign_requests.py` has the allow-lists.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from frazil.serve.error_answers import FORBIDDEN
 from frazil.serve.exchange import UNIT_SEPARATOR, Refusal
 from frazil.serve.sign_requests import SignRequest, check_request
 from frazil.storage.assume_role import Role, SessionKeys, assume_role
-from frazil.storage.locations import is_under, scheme_of, table_folders
+from frazil.storage.locations import is_under, may_overlap, scheme_of, table_folders
 from frazil.storage.object_properties import ROLE_ENDPOINT, S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
 from frazil.storage.object_service import S3Service, s3_service
 from frazil.storage.sign_v4 import S3Credentials, query_text, sign_v4
@@ -91,13 +92,15 @@ class StoreAccess:
         region = next((self._store[name] for name in S3_REGION if name in self._store), None)
         return config if region is None else {**config, "client.region": region, "s3.region": region}
 
-    def delegated(self, loaded: LoadedTable, asked: str, *, can_write: bool) -> dict[str, Any]:
+    def delegated(
+        self, loaded: LoadedTable, asked: str, *, can_write: bool, closed: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """Return the fields of an answer by which a client reaches files, of the ways it can use."""
         ways = {piece.strip() for piece in asked.split(",")}
         if not _is_s3(loaded):
             return {}
         if VENDED in ways:
-            credentials = self.credentials(loaded, can_write=can_write)
+            credentials = self.credentials(loaded, can_write=can_write, closed=closed)
             if credentials:
                 return {"config": {**self.config(loaded), **self._refresh(loaded)}, "storage-credentials": credentials}
         if SIGNED in ways and self._signs:
@@ -112,11 +115,17 @@ class StoreAccess:
             return {"config": {**self.config(loaded), **signer}, "remote-signing-config": {}}
         return {}
 
-    def credentials(self, loaded: LoadedTable, *, can_write: bool) -> list[dict[str, Any]]:
-        """Return credentials for each folder of a table; none where the server gives none."""
-        if not _is_s3(loaded) or self._vend == "none" or (self._vend == "keys" and not can_write):
+    def credentials(
+        self, loaded: LoadedTable, *, can_write: bool, closed: Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return credentials for each folder of a table; none where the server gives none.
+
+        `closed` are folders that are closed to the caller; None for one to whom none is.
+        """
+        may_have_keys = can_write and closed is None
+        if not _is_s3(loaded) or self._vend == "none" or (self._vend == "keys" and not may_have_keys):
             return []
-        folders = self._folders(loaded)
+        folders = self._folders(loaded, closed)
         if not folders:
             return []
         if self._vend == "keys":
@@ -148,17 +157,24 @@ class StoreAccess:
             self._sessions[key] = made
         return made
 
-    def _folders(self, loaded: LoadedTable) -> list[str]:
-        """Return the folders of a table that are the server's to give access to."""
+    def _folders(self, loaded: LoadedTable, closed: Sequence[str] | None) -> list[str]:
+        """Return the folders of a table that are the server's to give access to, and not closed to the caller."""
         folders = table_folders(loaded.metadata.location, loaded.metadata.properties)
-        return [folder for folder in folders if any(is_under(_as_s3(folder), root) for root in self._roots)]
+        return [
+            folder
+            for folder in folders
+            if any(is_under(_as_s3(folder), root) for root in self._roots)
+            and not any(may_overlap(folder, other) for other in closed or ())
+        ]
 
     def _service(self) -> S3Service:
         return s3_service(self._store)
 
     # Signing
 
-    def sign(self, loaded: LoadedTable, request: SignRequest, *, can_write: bool) -> tuple[str, dict[str, list[str]]]:
+    def sign(
+        self, loaded: LoadedTable, request: SignRequest, *, can_write: bool, closed: Sequence[str] | None = None
+    ) -> tuple[str, dict[str, list[str]]]:
         """Return the URI and the headers of a request with its signature, if it is for the table's files."""
         if not self._signs:
             raise UnsupportedError("Cannot sign the request: this server signs none", hint="Start it with --sign.")
@@ -166,7 +182,7 @@ class StoreAccess:
         if service.credentials is None:
             raise UnsupportedError("Cannot sign the request: the server has no credentials for the store")
         checked = check_request(service, request)
-        folders = [_as_s3(folder) for folder in self._folders(loaded)]
+        folders = [_as_s3(folder) for folder in self._folders(loaded, closed)]
         for location in checked.locations:
             if not any(is_under(location, folder) for folder in folders):
                 raise Refusal(403, FORBIDDEN, f"Cannot sign the request: {location} is not in the table's folders")

@@ -339,7 +339,9 @@ def table_answer(service: Service, request: Request, found: TableText, shape: st
     rest: dict[str, Any] = {"config": service.access.config(loaded)}
     asked = request.headers.get("x-iceberg-access-delegation", "")
     if asked:
-        rest |= service.access.delegated(loaded, asked, can_write=request.can_write)
+        rest |= service.access.delegated(
+            loaded, asked, can_write=request.can_write, closed=service.closed_folders(request)
+        )
     parts = (
         b'{"metadata-location":',
         encode_json(loaded.metadata_location),

@@ -155,7 +155,10 @@ class SchemeStorage(Storage):
 
     def reach(self, location: str) -> StoreAccount | None:
         """Return how others, such as Spark, reach a location, if that is special to it; else None."""
-        return None
+        store = store_of(location)
+        account = None if store is None else self._stores.account(store)
+        # What a service names counts for its own tables alone.
+        return account if account is not None and account.is_strange else None
 
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]

@@ -243,6 +243,12 @@ def is_within(location: str, folder: str) -> bool:
     return is_whole and parse_location(strip_slashes(location)) == parse_location(strip_slashes(folder))
 
 
+def may_overlap(location: str, other: str) -> bool:
+    """Return whether one location may be the other or inside it, however they are spelt."""
+    one, two = (f"{location_key(strip_slashes(text)).rstrip('/')}/" for text in (location, other))
+    return one.startswith(two) or two.startswith(one)
+
+
 def _checked(table_location: str) -> str:
     if table_location == "":
         raise InvalidRequestError("Cannot name files of the table: its location is empty")

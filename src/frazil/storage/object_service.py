@@ -149,8 +149,7 @@ class S3Service(ObjectService):
     has_conditional_parts = True
 
     def __post_init__(self) -> None:
-        if not _REGION.fullmatch(self.region):
-            raise InvalidPropertyError(f"Cannot use the region {self.region!r}: it is not a region's name")
+        check_region(self.region)
 
     @property
     def is_proven(self) -> bool:
@@ -306,6 +305,12 @@ def parse_endpoint(name: str, text: str) -> Origin:
         raise InvalidPropertyError(problem)
     is_tls = parts.scheme == "https"
     return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls)
+
+
+def check_region(region: str | None) -> None:
+    """Refuse a region that would be more than a part of a host's name."""
+    if region is not None and not _REGION.fullmatch(region):
+        raise InvalidPropertyError(f"Cannot use the region {region!r}: it is not a region's name")
 
 
 class _Fixed:

@@ -50,6 +50,7 @@ from frazil.storage.object_properties import (
     S3_USE_ENVIRONMENT,
     S3_VIRTUAL,
 )
+from frazil.storage.object_service import check_region, first_of, parse_endpoint
 
 _ACCOUNT: Final = r"[a-z0-9]{3,24}"
 AZURE_ACCOUNT_PATTERN: Final = re.compile(_ACCOUNT)
@@ -181,9 +182,16 @@ class AzureHosts:
         return not self.accounts or account in self.accounts or host in self.hosts
 
     def check_location(self, location: str) -> None:
-        """Refuse a location at a host that neither the user nor the service named."""
+        """Refuse a location at a host that neither the user nor the service named, or that cannot be told."""
+        if scheme_of(location) not in AZURE.schemes:
+            return
         found = _azure_parts(location)
-        if found is not None and found["tail"] is not None:
+        if found is None:
+            raise InvalidRequestError(
+                f"Cannot use the location {location[:200]!r}: what follows // is not a container, or a container and "
+                "its account"
+            )
+        if found["tail"] is not None:
             self.check(found["account"], found["tail"])
 
 
@@ -205,16 +213,26 @@ class StoreAccount:
 
     def __post_init__(self) -> None:
         url = self.endpoint.url
+        # Others than frazil read them too, and differently: only what is plain means one host to all.
+        if url is not None:
+            parse_endpoint(self.store.endpoint, url)
+        check_region(first_of(self.settings, S3_REGION))
         is_users = self.credentials is not None and self.credentials.source is Source.USER
-        if url is None or not is_users or self.endpoint.source is Source.USER:
-            return
-        if self.store.is_default(url) or normal_endpoint(url) in self.trusted:
+        if url is None or not is_users or not self.is_strange:
             return
         raise InvalidRequestError(
             f"Cannot use {self.store.name} at {shown_endpoint(url)}: the catalog service names this endpoint, and your "
             "credentials are sent only to endpoints that you named",
             hint=f"Set {CREDENTIAL_ENDPOINTS} to {shown_endpoint(url)}, if you trust it with your credentials.",
         )
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether the endpoint is named by the catalog service alone."""
+        url = self.endpoint.url
+        if url is None or self.endpoint.source is Source.USER:
+            return False
+        return not self.store.is_default(url) and normal_endpoint(url) not in self.trusted
 
     @property
     def is_vended(self) -> bool:

@@ -338,6 +338,7 @@ def test_files_in_new_folders_share_syncs_of_the_folder_above_that_began_after_t
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 def test_a_new_file_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+    gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     file = LocalStorage().open_new(f"{tmp_path}/f")
     file.write(b"data")

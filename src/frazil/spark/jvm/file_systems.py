@@ -36,13 +36,14 @@ from frazil.storage.object_properties import (
     S3_VIRTUAL,
 )
 from frazil.storage.object_service import first_of
-from frazil.storage.store_accounts import AZURE, S3, Source, StoreAccount, Stores, store_of
+from frazil.storage.store_accounts import AZURE, S3, StoreAccount, Stores, store_of
 
 PACKAGES = "spark.jars.packages"
 _JARS = "spark.jars"
 _S3 = ("s3", "s3a", "s3n")
 _AZURE = ("abfs", "abfss")
 _CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_PER_BUCKET = "fs.s3a.bucket."
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
 _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
 
@@ -83,13 +84,19 @@ def add_package(settings: MutableMapping[str, Any], location: str) -> None:
 
 
 def settings_of(location: str, stores: Stores) -> dict[str, str]:
-    """Return Spark's settings for files at a location: which class reads them, where, and as whom."""
+    """Return a session's settings for files at a location: which class reads them, where, and as whom.
+
+    What a catalog service names is not among them: other lakes of the session would be sent there with their own
+    credentials. It goes with each read and write (`hadoop_options`).
+    """
     store = store_of(location)
     if store is None or urlsplit(location).netloc == "":
         # Credentials are for one bucket or account, never for all.
         return {}
     stores.check_location(location)
-    return account_settings(location, stores.account(store))
+    account = stores.account(store)
+    found = account_settings(location, account)
+    return {name: value for name, value in found.items() if _PER_BUCKET not in name} if account.is_strange else found
 
 
 def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
@@ -101,7 +108,7 @@ def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
         return {}
     properties = account.properties
     found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
-    prefix = f"spark.hadoop.fs.s3a.bucket.{parts.netloc}."
+    prefix = f"spark.hadoop.{_PER_BUCKET}{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
     key, secret, token = (
         first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
@@ -119,7 +126,7 @@ def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
     if S3_PATH_STYLE in properties:
         own["path.style.access"] = properties[S3_PATH_STYLE].lower()
     # Hadoop would otherwise look for credentials of its own, and sign for an endpoint that only the service names.
-    is_strange = endpoint is not None and account.endpoint.source is Source.SERVICE and account.credentials is None
+    is_strange = account.is_strange and account.credentials is None
     if is_strange or properties.get(S3_ANONYMOUS, "false").lower() == "true":
         own["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
     elif key is not None:

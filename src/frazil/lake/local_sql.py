@@ -19,7 +19,7 @@ from frazil.lake.open_catalog import TRUST_NONE
 from frazil.lake.query_result import QueryResult
 from frazil.lake.query_tables import QueryTables
 from frazil.query.arrow_types import plain_schema
-from frazil.query.batches import read_batches
+from frazil.query.batches import Watch, read_batches
 from frazil.query.engine import check_installed, engine_errors, prepare
 from frazil.query.frames import frame_of
 from frazil.query.limits import Limits
@@ -76,21 +76,19 @@ def _run(
     tables = QueryTables(lake, engine, known_values, known_frames, limits)
     run_text = tables.add_query(parsed)
     prepared = tables.prepared(run_text, parsed.run_parameters)
-    first = _started(engine, prepared, tables)
-    runs = [first]
-    with _errors(tables, limits):
-        schema = plain_schema(first.schema())
+    first, schema = _started(engine, prepared, tables)
+    watches = [first]
 
     def start() -> Iterator[pa.RecordBatch]:
-        run = runs.pop() if runs else _started(engine, prepared, tables)
-        return read_batches(run, schema, limits, lambda: _errors(tables, limits))
+        watch = watches.pop() if watches else _started(engine, prepared, tables)[0]
+        return read_batches(watch, schema, limits, lambda: _errors(tables, limits))
 
     def explain() -> str:
-        run = _started(engine, prepared, tables)
+        watch, _ = _started(engine, prepared, tables)
         try:
-            return f"{tables.explain()}\n\n{run.explain()}"
+            return f"{tables.explain()}\n\n{watch.call(watch.run.explain)}"
         finally:
-            run.close()
+            watch.close()
 
     return QueryResult(text, schema, start, explain)
 
@@ -140,9 +138,15 @@ def _change(
     return QueryResult(text, changed.schema, lambda: iter(changed.to_batches()), lambda: "the statement has run")
 
 
-def _started(engine: Engine, prepared: PreparedQuery, tables: QueryTables) -> Any:
+def _started(engine: Engine, prepared: PreparedQuery, tables: QueryTables) -> tuple[Watch, pa.Schema]:
+    """Return a query that is ready to run, and its columns."""
     with _errors(tables, prepared.limits):
-        return engine.run(prepared)
+        watch = Watch(engine.run(prepared), prepared.limits)
+        try:
+            return watch, plain_schema(watch.call(watch.run.schema))
+        except BaseException:
+            watch.close()
+            raise
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +37,7 @@ class QueryResult(HandOffs):
         self._schema = schema
         self._start = start
         self._explain = explain
+        self._rows: pa.Table | None = None
 
     def __repr__(self) -> str:
         return f"QueryResult({', '.join(self.column_names)})"
@@ -69,9 +69,11 @@ class QueryResult(HandOffs):
         """Return all rows as a table in memory."""
         return pa.Table.from_batches(self.to_batches(), schema=self._schema)
 
-    @cached_property
+    @property
     def _whole(self) -> pa.Table:
-        return self.to_arrow()
+        if self._rows is None:
+            self._rows = self.to_arrow()
+        return self._rows
 
     @property
     def num_rows(self) -> int:
@@ -92,14 +94,16 @@ class QueryResult(HandOffs):
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return all rows as dicts."""
+        whole = self._whole
         with _python_values():
-            rows: list[dict[str, Any]] = self._whole.to_pylist()
+            rows: list[dict[str, Any]] = whole.to_pylist()
         return rows
 
     def to_pydict(self) -> dict[str, list[Any]]:
         """Return all columns as lists."""
+        whole = self._whole
         with _python_values():
-            columns: dict[str, list[Any]] = self._whole.to_pydict()
+            columns: dict[str, list[Any]] = whole.to_pydict()
         return columns
 
     def explain(self) -> str:

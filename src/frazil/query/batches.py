@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, TypeVar
@@ -15,19 +15,27 @@ import pyarrow as pa
 from frazil.errors import InvalidRequestError
 from frazil.progress import FIRST_SECONDS, find_line
 from frazil.query.arrow_types import plain_batch
+from frazil.query.engine import MORE_TIME, too_long
 from frazil.query.limits import Limits
 
 BATCH_ROWS: Final = 1 << 17
 _TICK_SECONDS: Final = 0.1
 _QUICK_SECONDS: Final = 0.002
+_CLOSE_SECONDS: Final = 0.5
 
 Result = TypeVar("Result")
 
 
 class Run(Protocol):
-    """A started query."""
+    """A query that is about to run."""
 
-    def reader(self, batch_rows: int) -> pa.RecordBatchReader:
+    def schema(self) -> pa.Schema:
+        """Return the columns, as DuckDB hands them to Arrow."""
+
+    def explain(self) -> str:
+        """Return DuckDB's plan."""
+
+    def reader(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Return the rows as they are computed."""
 
     def progress(self) -> float:
@@ -41,18 +49,17 @@ class Run(Protocol):
 
 
 def read_batches(
-    run: Run, schema: pa.Schema, limits: Limits, errors: Callable[[], AbstractContextManager[None]]
+    watch: Watch, schema: pa.Schema, limits: Limits, errors: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a started query as they are computed, and close it.
+    """Yield the rows of a query as they are computed, and close it.
 
     Columns get the names of `schema`: of two with one name, DuckDB gives the second another one. `errors` is the
     context that names errors.
     """
-    watch = _Watch(run)
     count = 0
     try:
         with errors():
-            reader = watch.call(lambda: run.reader(BATCH_ROWS))
+            reader = watch.call(lambda: watch.run.reader(BATCH_ROWS))
         while True:
             with errors():
                 batch = watch.call(lambda: next(reader, None))
@@ -69,35 +76,42 @@ def read_batches(
         watch.close()
 
 
-class _Watch:
-    """Runs calls of one query on a thread, one after the other, while the caller's thread stays free for signals."""
+class Watch:
+    """Runs calls of one query on threads, one after the other, while the caller's thread stays free for signals."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="frazil-sql")
+    def __init__(self, run: Run, limits: Limits) -> None:
+        self.run = run
+        self._limits = limits
+        self._last: Future[Any] | None = None
         self._began = time.monotonic()
         self._line: Any = None
 
     def call(self, do: Callable[[], Result]) -> Result:
         """Return what a call returns; interrupt it if the caller is interrupted."""
-        future: Future[Result] = self._pool.submit(do)
+        future: Future[Result] = Future()
+        self._last = future
+        # DuckDB cannot stop some of its functions: they must not hold up the end of the process.
+        threading.Thread(target=_resolve, args=(future, do), name="frazil-sql", daemon=True).start()
         try:
             return self._wait(future)
         except FutureTimeoutError:  # of the call itself
             raise
         except BaseException:
             if not future.done():
-                self._run.interrupt()
+                self.run.interrupt()
             raise
 
     def _wait(self, future: Future[Result]) -> Result:
-        seconds = _QUICK_SECONDS
+        seconds, began, limit = _QUICK_SECONDS, time.monotonic(), self._limits.timeout_seconds
         while True:
             try:
                 return future.result(seconds)
             except FutureTimeoutError:
                 if future.done():
                     return future.result()
+                # DuckDB does not count the time of binding, and cannot stop some of its functions.
+                if limit is not None and time.monotonic() > began + limit + _CLOSE_SECONDS:
+                    raise too_long(limit, MORE_TIME) from None
                 seconds = _TICK_SECONDS
                 self._show()
 
@@ -108,14 +122,26 @@ class _Watch:
         if self._line is None:
             self._line = find_line() or False
         if self._line:
-            percent = self._run.progress()
+            percent = self.run.progress()
             done = f"{percent:.0f} %, " if percent >= 0 else ""
             self._line.show(f"query: {done}{elapsed:.0f} s")
 
     def close(self) -> None:
-        """End the line of progress and the query."""
+        """End the line of progress and the query. One that does not stop at once is closed when it does."""
         if self._line:
             self._line.end("")
-        self._run.interrupt()
-        self._pool.shutdown(wait=True)
-        self._run.close()
+        deadline = time.monotonic() + _CLOSE_SECONDS
+        while self._last is not None and not self._last.done() and time.monotonic() < deadline:
+            self.run.interrupt()  # once more: before a statement begins, it is forgotten
+            wait([self._last], _TICK_SECONDS)
+        if self._last is None or self._last.done():
+            self.run.close()
+        else:
+            self._last.add_done_callback(lambda _: self.run.close())
+
+
+def _resolve(future: Future[Result], do: Callable[[], Result]) -> None:
+    try:
+        future.set_result(do())
+    except BaseException as error:
+        future.set_exception(error)

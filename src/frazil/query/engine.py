@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 NO_LIMITS = Limits()
+MORE_TIME: Final = "Give it more time: lake.sql(…, timeout=…)."
 _CUT = ("\n\nLINE ", "\nLINE ", "\n\nStack Trace")
 _MAX_REASON = 1_000
 _KINDS = ("Binder", "Catalog", "Parser", "Conversion", "Invalid Input", "Out of Range", "Not implemented", "Constraint")
@@ -182,6 +183,18 @@ def engine_errors(limits: Limits = NO_LIMITS) -> Iterator[None]:
         raise found from error
 
 
+def too_long(seconds: float, hint: str) -> CancelledError:
+    """Return the error of a query that ran into its limit of time."""
+    return CancelledError(
+        f"Cannot finish the query: it took longer than its limit of {seconds:g} seconds", hint=hint
+    )
+
+
+def cancelled() -> CancelledError:
+    """Return the error of a query that somebody stopped."""
+    return CancelledError("Cannot finish the query: it was cancelled")
+
+
 def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilError | None:
     """Return the error that a user gets for one of DuckDB's, or None for any other exception."""
     text = str(error)
@@ -193,14 +206,9 @@ def frazil_error(error: BaseException, limits: Limits = NO_LIMITS) -> FrazilErro
     category, _, rest = reason.partition(" Error: ")
     rest = rest if len(rest) <= _MAX_REASON else f"{rest[:_MAX_REASON]} …"
     if "maximum execution time" in text:
-        return CancelledError(
-            f"Cannot finish the query: it took longer than its limit of {limits.timeout_seconds:g} seconds"
-            if limits.timeout_seconds is not None
-            else f"Cannot finish the query: {rest}",
-            hint="Give it more time: lake.sql(…, timeout=…).",
-        )
+        return too_long(limits.timeout_seconds or 0.0, MORE_TIME)
     if category.endswith("INTERRUPT"):
-        return CancelledError("Cannot finish the query: it was cancelled")
+        return cancelled()
     if "Out of Memory" in category:
         return EngineError(
             f"Cannot finish the query: it needs more than its limit of {limits.memory_bytes >> 20:,} MiB of memory",

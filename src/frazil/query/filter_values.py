@@ -141,7 +141,10 @@ def _parameter(value: object) -> Constant | None:
             return None
         if value.tzinfo is None:
             return Constant("timestamp", value.isoformat(sep=" "))
-        return Constant("timestamptz", _in_utc(value).isoformat(sep=" "))
+        try:
+            return Constant("timestamptz", _in_utc(value).isoformat(sep=" "))
+        except OverflowError:  # before the year 1 or after 9999 in UTC
+            return None
     if isinstance(value, datetime.date):
         return Constant("date", value.isoformat())
     if isinstance(value, UUID):

@@ -32,6 +32,6 @@ def frame_of(name: str, data: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidRequestError(f"Cannot use {name!r} as a table: {error}") from error
     raise InvalidRequestError(
-        f"Cannot use {name!r} as a table: it is a {type(data).__name__}",
-        hint="Give Arrow, pandas, Polars, a dict of columns, or a list of dicts.",
+        f"Cannot use {name!r} as a table: it is {'empty' if data == [] else f'of the type {type(data).__name__}'}",
+        hint="Give Arrow, pandas, Polars, a dict of columns, or a list of dicts with at least one.",
     )

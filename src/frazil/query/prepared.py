@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from frazil.errors import UnsupportedError
 from frazil.query.column_types import ParquetColumn, read_columns
-from frazil.query.engine import NO_LIMITS, connect, engine_errors, lock, quoted, release, without_end
+from frazil.query.engine import NO_LIMITS, cancelled, connect, engine_errors, lock, quoted, release, without_end
 from frazil.query.limits import Limits
 from frazil.query.native_scan import Footers
 from frazil.query.syntax import SERIALIZE
@@ -203,17 +203,25 @@ class QueryRun:
     def __init__(self, query: PreparedQuery) -> None:
         self._query = query
         self._is_closed = False
+        self._is_interrupted = False
+        self._bound: Any = None
         self._connection = connect(query.limits, query.paths)
-        try:
-            with engine_errors(query.limits):
+
+    @property
+    def _relation(self) -> Any:
+        """The query, bound. Binding computes constant expressions, and can take as long as a query."""
+        with engine_errors(self._query.limits):
+            if self._bound is None:
                 self._prepare()
-                self._relation = self._connection.sql(without_end(query.text), params=dict(query.parameters) or None)
-                _check_types(self._relation)
-                if any("UUID" in str(column_type) for column_type in self._relation.types):
+                self._bound = self._connection.sql(
+                    without_end(self._query.text), params=dict(self._query.parameters) or None
+                )
+                _check_types(self._bound)
+                if any("UUID" in str(column_type) for column_type in self._bound.types):
                     self._connection.execute("SET arrow_lossless_conversion = true")
-        except BaseException:
-            self._connection.close()
-            raise
+            if self._is_interrupted:  # DuckDB forgets it when its next statement begins
+                raise cancelled()
+            return self._bound
 
     def _prepare(self) -> None:
         connection, query = self._connection, self._query
@@ -259,7 +267,8 @@ class QueryRun:
         return float(self._connection.query_progress())
 
     def interrupt(self) -> None:
-        """Stop what runs."""
+        """Stop what runs, and begin nothing more."""
+        self._is_interrupted = True
         self._connection.interrupt()
 
     def close(self) -> None:

@@ -26,6 +26,7 @@ import pyarrow as pa
 from frazil import errors
 from frazil.errors import CancelledError, EngineError, FrazilError
 from frazil.query.column_types import read_columns
+from frazil.query.engine import too_long
 from frazil.query.limits import Limits
 from frazil.query.messages import (
     BATCH,
@@ -229,10 +230,7 @@ class WorkerEngine:
         return b"".join(parts)
 
     def _too_long(self) -> CancelledError:
-        return CancelledError(
-            f"Cannot finish the query: it took longer than its limit of {self._seconds:g} seconds",
-            hint="Narrow the query down, or run it in a process of your own.",
-        )
+        return too_long(self._seconds, "Narrow the query down, or run it in a process of your own.")
 
     def _failed(self, reason: str) -> FrazilError:
         code = None

@@ -246,7 +246,7 @@ def test_frames_of_the_caller_are_joined(lake: Lake) -> None:
     assert values(lake, query, frames={"mine": frame}) == [30]
     assert values(lake, "select count(*) from db.t semi join mine using (id)", mine=scan) == [5]
     assert sorted(values(lake, "table mine", mine={"a": [1, 2]})) == [1, 2]
-    with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is a int"):
+    with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is of the type int"):
         lake.sql(query, mine=5)
 
 

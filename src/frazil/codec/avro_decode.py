@@ -98,7 +98,7 @@ def decode_leaves(
             return job.decode_in_python(blocks, contents)
         job.budget.forget()
     tasks = list(_split(blocks, threads))
-    batches = [batch for part in map_in_order(job.decode, tasks, threads=min(threads, len(tasks))) for batch in part]
+    batches = [batch for group in map_in_order(job.decode, tasks, threads=min(threads, len(tasks))) for batch in group]
     return pa.Table.from_batches(batches) if batches else _empty(leaves, wanted)
 
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_streamed_is_refused_when_it_is_named(spark: SparkSession
     spark.sql("create view lake.db.v as select 1 id")
     for name, options, message in (
         ("lake.db.t", {"streaming-changes": "all"}, "error, skip, added-files or changes"),
-        ("lake.db.t", {"streaming-max-files": "1"}, "there is none of that name"),
+        ("lake.db.t", {"streaming-max-files": "1"}, "there is no such option"),
         ("lake.db.t", {"streaming-max-files-per-micro-batch": "0"}, "a whole number from 1"),
         ("lake.db.t", {"stream-from-snapshot": "first"}, "earliest or latest"),
         ("lake.db.t", {"snapshot-id": "1"}, "a stream has no end"),

@@ -1,9 +1,9 @@
-"""Schemas between the format and Arrow. Specification: "Schemas and Data Types", "Parquet" (Appendix A).
+"""Conversion between Iceberg and Arrow schemas. Specification: "Schemas and Data Types", "Parquet" (Appendix A).
 
-Rows cross frazil's doors as Arrow, so that users give Arrow schemas and get them, and Parquet files are written
-through them. A field's id travels in its metadata as `PARQUET:field_id`, which Arrow's Parquet writer and reader
-keep; its doc as `doc`. Arrow has no geometry, geography or variant: they travel as their storage, with the type's
-name in the metadata as `frazil.type`.
+Rows enter and leave frazil as Arrow, and Parquet files are written through Arrow schemas. A field's metadata holds
+its id as `PARQUET:field_id`, which the Parquet reader and writer of Arrow preserve, and its doc as `doc`. Arrow has no
+geometry, geography or variant type: such columns use their storage type, with the type name in the metadata as
+`frazil.type`.
 
     boolean bool          date date32              string string          struct struct
     int int32             time time64[us]          uuid arrow.uuid        list list<element>
@@ -12,8 +12,8 @@ name in the metadata as `frazil.type`.
     double double         ..._ns timestamp[ns]     geometry, geography binary (WKB)
     decimal decimal128                             variant struct<metadata: binary, value: binary>
 
-Coming from Arrow, other widths and encodings of the same values are accepted (large and view types, dictionaries,
-smaller integers, coarser times); what would lose something is refused with the column's name.
+From Arrow, other widths and encodings of the same values are accepted (large and view types, dictionaries, smaller
+integers, coarser times). Lossy conversions are refused with the column's name.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ _UUID_STORAGE = pa.binary(16)
 
 
 def to_arrow_schema(schema: Schema, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Schema:
-    """Return a schema as Arrow's.
+    """Return the Arrow form of a schema.
 
-    Without `has_extensions` a uuid is its storage, 16 bytes, for code that computes on Arrow's plain types.
+    Without `has_extensions`, a uuid becomes 16 bytes, for code that computes on plain Arrow types.
     """
     return pa.schema(
         [to_arrow_field(field, with_ids=with_ids, has_extensions=has_extensions) for field in schema.fields]
@@ -105,7 +105,7 @@ def to_arrow_schema(schema: Schema, *, with_ids: bool = True, has_extensions: bo
 
 
 def to_arrow_field(field: NestedField, *, with_ids: bool = True, has_extensions: bool = True) -> pa.Field:
-    """Return a field as Arrow's, with its id, doc and type name where Arrow's type does not tell it."""
+    """Return the Arrow form of a field, with its id, its doc and a type name that Arrow lacks in its metadata."""
     metadata: dict[bytes, bytes] = {}
     if with_ids:
         metadata[FIELD_ID_KEY] = str(field.field_id).encode()
@@ -113,7 +113,7 @@ def to_arrow_field(field: NestedField, *, with_ids: bool = True, has_extensions:
         metadata[DOC_KEY] = field.doc.encode()
     data_type = field.field_type
     if "\0" in field.name:
-        # Arrow's C interface ends names there, so that another column would be shown.
+        # The C interface of Arrow ends names at a NUL, so the name would be cut short.
         raise UnsupportedError(
             f"Cannot show the column {field.name!r}: its name holds a NUL character", hint="Rename the column."
         )
@@ -128,7 +128,7 @@ def to_arrow_field(field: NestedField, *, with_ids: bool = True, has_extensions:
 
 
 def to_arrow_type(data_type: Type, *, with_ids: bool = True, has_extensions: bool = True) -> pa.DataType:
-    """Return a type as Arrow's."""
+    """Return the Arrow form of a type."""
     if isinstance(data_type, UuidType) and not has_extensions:
         return _UUID_STORAGE
     simple = _ARROW_TYPES.get(data_type)
@@ -158,11 +158,11 @@ def from_arrow_schema(
     format_version: int = 3,
     has_fresh_ids: bool = False,
 ) -> Schema:
-    """Return an Arrow schema as the format's.
+    """Return the Iceberg form of an Arrow schema.
 
-    Ids are those in the fields' metadata. Where no field has one, they come from the name mapping, which leaves
-    out the columns it does not know, or else all are numbered anew, as with `has_fresh_ids`. Types that the format
-    version does not have are refused: nanoseconds and null columns need version 3.
+    Field ids come from the fields' metadata. If no field has one, they come from the name mapping, which drops
+    unmapped columns, or all fields are numbered anew, as with `has_fresh_ids`. Types that the format version lacks
+    are refused: nanoseconds and null columns need version 3.
     """
     reader = _Reader(format_version, has_fresh_ids=has_fresh_ids)
     fields = tuple(reader.field(field, field.name, depth=1) for field in arrow)
@@ -181,7 +181,7 @@ def from_arrow_schema(
 
 
 def from_arrow_type(arrow: pa.DataType, *, column: str = "value", format_version: int = 3) -> Type:
-    """Return an Arrow type as the format's, its fields numbered anew; `column` is named in errors."""
+    """Return the Iceberg form of an Arrow type, with its fields numbered anew; errors name `column`."""
     data_type = _Reader(format_version, has_fresh_ids=True).type_of(arrow, column, depth=0)
     fresh = count(1)
     return reassign_ids(data_type, lambda _: next(fresh))
@@ -195,7 +195,7 @@ def _numbered(struct: StructType) -> StructType:
 
 
 class _Reader:
-    """Reads Arrow fields, remembering which have ids; a field without one gets a negative number for now."""
+    """Converter of Arrow fields that records which have ids; fields without one get temporary negative ids."""
 
     def __init__(self, format_version: int, *, has_fresh_ids: bool) -> None:
         self._format_version = format_version
@@ -271,7 +271,7 @@ def _refused(path: str, arrow: pa.DataType, reason: str, hint: str | None = None
 
 
 def _is_same_storage(arrow: pa.DataType, storage: pa.DataType) -> bool:
-    """Return whether a marked field's type holds the same bytes as its storage, in another Arrow layout."""
+    """Return whether an Arrow type is another layout of the given storage type."""
     if pa.types.is_binary(storage):
         return is_binary(arrow)
     if storage.equals(_VARIANT_STORAGE) and pa.types.is_struct(arrow) and arrow.num_fields == 2:

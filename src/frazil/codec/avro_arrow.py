@@ -1,4 +1,4 @@
-"""The Arrow types that values of an Avro container are decoded to, whoever decodes them."""
+"""The Arrow types that Avro values are decoded to, by either decoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from frazil.spec.frozen_map import FrozenMap
 
 
 def arrow_type(avro_type: AvroType) -> pa.DataType:
-    """Return the Arrow type that a leaf is decoded to, in the names and with the nulls that DataFusion gives it."""
+    """Return the Arrow type that a leaf is decoded to, with the field names and nullability that DataFusion uses."""
     if avro_type.kind in ("array", "map"):
         assert avro_type.items is not None
         inner = arrow_type(avro_type.items)

@@ -1,7 +1,7 @@
-"""Compression of Avro blocks, bounded in what a block may inflate to. Avro specification: "Object Container Files".
+"""Compression of Avro blocks, with a limit on the inflated size. Avro specification: "Object Container Files".
 
-Blocks come from files that anyone may have written, so nothing here trusts a length it reads: output stops
-at the caller's bound, and frames that announce more are refused before memory is taken.
+Blocks come from untrusted files, so no length is trusted: output stops at the caller's limit, and frames that
+announce more are refused before memory is allocated.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from frazil.spec.frozen_map import FrozenMap
 
 inflater: Any = zlib
 try:
-    # It takes up to 45 % less time, where there is a wheel of it.
+    # Up to 45 % faster; not every platform has a wheel.
     from isal import isal_zlib
 except ImportError:
     pass
@@ -40,17 +40,17 @@ _REFUSED: tuple[type[Exception], ...] = (
 _RAW_DEFLATE = -15
 _SLICE = 512
 _MAX_WINDOW = 1 << 27
-"""The largest window a zstd frame or xz stream may ask for: what their default settings allow."""
+"""The largest window that a zstd frame or xz stream may request: the limit of their default settings."""
 
 ZLIB_REMAINDER = 4
-"""Bytes allowed after a deflate stream: some writers cut zlib's wrapper off and leave part of its checksum.
+"""Bytes allowed after a deflate stream: some writers strip the zlib wrapper but leave part of its checksum.
 
-isal does not count fewer than seven, which it has already taken in: with it five and six pass too.
+isal reads up to six bytes ahead without reporting them, so with it five and six bytes pass too.
 """
 
 
 class CodecRefusal(Exception):
-    """A block that does not inflate, or inflates past the bound; the container names the block."""
+    """A block that does not inflate, or exceeds the limit; the container adds the block's position."""
 
 
 def decompress_block(codec: str, data: bytes | memoryview, limit: int) -> bytes:
@@ -112,7 +112,7 @@ def _unzstd(data: bytes, limit: int) -> bytes:
         raise _too_large(limit)
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
     if announced > 0:
-        # One pass into memory of the announced size; what does not fit it is an error.
+        # One pass into a buffer of the announced size; more data is an error.
         return decompressor.decompress(data, max_output_size=announced, allow_extra_data=False)
     # The frame does not say its size. A slice this short cannot inflate to more than 16 MiB, so checking
     # between slices bounds the memory.
@@ -158,12 +158,12 @@ _DECOMPRESSORS: Mapping[str, Callable[[bytes, int], bytes]] = FrozenMap(
 )
 
 AVRO_CODECS = ("null", *_DECOMPRESSORS)
-"""The codecs of the Avro specification, by their names in a file's header."""
+"""The codec names of the Avro specification, as in a file's header."""
 
 _DEFLATE_LEVEL = 5
-"""On manifests, higher levels take up to ten times as long and save less than two per cent, or nothing."""
+"""On manifests, higher levels take up to ten times as long and save less than two per cent, if anything."""
 _DEFLATE_MEMORY = 9
-"""The most zlib takes: 256 KiB, which saves a little for nothing."""
+"""The zlib maximum, 256 KiB: slightly smaller output at no cost in time."""
 
 _WRITTEN_AS: Mapping[str, tuple[str, int | None, tuple[int, int] | None]] = FrozenMap(
     {
@@ -184,12 +184,12 @@ def compressor(codec: str, level: int | None = None) -> tuple[str, Callable[[byt
     `codec` is a value of the property `write.manifest.compression-codec`: gzip (Avro's deflate), zstd,
     snappy or none.
     """
-    known = _WRITTEN_AS.get(codec.lower())
-    if known is None:
+    spelling = _WRITTEN_AS.get(codec.lower())
+    if spelling is None:
         raise InvalidPropertyError(
             f"Cannot compress with {codec[:40]!r}: the codec is not known", hint="Use gzip, zstd, snappy or none."
         )
-    name, default, levels = known
+    name, default, levels = spelling
     if level is not None and levels is not None and not levels[0] <= level <= levels[1]:
         raise InvalidPropertyError(
             f"Cannot compress with {codec} at level {level}: its levels are {levels[0]} to {levels[1]}"

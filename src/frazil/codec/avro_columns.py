@@ -1,9 +1,9 @@
-"""Fields of a container by id, as Arrow columns of the types the reader expects.
+"""Fields of an Avro container by id, as Arrow columns of the types a reader expects.
 
-Between `codec/avro_decode.py`, which gives columns as Avro stores them, and the readers of manifests and
-manifest lists, which ask by the ids of the specification. Fields may be renamed, in another order, missing,
-optional where they need not be, or of a type that has been widened since; maps may be arrays of pairs or
-Avro's own maps. All of that ends here ("Avro", Column Projection).
+This lies between `codec/avro_decode.py`, which returns columns as Avro stores them, and the readers of manifests and
+manifest lists, which use the ids of the specification. It handles fields that are renamed, reordered, missing,
+unexpectedly optional or of a since widened type, and maps stored as arrays of pairs or as Avro maps ("Avro", Column
+Projection).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from frazil.spec.types import ListType, MapType, StructType, Type
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a field is: a leaf, and inside an optional record the positions of the fields that lead to it."""
+    """The location of a field: a leaf, and the positions leading to the field inside an optional record."""
 
     leaf: int
     inner: tuple[int, ...]
@@ -32,7 +32,7 @@ class Source:
 
 
 class FieldReader:
-    """A container whose fields are asked for by their ids."""
+    """A container whose fields are read by id."""
 
     def __init__(self, data: bytes, header: AvroHeader, origin: AvroOrigin) -> None:
         self._data = data
@@ -50,7 +50,7 @@ class FieldReader:
         self._by_path = {leaf.path: index for index, leaf in enumerate(self.leaves)}
 
     def find(self, path: tuple[int, ...]) -> Source | None:
-        """Return where the field of a path of ids is, or None where the file has no such field or no bytes of it."""
+        """Return where the field with a path of ids is stored, or None if the file has no bytes of such a field."""
         for length in range(len(path), 0, -1):
             index = self._by_path.get(path[:length])
             if index is None:
@@ -65,7 +65,7 @@ class FieldReader:
         return None
 
     def record_fields(self, path: tuple[int, ...]) -> tuple[AvroField, ...]:
-        """Return the fields of the record at a path, empty where there is none."""
+        """Return the fields of the record at a path, empty if there is no such record."""
         record: AvroType | None = self.root
         for field_id in path:
             assert record is not None
@@ -76,15 +76,15 @@ class FieldReader:
 
     def read(self, sources: Iterable[Source], *, limits: AvroLimits, threads: int) -> pa.Table:
         """Return the leaves of some sources for all rows."""
-        wanted = sorted({source.leaf for source in sources})
+        positions = sorted({source.leaf for source in sources})
         return decode_leaves(
-            self._data, self._header, self.leaves, wanted, self._origin, limits=limits, threads=threads
+            self._data, self._header, self.leaves, positions, self._origin, limits=limits, threads=threads
         )
 
     def column(
         self, table: pa.Table, source: Source, name: str, data_type: Type, target: pa.DataType
     ) -> pa.ChunkedArray:
-        """Return one field of a table that was read, in the type a reader expects."""
+        """Return one field of a table from `read`, in the type a reader expects."""
         convert = _converter(data_type, source.avro_type, target)
         if convert is None:
             raise self._origin.fail(f"field {name!r} is stored as {source.avro_type.kind}, not as {data_type}")
@@ -99,14 +99,14 @@ class FieldReader:
 
 def _find_inside(leaf: int, record: AvroType, path: tuple[int, ...]) -> Source | None:
     inner: list[int] = []
-    found = record
+    current = record
     for field_id in path:
-        position = next((index for index, field in enumerate(found.fields) if field.field_id == field_id), None)
+        position = next((index for index, field in enumerate(current.fields) if field.field_id == field_id), None)
         if position is None:
             return None
         inner.append(position)
-        found = found.fields[position].avro_type
-    return Source(leaf, tuple(inner), found) if holds_values(found) else None
+        current = current.fields[position].avro_type
+    return Source(leaf, tuple(inner), current) if holds_values(current) else None
 
 
 def _extract(array: pa.Array, inner: tuple[int, ...]) -> pa.Array:
@@ -119,7 +119,7 @@ _Convert = Callable[[pa.Array], pa.Array]
 
 
 def _converter(data_type: Type, form: AvroType, target: pa.DataType) -> _Convert | None:
-    """Return the function that turns an array as stored into one of the expected type, None where none can."""
+    """Return the function that converts a stored array to the expected type, or None if that is impossible."""
     if isinstance(data_type, MapType):
         return _map_converter(data_type, form, target)
     if isinstance(data_type, ListType):
@@ -166,7 +166,7 @@ def _map_converter(data_type: MapType, form: AvroType, target: pa.DataType) -> _
 
 
 def _avro_map(values: _Convert, target: pa.DataType) -> _Convert:
-    """Return the converter of Avro's own maps, whose keys are text: the ids of columns are written as digits."""
+    """Return the converter of Avro maps, whose string keys hold column ids as digits."""
     pair = target.value_type
 
     def convert(array: pa.Array) -> pa.Array:

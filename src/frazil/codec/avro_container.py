@@ -1,13 +1,13 @@
-"""Avro object container files: header and blocks. Avro specification: "Object Container Files".
+"""Headers and blocks of Avro object container files. Avro specification: "Object Container Files".
 
     magic "Obj" 1 | metadata map (avro.schema, avro.codec, the writer's own keys) | sync marker (16 bytes)
     then blocks:   row count | size in bytes | content, compressed | the sync marker again
 
-Counts and sizes are zigzag varints. The rows of a block have no framing: only the schema tells where one
-ends, which is `codec/avro_decode.py`'s matter. This module finds and checks the frames, and writes them.
+Counts and sizes are zigzag varints. The rows of a block have no framing: only the schema determines where one
+ends, which `codec/avro_decode.py` handles. This module finds, checks and writes the frames.
 
-Every number read is checked before it is used, so that any bytes at all give an answer or an error within
-the limits of time and memory that `AvroLimits` sets.
+Every number is checked before use, so that any input gives a result or an error within the time and memory limits
+of `AvroLimits`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class AvroLimits:
-    """How much time and memory a file may cost: a floor, plus a multiple of the file's own size.
+    """Limits on the time and memory that a file may cost: a floor, plus a multiple of the file size.
 
     Real manifests inflate to between three and a hundred times their size.
     """
@@ -52,7 +52,7 @@ DEFAULT_LIMITS = AvroLimits()
 
 @dataclass(frozen=True, slots=True)
 class AvroOrigin:
-    """What is being read, for errors: its kind, its path and the specification's heading."""
+    """The file being read, for errors: its kind, its path and the specification's heading."""
 
     what: str
     heading: str
@@ -64,13 +64,13 @@ class AvroOrigin:
         return self.error(f"Cannot read {self.what}: {reason}", hint=hint, path=self.path, heading=self.heading)
 
     def unsupported(self, reason: str, *, hint: str | None = None) -> UnsupportedError:
-        """Return (not raise) the error for a file that is well but needs what is not built."""
+        """Return (not raise) the error for a valid file that needs an unsupported feature."""
         return UnsupportedError(f"Cannot read {self.what}: {reason}", hint=hint, path=self.path, heading=self.heading)
 
 
 @dataclass(frozen=True, slots=True)
 class AvroHeader:
-    """The header of a container; `body_at` is where its blocks begin."""
+    """The header of a container; `body_at` is the offset of its first block."""
 
     metadata: Mapping[str, bytes]
     codec: str
@@ -78,7 +78,7 @@ class AvroHeader:
     body_at: int
 
     def text(self, key: str) -> str | None:
-        """Return a metadata value as text, or None where there is none or it is not UTF-8."""
+        """Return a metadata value as text, or None if it is missing or not UTF-8."""
         value = self.metadata.get(key)
         try:
             return None if value is None else value.decode()
@@ -88,7 +88,7 @@ class AvroHeader:
 
 @dataclass(frozen=True, slots=True)
 class AvroBlock:
-    """One block: how many rows, and where its compressed content starts and ends."""
+    """One block: its row count and the start and end of its compressed content."""
 
     count: int
     start: int
@@ -152,7 +152,7 @@ def _read_bytes(data: bytes, offset: int, end: int) -> tuple[bytes, int]:
 
 
 def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[AvroBlock]:
-    """Return the blocks of a container in order, frames checked, contents not looked at."""
+    """Return the blocks of a container in order, with their frames checked but not their contents."""
     blocks: list[AvroBlock] = []
     offset, size, sync = header.body_at, len(data), header.sync
     while offset < size:

@@ -1,20 +1,20 @@
-"""Rows of an Avro container as Arrow columns, many thousand at a time.
+"""Rows of an Avro container as Arrow columns, decoded in large batches.
 
-DataFusion's Avro reader decodes about half a million manifest entries a second, twenty times what Python
-can. But it reads files only, goes by names, refuses records without fields, trusts what it reads, and never
-comes back from a block that holds more bytes than its rows take. So it is given files made for it:
+The Avro reader of DataFusion decodes about half a million manifest entries a second, twenty times as many as Python.
+However, it only reads files, selects fields by name, refuses records without fields, trusts its input, and never
+returns from a block that holds more bytes than its rows take. It is therefore given specially prepared files:
 
 1. The blocks are found, checked and inflated here, within limits (`codec/avro_container.py`).
-2. The schema is laid out flat (`codec/avro_schema.py`): every leaf is a column of its own, under a name made
-   up here, so that columns not asked for are skipped and not built.
-3. The rows of several blocks become one uncompressed block of a new file, followed by one more row made up
-   here: the sentinel, which holds a random token.
-4. Exactly that many rows are read, in one batch, and the reader is never asked again. If the last of them
-   holds the token, the rows were where the blocks said. If not, a count or a length was wrong.
+2. The schema is flattened (`codec/avro_schema.py`): every leaf is a column with a generated name, so that unrequested
+   columns are skipped and not built.
+3. The rows of several blocks become one uncompressed block of a new file, followed by one more row, the sentinel,
+   which holds a random token.
+4. Exactly that many rows are read in one batch. If the last of them holds the token, the rows ended where the blocks
+   said. If not, a count or a length was wrong.
 
-The files have no names and live in memory where the system offers that (`codec/avro_scratch.py`). Lists that lie the
-same way in every row are read as blocks of bytes (`codec/avro_stamps.py`), which is checked, and dropped where it
-fails. Chunks of a large container are decoded on several threads; inflating and decoding both leave Python free.
+The files have no names and live in memory if the system supports that (`codec/avro_scratch.py`). Lists with the same
+layout in every row are read as blocks of bytes (`codec/avro_stamps.py`); this is checked, and abandoned if the check
+fails. Chunks of a large container are decoded on several threads; inflating and decoding both release the GIL.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ from frazil.errors import CorruptTableError, StorageError
 from frazil.threads import map_in_order
 
 _CHUNK_BYTES = 8 << 20
-"""How many inflated bytes are decoded at once; more gains nothing, less costs more calls."""
+"""Inflated bytes decoded at once; more brings no gain, less costs more calls."""
 _MIN_TASK_BYTES = 1 << 20
-"""How many compressed bytes one thread takes at a time, at least."""
+"""The fewest compressed bytes that a thread takes at a time."""
 _FEW_BYTES = 16 << 10
 _STAMPED_ROWS = 64
-"""With fewer rows, looking for what they share takes longer than reading them."""
+"""With fewer rows, guessing a common layout takes longer than reading them."""
 _STAMPED_BYTES = 64 << 20
-"""Chunks larger than this, which have one vast block, are read item by item."""
+"""Larger chunks, which consist of one huge block, are read item by item."""
 _ARROW_WIDTHS = {"boolean": 1, "int": 4, "long": 8, "float": 4, "double": 8}
 
 
@@ -84,10 +84,10 @@ def decode_leaves(
     threads: int = 1,
     small_bytes: int | None = None,
 ) -> pa.Table:
-    """Return some leaves of all rows as columns `c<position>`, in the types Avro stores them in.
+    """Return the leaves at some positions for all rows, as columns `c<position>` of their Avro types.
 
-    Rows keep their order. Columns have a chunk for each piece of the container that was decoded at once.
-    Containers whose rows take less than `small_bytes` are decoded in Python; without it, where that is faster.
+    Rows keep their order, and columns have one chunk per decoded piece of the container. Containers whose rows take
+    fewer than `small_bytes` are decoded in Python; without it, those for which that is faster.
     """
     blocks = find_blocks(data, header, origin)
     job = _Job(data, header, leaves, wanted, origin, limits)
@@ -98,22 +98,22 @@ def decode_leaves(
             return job.decode_in_python(blocks, contents)
         job.budget.forget()
     tasks = list(_split(blocks, threads))
-    batches = [batch for made in map_in_order(job.decode, tasks, threads=min(threads, len(tasks))) for batch in made]
+    batches = [batch for group in map_in_order(job.decode, tasks, threads=min(threads, len(tasks))) for batch in group]
     return pa.Table.from_batches(batches) if batches else _empty(leaves, wanted)
 
 
 class _Decoders:
-    """Which decoder a container goes to, by the size of its rows and by what the process has done so far."""
+    """The choice of decoder, by the size of a container and what the process has decoded so far."""
 
     def __init__(self) -> None:
         self._python_bytes_left = 512 << 10
         self._datafusion_process: int | None = None
 
     def small_bytes(self) -> int:
-        """Return below how many bytes rows are decoded in Python.
+        """Return the size below which rows are decoded in Python.
 
-        Loading DataFusion takes as long as decoding half a MiB in Python. In a process that was forked
-        from one that has used it, its threads are missing, and it would wait for them forever.
+        Loading DataFusion takes as long as decoding half a MiB in Python. In a fork of a process that has used it,
+        its threads are missing and it would wait for them forever.
         """
         if self._datafusion_process is None:
             return max(_FEW_BYTES, min(64 << 10, self._python_bytes_left))
@@ -124,7 +124,7 @@ class _Decoders:
         self._python_bytes_left -= size
 
     def use_datafusion(self) -> None:
-        """Remember that DataFusion has its threads in this process."""
+        """Record that DataFusion has threads in this process."""
         if self._datafusion_process is None:
             self._datafusion_process = os.getpid()
 
@@ -133,7 +133,7 @@ _decoders = _Decoders()
 
 
 def _split(blocks: list[AvroBlock], threads: int) -> Iterator[list[AvroBlock]]:
-    """Yield runs of blocks for threads to take: three for each, so that none waits long for the last."""
+    """Yield runs of blocks for threads to take, three per thread, so that none waits long for the last."""
     if threads <= 1:
         yield blocks
         return
@@ -151,7 +151,7 @@ def _split(blocks: list[AvroBlock], threads: int) -> Iterator[list[AvroBlock]]:
 
 
 class _Budget:
-    """What a file may still inflate to, and what its columns may still take; shared by threads."""
+    """The bytes a file may still inflate to and its columns may still take; thread-safe."""
 
     def __init__(self, limit: int, origin: AvroOrigin) -> None:
         self.limit = limit
@@ -162,11 +162,11 @@ class _Budget:
 
     @property
     def left(self) -> int:
-        """How many more bytes blocks may inflate to."""
+        """The number of bytes that blocks may still inflate to."""
         return self.limit - self._inflated
 
     def forget(self) -> None:
-        """Start counting again, for blocks that are inflated a second time."""
+        """Restart the count, for blocks that are inflated a second time."""
         self._inflated = 0
 
     def inflate(self, size: int) -> None:
@@ -177,7 +177,7 @@ class _Budget:
                 raise self._exceeded()
 
     def check_chunk(self, worst: int) -> None:
-        """Refuse to decode a chunk whose columns could take more than is left."""
+        """Refuse to decode a chunk whose columns could exceed the remaining budget."""
         if self._kept + worst > self.limit:
             raise self._exceeded()
 
@@ -194,7 +194,7 @@ class _Budget:
 
 
 class _Job:
-    """One container being decoded; shared by threads once it is made."""
+    """The decoding of one container; thread-safe."""
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class _Job:
         self._schema = header.metadata[SCHEMA_KEY]
         self._shapes: Mapping[int, Shape] | None = None
         self._borrowed: Mapping[int, Shape] | None = None
-        """Shapes that held for another file of the schema."""
+        """Shapes that fitted another file with the same schema."""
 
     def decode(self, blocks: list[AvroBlock]) -> list[pa.RecordBatch]:
         """Return the rows of some blocks."""
@@ -241,7 +241,7 @@ class _Job:
         except CodecRefusal as problem:
             raise self.origin.fail(f"the block at byte {block.start} cannot be inflated: {problem}") from problem
         self.budget.inflate(len(content))
-        # Rows without bytes have nothing to be counted by.
+        # Rows of no bytes cannot be counted.
         if self.row_bytes == 0 or block.count * self.row_bytes > len(content):
             raise self.origin.fail(
                 f"the block at byte {block.start} announces {block.count} rows in {len(content)} bytes"
@@ -261,7 +261,7 @@ class _Job:
         return pa.Table.from_arrays(arrays, names=[f"c{index}" for index in self.wanted])
 
     def _decode_chunk(self, chunk: _Chunk, file: ScratchFile) -> pa.RecordBatch:
-        """Return the rows of a chunk, with what of them can be read as stamps read so."""
+        """Return the rows of a chunk, reading as stamps the leaves that allow it."""
         guessed = shapes = self._shapes_for(chunk)
         while True:
             layout = _Layout(self.leaves, make_stamps(shapes, self.leaves), self.origin)
@@ -269,7 +269,7 @@ class _Job:
                 batch = self._read_chunk(chunk, layout, file)
             except (StampRefusal, CorruptTableError) as problem:
                 if shapes and shapes is self._borrowed:
-                    # What held for another file says nothing against this one.
+                    # A layout from another file proves nothing about this one.
                     self._borrowed = None
                     guessed = shapes = self._shapes = self._guess_anew(chunk)
                     continue
@@ -278,7 +278,7 @@ class _Job:
                     continue
                 if not shapes:
                     raise
-                # A wrong guess, or wrong bytes. A better guess may do; if not, reading item by item tells.
+                # Either the guess or the bytes are wrong. Try a better guess, then item by item.
                 better = self._guess(chunk, few=False)
                 better = {index: better[index] for index in shapes if index in better}
                 shapes = better if len(better) < len(shapes) else {}
@@ -289,7 +289,7 @@ class _Job:
                 return batch
 
     def _shapes_for(self, chunk: _Chunk) -> Mapping[int, Shape]:
-        """Return the shapes to try: those of another file, or a guess by the first chunk, which is as good as any."""
+        """Return the shapes to try: those of a previous file with this schema, or a guess from the first chunk."""
         if chunk.rows < _STAMPED_ROWS or chunk.size > _STAMPED_BYTES:
             return {}
         if self._shapes is None:
@@ -301,8 +301,8 @@ class _Job:
         return self._shapes
 
     def _guess_anew(self, chunk: _Chunk) -> Mapping[int, Shape]:
-        known = past_guesses.of(self._schema).wrong
-        return {index: shape for index, shape in self._guess(chunk, few=True).items() if index not in known}
+        unshaped = past_guesses.of(self._schema).wrong
+        return {index: shape for index, shape in self._guess(chunk, few=True).items() if index not in unshaped}
 
     def _guess(self, chunk: _Chunk, *, few: bool) -> dict[int, Shape]:
         return guess_shapes(chunk.blocks, self.leaves, _token_position(self.leaves, self.origin), few=few)
@@ -330,21 +330,21 @@ class _Job:
             raise self.origin.fail(f"{rows} rows do not end where their blocks do")
         arrays = {position: batch.column(index).slice(0, rows) for index, position in enumerate(plain)}
         if layout.stamps:
-            # The columns of a batch share their memory: copies let that of the stamps go.
+            # The columns of a batch share their memory; copying releases that of the stamps.
             memory = pa.default_cpu_memory_manager()
             arrays = {position: array.copy_to(memory) for position, array in arrays.items() if position in self.wanted}
         for index, stamp in enumerate(layout.stamps, len(plain)):
             arrays |= read_stamp(stamp, batch.column(index), self.wanted, self.leaves)
-        made = pa.RecordBatch.from_arrays(
+        batch_of_leaves = pa.RecordBatch.from_arrays(
             [arrays[position] for position in self.wanted], names=[f"c{position}" for position in self.wanted]
         )
-        self.budget.keep(made.nbytes)
-        return made
+        self.budget.keep(batch_of_leaves.nbytes)
+        return batch_of_leaves
 
 
 @dataclass(slots=True)
 class _Chunk:
-    """Blocks to be decoded at once, inflated: for each its number of rows and its content."""
+    """Inflated blocks to be decoded at once, each with its number of rows."""
 
     blocks: list[tuple[int, bytes]]
     rows: int = 0
@@ -352,7 +352,7 @@ class _Chunk:
 
 
 class _Layout:
-    """What a file for DataFusion starts and ends with."""
+    """The schema and the sentinel of a file prepared for DataFusion."""
 
     def __init__(self, leaves: list[Leaf], stamps: list[Stamp], origin: AvroOrigin) -> None:
         self.stamps = stamps
@@ -375,13 +375,13 @@ class _Layout:
                 self._fields.append(field)
 
     def header(self, sync: bytes) -> bytes:
-        """Return the head of a container of such rows."""
+        """Return the container header of a prepared file."""
         schema = {"type": "record", "name": "row", "fields": self._fields}
         return encode_header({SCHEMA_KEY: json.dumps(schema).encode(), CODEC_KEY: b"null"}, sync)
 
 
 def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -> pa.RecordBatch | None:
-    """Return the first batch of a file, which has all of its rows, and never ask for another."""
+    """Return the first batch of a file, which holds all of its rows, or None if there are several batches."""
     import datafusion
 
     _decoders.use_datafusion()
@@ -393,7 +393,7 @@ def _read_batch(path: Path, columns: list[str], rows: int, origin: AvroOrigin) -
     except Exception as error:
         raise origin.fail(f"its rows do not follow its schema ({_reason(error)})") from None
     except BaseException as error:
-        # A panic of the reader is no Exception, lest it be swallowed; here it says that the bytes are bad.
+        # A Rust panic is not an Exception; here it means that the bytes are invalid.
         if type(error).__name__ != "PanicException":
             raise
         raise origin.fail(f"its rows do not follow its schema ({_reason(error)})") from None
@@ -407,7 +407,7 @@ def _reason(error: BaseException) -> str:
 def _token_position(leaves: list[Leaf], origin: AvroOrigin) -> int:
     """Return the position of the first leaf that can hold a token.
 
-    The first, so that bytes left over before the sentinel cannot supply the fields in front of it.
+    It must be the first, so that surplus bytes before the sentinel cannot pass as the fields in front of it.
     """
     position = next((index for index, leaf in enumerate(leaves) if _can_hold_token(leaf.avro_type)), None)
     if position is None:
@@ -420,7 +420,7 @@ def _can_hold_token(avro_type: AvroType) -> bool:
 
 
 def _make_token(avro_type: AvroType) -> tuple[Any, bytes]:
-    """Return a random value of a type, and its bytes."""
+    """Return a random value of a type, and its encoded bytes."""
     token, encoded = _random_value(avro_type)
     return token, encode_zigzag(1 - avro_type.null_branch) + encoded if avro_type.is_optional else encoded
 
@@ -441,7 +441,7 @@ def _is_token(value: Any, token: Any) -> bool:
 
 
 def _default(avro_type: AvroType) -> bytes:
-    """Return the shortest value of a type, null where it may be."""
+    """Return the encoding of the shortest value of a type, null if it is optional."""
     if avro_type.is_optional:
         return encode_zigzag(avro_type.null_branch)
     if avro_type.kind == "record":
@@ -450,19 +450,19 @@ def _default(avro_type: AvroType) -> bytes:
 
 
 def _growth(avro_type: AvroType) -> int:
-    """Return how many bytes of columns one byte of rows can become, at most, rounded up."""
+    """Return the most bytes of columns that one byte of rows can become, rounded up."""
     if avro_type.kind in ("array", "map"):
         assert avro_type.items is not None
-        found = max(5, _growth(avro_type.items))
+        width = max(5, _growth(avro_type.items))
     elif avro_type.kind == "record":
-        found = max((_growth(field.avro_type) for field in avro_type.fields), default=1)
+        width = max((_growth(field.avro_type) for field in avro_type.fields), default=1)
     else:
-        found = 1 if avro_type.kind == "fixed" else _ARROW_WIDTHS.get(avro_type.kind, 5)
-    return max(found, _null_width(avro_type)) if avro_type.is_optional else found
+        width = 1 if avro_type.kind == "fixed" else _ARROW_WIDTHS.get(avro_type.kind, 5)
+    return max(width, _null_width(avro_type)) if avro_type.is_optional else width
 
 
 def _null_width(avro_type: AvroType) -> int:
-    """Return how many bytes of columns a null takes, which is one byte of rows."""
+    """Return how many bytes of columns a null takes, which is one byte of a row."""
     if avro_type.kind == "record":
         return sum(_null_width(field.avro_type) for field in avro_type.fields)
     return avro_type.size if avro_type.kind == "fixed" else _ARROW_WIDTHS.get(avro_type.kind, 5)

@@ -1,13 +1,13 @@
-"""Arrow columns as the rows of an Avro container, many thousand at a time.
+"""Arrow columns as the rows of an Avro container, encoded in large batches.
 
-Avro interleaves the fields of a row, Arrow keeps them apart. Each column is encoded by itself into a column of
-bytes (numpy computes all varints of a column at once), and Arrow then joins those columns row by row. A
-list's items are encoded the same way; since they lie one after the other already, the items of a row are a
-slice of the joined bytes and cost no copy. The fields of an optional record are joined for the rows that have it, and
-the result is spread over all rows. Nothing here loops over rows.
+Avro interleaves the fields of a row, Arrow stores them by column. Each column is encoded separately into a column of
+bytes (numpy computes all varints of a column at once), and Arrow then joins those columns row by row. The items of
+lists are encoded the same way; since they are already contiguous, the items of a row are a slice of the joined bytes
+and need no copy. The fields of an optional record are joined for the rows that have it, and the result is spread over
+all rows. Nothing here loops over rows.
 
-Columns are Arrow's for what Avro stores: integers for dates and times, fixed-size binaries for decimals and uuids,
-lists of structs for maps.
+Columns have the Arrow types of what Avro stores: integers for dates and times, fixed-size binaries for decimals and
+uuids, lists of structs for maps.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from frazil.errors import InvalidRequestError
 from frazil.threads import map_in_order
 
 BLOCK_BYTES = 64_000
-"""About how many bytes of rows a block holds, as in Iceberg Java."""
+"""The approximate size of a block's rows, as in Iceberg Java."""
 _ROWS_AT_ONCE = 8192
 _FEW_VALUES = 16
-"""Up to this many integers are encoded one by one: a call of numpy costs as much as several of them."""
+"""Up to this many integers are encoded one by one, which is faster than calling numpy."""
 
 _Bools = npt.NDArray[np.bool_]
 
 
 @cache
 def _nothing() -> pa.Scalar:
-    # Made on first use: the first value pyarrow makes imports pandas, where that is installed.
+    # Created on first use: the first pyarrow scalar imports pandas if it is installed.
     return pa.scalar(b"", pa.binary())
 
 
@@ -59,9 +59,9 @@ def encode_avro(
     sync_marker: bytes | None = None,
     threads: int = 1,
 ) -> bytes:
-    """Return a container of rows given as one column for each leaf of its schema.
+    """Return a container of rows, given as one column for each leaf of the schema.
 
-    Without a sync marker one is made from the content, so that the same rows always give the same bytes.
+    The default sync marker is derived from the content, so that the same rows always give the same bytes.
     """
     avro_codec, compress = compressor(codec, level)
     blocks = encode_blocks(leaves, columns, compress, threads=threads)
@@ -83,7 +83,7 @@ def encode_blocks(
     *,
     threads: int = 1,
 ) -> list[tuple[int, bytes]]:
-    """Return rows, one column for each leaf, as blocks: the count of their rows, and their compressed bytes."""
+    """Return rows, given as one column per leaf, as blocks: row counts and compressed bytes."""
     rows = len(columns[0]) if columns else 0
 
     def encode_part(start: int) -> list[tuple[int, bytes]]:
@@ -106,7 +106,7 @@ def _derive_sync(header: Mapping[str, bytes], blocks: Sequence[tuple[int, bytes]
 
 
 def _encode_slice(leaves: Sequence[AvroType], columns: Sequence[pa.Array], start: int, length: int) -> pa.Array:
-    """Return some rows as a column of bytes; halve them where their bytes do not fit one column."""
+    """Return some rows as a column of bytes, in halves if their bytes do not fit one column."""
     try:
         pieces = [
             piece
@@ -142,19 +142,19 @@ def _cut(rows: pa.Array | pa.ChunkedArray) -> list[tuple[int, bytes]]:
 
 
 def _offsets(array: pa.Array) -> npt.NDArray[np.int32]:
-    found: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
-    return found
+    offsets: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+    return offsets
 
 
 def _join(pieces: list[pa.Array]) -> pa.Array:
-    """Return columns of bytes joined row by row; null counts as nothing."""
+    """Return columns of bytes joined row by row; nulls add nothing."""
     if len(pieces) == 1 and pieces[0].null_count == 0:
         return pieces[0]
     return pc.binary_join_element_wise(*pieces, _nothing(), options=_skipping_nulls())
 
 
 def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
-    """Return the columns of bytes that, joined, are the values of an array."""
+    """Return the columns of bytes that, joined, encode the values of an array."""
     if form.min_size == 0:
         return []
     valid: _Bools | None = None
@@ -176,7 +176,7 @@ def _encode(form: AvroType, array: pa.Array) -> list[pa.Array]:
 
 @lru_cache(maxsize=64)
 def _same_byte(value: int, rows: int) -> pa.Array:
-    """Return a byte for each row, the same for all. Kept: most columns of a file ask for the same two or three."""
+    """Return one identical byte per row; cached, since most columns of a file need the same two or three."""
     return _single_bytes(np.full(rows, value, np.uint8))
 
 
@@ -189,7 +189,7 @@ def _binary(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytear
 
 
 def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.Array:
-    """Return integers as zigzag varints; those that are not valid take no bytes."""
+    """Return integers as zigzag varints; invalid ones take no bytes."""
     if len(values) <= _FEW_VALUES:
         return _few_varints(values.tolist(), None if valid is None else valid.tolist())
     zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
@@ -203,9 +203,9 @@ def _varints(values: npt.NDArray[np.int64], valid: _Bools | None = None) -> pa.A
     for index in range(width):
         low = (rest & np.uint64(0x7F)).astype(np.uint8)
         rest = rest >> np.uint64(7)
-        goes_on = rest != 0
-        digits[:, index] = low | (goes_on.view(np.uint8) << 7)
-        lengths += goes_on
+        continues = rest != 0
+        digits[:, index] = low | (continues.view(np.uint8) << 7)
+        lengths += continues
     if valid is not None:
         lengths *= valid
     offsets = np.zeros(len(zigzag) + 1, np.int32)
@@ -236,15 +236,15 @@ def _encode_integers(form: AvroType, array: pa.Array, valid: _Bools | None) -> l
 
 def _encode_booleans(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
     values = pc.fill_null(array, False).to_numpy(zero_copy_only=False).astype(np.uint8)
-    made = _single_bytes(values)
-    return [made if valid is None else pc.if_else(pa.array(valid), made, pa.scalar(None, pa.binary()))]
+    encoded = _single_bytes(values)
+    return [encoded if valid is None else pc.if_else(pa.array(valid), encoded, pa.scalar(None, pa.binary()))]
 
 
 def _encode_floats(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
     width = 4 if form.kind == "float" else 8
     values = np.ascontiguousarray(pc.fill_null(array, 0.0).to_numpy()).view(np.uint8)
-    made = _binary(np.arange(len(array) + 1, dtype=np.int32) * width, values)
-    return [made if valid is None else pc.if_else(pa.array(valid), made, pa.scalar(None, pa.binary()))]
+    encoded = _binary(np.arange(len(array) + 1, dtype=np.int32) * width, values)
+    return [encoded if valid is None else pc.if_else(pa.array(valid), encoded, pa.scalar(None, pa.binary()))]
 
 
 def _encode_bytes(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[pa.Array]:
@@ -264,7 +264,7 @@ def _encode_list(form: AvroType, array: pa.Array, valid: _Bools | None) -> list[
     offsets = _offsets(array)
     lengths = np.diff(offsets)
     if valid is not None and lengths[~valid].any():
-        # Arrow lets a null list hide items; taking the rows again drops them.
+        # Arrow allows a null list to hide items; taking the rows drops them.
         return _encode_list(form, array.take(pa.array(np.arange(len(array)))), valid)
     first, last = int(offsets[0]), int(offsets[-1])
     ends = _same_byte(0, len(array))

@@ -1,12 +1,12 @@
-"""Rows of a small Avro container as Arrow columns, value by value in Python.
+"""Rows of a small Avro container as Arrow columns, decoded value by value in Python.
 
-`codec/avro_decode.py` has DataFusion decode large containers. Loading that takes a quarter of a second, and each
-call more than a millisecond; the manifest list of a table with a dozen manifests decodes faster than that right
-here. Both give the same columns for the same bytes. Both refuse the same bytes, but for the number of a union's
-branch: where it is neither 0 nor 1, DataFusion takes it for the branch that is not null.
+`codec/avro_decode.py` uses DataFusion for large containers. Loading it takes a quarter of a second, and each call more
+than a millisecond; the manifest list of a table with a dozen manifests is decoded faster here. Both decoders return
+the same columns for the same bytes and refuse the same bytes, with one exception: DataFusion reads the branch of a
+union that is neither 0 nor 1 as the branch that is not null.
 
-Each leaf is a `_Column`: a function that reads one value and keeps it, and the lists it keeps values in. Lists
-keep their items in columns of their own, so that no object is made for a list, a pair or a struct.
+Each leaf is a `_Column`: a function that reads one value and appends it, and the lists it appends to. Lists store
+their items in separate columns, so that no object is created for a list, a pair or a struct.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _LONG_LIMIT = 1 << 64
 _MAX_ITEMS = 2**31 - 1
 
 Read = Callable[[bytes, int], int]
-"""Read the value at a position, keep it, and return the position after it."""
+"""Reader of the value at an offset, which stores it and returns the offset after it."""
 
 
 class RowsRefusal(Exception):
-    """Bytes that do not follow the schema; the container names the file."""
+    """Bytes that do not follow the schema; the container adds the file."""
 
 
 def decode_rows(blocks: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf], wanted: Sequence[int]) -> list[pa.Array]:
-    """Return some leaves of blocks, each a number of rows and their bytes, which the rows must take all of."""
+    """Return the wanted leaves of blocks, given as row counts and bytes that the rows must use up."""
     columns = [_column(leaf.avro_type) for leaf in leaves]
     readers = [column.read for column in columns]
     try:
@@ -55,7 +55,7 @@ def decode_rows(blocks: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf], wan
 def find_spans(
     samples: Iterable[tuple[int, bytes]], leaves: Sequence[Leaf]
 ) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
-    """Yield where each leaf of the first rows of some blocks starts and ends, with the block."""
+    """Yield each of the first rows of some blocks: the block, and the start and end of each leaf."""
     readers = [_column(leaf.avro_type).read for leaf in leaves]
     try:
         for count, content in samples:
@@ -73,7 +73,7 @@ def find_spans(
 
 
 class _Column:
-    """Values of one type being read."""
+    """The values of one type that were read so far."""
 
     __slots__ = ("array", "null", "read")
 
@@ -104,7 +104,7 @@ def _column(avro_type: AvroType) -> _Column:
 
 
 def read_number(data: bytes, offset: int, limit: int) -> tuple[int, int]:
-    """Return the zigzag varint at a position, and the position after it."""
+    """Return the zigzag varint at an offset, and the offset after it."""
     byte = data[offset]
     offset += 1
     value = byte & 0x7F
@@ -122,11 +122,11 @@ def read_number(data: bytes, offset: int, limit: int) -> tuple[int, int]:
 
 
 def _scalars(read: Callable[[Callable[[Any], None]], Read], arrow_type: pa.DataType) -> _Column:
-    """Return the column of values that a reader appends to a list."""
+    """Return a column of values that a reader appends to one list."""
     values: list[Any] = []
 
     def array() -> pa.Array:
-        # Most columns of a small manifest hold nothing, and making nulls costs less than converting them.
+        # Most columns of a small manifest hold only nulls, which are cheaper to create than to convert.
         return pa.nulls(len(values), arrow_type) if values.count(None) == len(values) else pa.array(values, arrow_type)
 
     return _Column(read(values.append), lambda: values.append(None), array)
@@ -214,12 +214,12 @@ def _fixed(avro_type: AvroType) -> _Column:
 
 
 def _nothing(avro_type: AvroType) -> _Column:
-    """Return the column of null, which has no bytes; readers never ask for it."""
+    """Return the column of the null type, which has no bytes and is never requested."""
     return _Column(lambda data, offset: offset, lambda: None, lambda: pa.nulls(0))
 
 
 def _lists(avro_type: AvroType) -> _Column:
-    """Return the column of an array or of a map: how many items each has, and the items in columns of their own."""
+    """Return the column of an array or a map: the number of items of each, and the items in separate columns."""
     assert avro_type.items is not None
     is_map = avro_type.kind == "map"
     items = _column(avro_type.items)
@@ -260,7 +260,7 @@ def _lists(avro_type: AvroType) -> _Column:
 
 
 def _records(avro_type: AvroType) -> _Column:
-    """Return the column of a record: its fields in columns of their own, and which are not null."""
+    """Return the column of a record: its fields in separate columns, and which records are not null."""
     columns = [
         (f"c{index}", _column(field.avro_type))
         for index, field in enumerate(avro_type.fields)
@@ -282,7 +282,7 @@ def _records(avro_type: AvroType) -> _Column:
 
     def array() -> pa.Array:
         arrays = [column.array() for _, column in columns]
-        struct_type = pa.struct([(name, made.type) for (name, _), made in zip(columns, arrays, strict=True)])
+        struct_type = pa.struct([(name, child.type) for (name, _), child in zip(columns, arrays, strict=True)])
         validity = None if all(valid) else pa.array(valid, pa.bool_()).buffers()[1]
         return pa.Array.from_buffers(struct_type, len(valid), [validity], children=arrays)
 

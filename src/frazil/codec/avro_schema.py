@@ -1,13 +1,13 @@
-"""A container's writer schema: parsed, checked and laid out flat. Avro specification: "Schema Declaration".
+"""Writer schemas of Avro containers, parsed, checked and flattened. Avro specification: "Schema Declaration".
 
-The read path asks for fields by id, so names mean nothing here. A schema becomes a tree of `AvroType` in
-which named types are resolved and a union with null is a flag of the type beside it: the only union the
-format allows ("Avro", Data Type Mappings). `flatten` then lays the tree out as leaves. A record that is not
-optional has no bytes of its own, so its fields can stand in its place: the bytes of a row are the bytes of
-its leaves, one after the other. That turns `data_file` and `partition` into plain top-level columns.
+Fields are read by id, so names do not matter. A schema becomes a tree of `AvroType` in which named types are resolved
+and a union with null, the only union that the format allows ("Avro", Data Type Mappings), is a flag of the other
+type. `flatten` then returns the tree's leaves. A record that is not optional has no bytes of its own, so its fields
+can replace it: the bytes of a row are the bytes of its leaves, one after the other. This turns `data_file` and
+`partition` into plain top-level columns.
 
-Schemas come from files anyone may have written: depth, size and recursion are bounded, and what would make
-a reader loop (array items of no bytes) is refused.
+Schemas come from untrusted files: depth, size and recursion are bounded, and array items of no bytes, which could make
+a reader loop, are refused.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _MIN_SIZES: Mapping[str, int] = FrozenMap(
 class AvroType:
     """One node of a writer schema.
 
-    `kind` is Avro's own name, with two simplifications: an enum is the int it is stored as, and a union
+    `kind` is the Avro name, with two simplifications: an enum is the int it is stored as, and a union
     with null is its other branch with `is_optional` set. `items` are an array's items or a map's values.
-    `min_size` is the fewest bytes a value takes, `weight` the number of nodes below.
+    `min_size` is the fewest bytes that a value takes, `weight` the number of nodes in the tree.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class AvroType:
 
 @dataclass(frozen=True, slots=True)
 class AvroField:
-    """One field of a record; the id is None where the writer gave none."""
+    """One field of a record; the id is None if the writer gave none."""
 
     name: str
     field_id: int | None
@@ -66,7 +66,7 @@ class AvroField:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A part of a row that stands by itself, and the ids of the fields that lead to it."""
+    """A separate part of a row, and the ids of the fields that lead to it."""
 
     path: tuple[int | None, ...]
     name: str
@@ -74,7 +74,7 @@ class Leaf:
 
 
 class _SchemaRefusal(Exception):
-    """What is wrong with a schema; `parse_schema` names the file."""
+    """A reason to refuse a schema; `parse_schema` adds the file."""
 
 
 def parse_schema(text: bytes, origin: AvroOrigin) -> AvroType:
@@ -97,11 +97,11 @@ def _parse(text: bytes) -> AvroType:
 
 
 _parse_known = lru_cache(maxsize=32)(_parse)
-"""The manifests of a table share a few schemas; reading one takes longer than decoding a dozen entries."""
+"""The manifests of a table share a few schemas; parsing one takes longer than decoding a dozen entries."""
 
 
 class _Parser:
-    """Turns decoded JSON into types; holds the named types seen so far, None while one is being read."""
+    """A converter of decoded JSON to types; `named` maps each type still being parsed to None."""
 
     def __init__(self) -> None:
         self.named: dict[str, AvroType | None] = {}
@@ -130,7 +130,7 @@ class _Parser:
         if type_name == "array":
             items = self.parse(value.get("items"), namespace, depth + 1)
             if items.min_size == 0:
-                # A count of such items costs no bytes: two bytes could announce two thousand million of them.
+                # Such items take no bytes: a count of two bytes could announce two billion of them.
                 raise self.fail("an array has items of no bytes")
             logical = _text(value, "logicalType")
             return AvroType("array", items=items, logical=logical, min_size=1, weight=1 + items.weight)
@@ -158,9 +158,9 @@ class _Parser:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self.named:
             full = name
-        known = self.named.get(full)
-        if known is not None:
-            return known
+        defined = self.named.get(full)
+        if defined is not None:
+            return defined
         problem = "refers to itself" if full in self.named else "is not defined"
         raise self.fail(f"type {name[:80]!r} {problem}")
 
@@ -168,18 +168,18 @@ class _Parser:
         name = value.get("name")
         if not isinstance(name, str) or not name:
             raise self.fail(f"a {type_name} has no name")
-        own = value.get("namespace")
+        own_namespace = value.get("namespace")
         if "." in name:
             full = name
         else:
-            own = own if isinstance(own, str) else namespace
-            full = f"{own}.{name}" if own else name
+            own_namespace = own_namespace if isinstance(own_namespace, str) else namespace
+            full = f"{own_namespace}.{name}" if own_namespace else name
         if full in self.named:
             raise self.fail(f"type {full[:80]!r} is defined twice")
         self.named[full] = None
-        made = self._make_named(type_name, value, full.rpartition(".")[0], depth)
-        self.named[full] = made
-        return made
+        avro_type = self._make_named(type_name, value, full.rpartition(".")[0], depth)
+        self.named[full] = avro_type
+        return avro_type
 
     def _make_named(self, type_name: str, value: dict[str, Any], namespace: str, depth: int) -> AvroType:
         if type_name == "enum":
@@ -212,7 +212,7 @@ class _Parser:
             )
         weight = 1 + sum(field.avro_type.weight for field in fields)
         if weight > _MAX_NODES:
-            # Named types can be used many times over: a short schema may stand for a huge one.
+            # Named types can be reused: a short schema may stand for a huge one.
             raise self.fail("it has too many fields")
         return AvroType(
             "record",
@@ -267,17 +267,17 @@ def _shown(value: object) -> str:
 
 
 def _text(value: dict[str, Any], key: str) -> str | None:
-    found = value.get(key)
-    return found if isinstance(found, str) else None
+    text = value.get(key)
+    return text if isinstance(text, str) else None
 
 
 def _number(value: dict[str, Any], key: str) -> int:
-    found = value.get(key, 0)
-    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= 1000 else 0
+    number = value.get(key, 0)
+    return number if isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= 1000 else 0
 
 
 def flatten(root: AvroType, origin: AvroOrigin) -> list[Leaf]:
-    """Return the leaves of a record in the order of their bytes; no two have the same path of ids."""
+    """Return the leaves of a record in the order of their bytes, refusing duplicate paths of ids."""
     leaves = list(_walk(root, ()))
     seen: set[tuple[int | None, ...]] = set()
     for leaf in leaves:
@@ -291,17 +291,17 @@ def flatten(root: AvroType, origin: AvroOrigin) -> list[Leaf]:
 
 def _walk(record: AvroType, path: tuple[int | None, ...]) -> Iterator[Leaf]:
     for field in record.fields:
-        here = (*path, field.field_id)
+        field_path = (*path, field.field_id)
         if field.avro_type.kind == "record" and not field.avro_type.is_optional and field.avro_type.fields:
-            yield from _walk(field.avro_type, here)
+            yield from _walk(field.avro_type, field_path)
         else:
-            yield Leaf(here, field.name, field.avro_type)
+            yield Leaf(field_path, field.name, field.avro_type)
 
 
 def plain_schema(leaves: list[Leaf]) -> dict[str, Any]:
-    """Return a schema for the same bytes that any reader takes: leaf n is the column `c<n>`, nothing else is named.
+    """Return a schema for the same bytes that any reader accepts, in which leaf n is the column `c<n>`.
 
-    Leaves without bytes are left out, logical types are left to the caller, every named type is new.
+    Leaves without bytes and logical types are omitted; every named type gets a new name.
     """
     names = iter(range(_MAX_NODES * 2))
     fields = [
@@ -313,12 +313,12 @@ def plain_schema(leaves: list[Leaf]) -> dict[str, Any]:
 
 
 def has_bytes(leaf: Leaf) -> bool:
-    """Return whether a leaf takes any bytes; null, empty records and `fixed` of size 0 take none."""
+    """Return whether a leaf takes any bytes; nulls, empty records and `fixed` of size 0 take none."""
     return leaf.avro_type.min_size > 0
 
 
 def holds_values(avro_type: AvroType) -> bool:
-    """Return whether a type has values to read: more than null, or than the choice between null and nothing."""
+    """Return whether a type has values to read, so is more than a null or an optional empty record."""
     return avro_type.min_size > 0 and not (avro_type.is_optional and _inner_size(avro_type) == 0)
 
 
@@ -333,7 +333,7 @@ def _plain(avro_type: AvroType, names: Iterator[int]) -> Any:
             weight=avro_type.weight,
         )
         if inner.min_size == 0:
-            # Only the number of the branch is stored, which has the bytes of an int.
+            # Only the branch number is stored, with the bytes of an int.
             return "int"
         branches = [_plain(inner, names)]
         branches.insert(avro_type.null_branch, "null")
@@ -360,7 +360,7 @@ def _items(avro_type: AvroType) -> AvroType:
 
 
 def _inner_size(avro_type: AvroType) -> int:
-    """Return the fewest bytes of an optional type's value, less the number of its branch."""
+    """Return the fewest bytes of an optional type's value, without its branch number."""
     if avro_type.kind == "record":
         return sum(field.avro_type.min_size for field in avro_type.fields)
     return avro_type.size if avro_type.kind == "fixed" else _MIN_SIZES.get(avro_type.kind, 1)

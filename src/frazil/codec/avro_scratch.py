@@ -1,9 +1,9 @@
-"""Files without a name, for a reader that takes nothing but paths.
+"""Unnamed temporary files, for a reader that only accepts paths.
 
-DataFusion opens files. What `codec/avro_decode.py` has for it is in memory, and stays there: an anonymous file of the
-kernel, or one in the folder for temporary files that has no name any more. Both are reached through the process's own
-list of open files, and are gone with the process, whatever ends it. Where a system has no such list, the file has
-a name and is removed when it is closed.
+DataFusion opens files. The data that `codec/avro_decode.py` has for it is in memory and stays there: either in an
+anonymous kernel file or in an unlinked file in the folder for temporary files. Both are reached through `/proc/self/fd`
+and vanish with the process, however it ends. On systems without `/proc/self/fd`, the file has a name and is removed
+when it is closed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import IO
 
 _OPEN_FILES = Path("/proc/self/fd")
 _MEMORY_BYTES = 64 << 20
-"""What is larger goes to the folder for temporary files."""
+"""Larger data goes to the folder for temporary files."""
 _PIECES_AT_ONCE = 512
 _SPARE_FILES = 2
 _SPARE_BYTES = 8 << 20
 
 
 class ScratchFile:
-    """A file written over and over by one thread: it keeps its pages, which a new file would have to get."""
+    """A file that one thread overwrites repeatedly; it keeps its pages, which a new file would have to allocate."""
 
     def __init__(self) -> None:
         self._in_memory: int | None = None
@@ -37,7 +37,7 @@ class ScratchFile:
         self.close()
 
     def close(self) -> None:
-        """Give up the file."""
+        """Close the file, which discards its content."""
         if self._in_memory is not None:
             os.close(self._in_memory)
         if self._on_disk is not None:
@@ -45,13 +45,13 @@ class ScratchFile:
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether it is in memory, and small."""
+        """Whether the file is in memory and small."""
         return (
             self._on_disk is None and self._in_memory is not None and os.fstat(self._in_memory).st_size <= _SPARE_BYTES
         )
 
     def write(self, pieces: Sequence[bytes], size: int) -> Path:
-        """Write pieces of about a total size in place of what was there; return where they can be read."""
+        """Replace the content by pieces of about `size` bytes in total, and return a path to read it from."""
         if size <= _MEMORY_BYTES and hasattr(os, "memfd_create") and _OPEN_FILES.is_dir():
             try:
                 if self._in_memory is None:
@@ -59,18 +59,18 @@ class ScratchFile:
                 _overwrite(self._in_memory, pieces)
                 return _OPEN_FILES / str(self._in_memory)
             except OSError:
-                # No memory is left for it, or the system forbids it; there may be room elsewhere.
+                # Memory is short, or the system forbids such files; the disk may have room.
                 pass
         if self._on_disk is None:
-            nameless = _OPEN_FILES.is_dir()
-            self._on_disk = tempfile.TemporaryFile() if nameless else tempfile.NamedTemporaryFile()  # noqa: SIM115
+            is_nameless = _OPEN_FILES.is_dir()
+            self._on_disk = tempfile.TemporaryFile() if is_nameless else tempfile.NamedTemporaryFile()  # noqa: SIM115
         _overwrite(self._on_disk.fileno(), pieces)
         name = self._on_disk.name
         return Path(name) if isinstance(name, str) else _OPEN_FILES / str(self._on_disk.fileno())
 
 
 class SpareFiles:
-    """Scratch files that were used and are used again: a few, and in the process that made them. For many threads."""
+    """A small pool of scratch files for reuse within one process; thread-safe."""
 
     def __init__(self) -> None:
         self._files: list[ScratchFile] = []
@@ -78,9 +78,9 @@ class SpareFiles:
 
     @contextmanager
     def borrow(self) -> Iterator[ScratchFile]:
-        """Yield a file for one thread; after an error it is given up, since a reader may still be at it."""
+        """Yield a file for one thread; after an error it is closed, since a reader may still use it."""
         if self._process != os.getpid():
-            # A process that was forked has its parent's files open, which the parent writes to.
+            # A forked process inherits its parent's open files, which the parent writes to.
             self._files, self._process = [], os.getpid()
         try:
             file = self._files.pop()

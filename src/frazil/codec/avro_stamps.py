@@ -1,17 +1,17 @@
-"""Lists that lie the same way in every row of a container, read as blocks of bytes instead of item by item.
+"""Lists with the same layout in every row of a container, read as blocks of bytes instead of item by item.
 
 Most bytes of a manifest are maps of metrics. Within one file they nearly always hold the same columns in the same
-order, numbers of the same length, and so take the same bytes in every row but for the values themselves. A
-*stamp* is such a run of leaves: a pattern of bytes, and a mask that says which bits of it every row must repeat.
+order, with numbers of the same length, so that rows differ only in the values themselves. A *stamp* is such a run of
+leaves: a pattern of bytes, and a mask of the bits that every row must repeat.
 
     counts, keys, lengths, the end of a list, the branch of a union     all bits
-    a number of n bytes                                                the top bit of each, which says where it ends
+    a number of n bytes                                                the top bit of each, which marks its end
     a bound of n bytes                                                 nothing
 
-`codec/avro_decode.py` guesses stamps from a few rows, has each read as one `fixed` value, which costs a reader one copy
-instead of a hundred small numbers, and then checks all rows against the mask. A row that repeats the masked
-bits takes exactly the bytes that reading it item by item would take, so where the check holds for all rows, the rows
-were read right; where it fails, the leaf it failed for is read item by item. A guess is never trusted.
+`codec/avro_decode.py` guesses stamps from a few rows and reads each as one `fixed` value, which costs one copy instead
+of a hundred small numbers. It then checks all rows against the mask. A row that repeats the masked bits takes exactly
+the bytes that reading it item by item would take, so if the check holds for all rows, they were read correctly; if it
+fails, the leaf that it failed for is read item by item. A guess is never trusted.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from frazil.spec.frozen_map import FrozenMap
 
 _LONG_LIMIT = 1 << 64
 _WORD = 8
-"""Numbers of at most so many bytes are read; they have 56 bits, and so fit their type whatever the bits are."""
+"""The largest encoded number that is read, in bytes; its 56 bits fit any type."""
 _MAX_STAMP_BYTES = 1 << 20
 _FEW_SAMPLES = (4, 2)
 _MORE_SAMPLES = (16, 8)
-"""How many blocks to look at, and how many rows of each."""
+"""The number of blocks to examine, and of rows of each."""
 _ALL, _TOP, _FREE = 0xFF, 0x80, 0x00
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How the bytes of one leaf lie: the pattern, what of it counts, and where the values of its items are.
+    """The layout of one leaf's bytes: the pattern, the mask of the bits to repeat, and the offsets of the item values.
 
-    `keys` are those of a list of pairs, None for a list of numbers. A leaf that is null has no slots.
+    `keys` are those of a list of pairs, None for a list of numbers. A null leaf has no slots.
     """
 
     pattern: bytes
@@ -54,7 +54,7 @@ class Shape:
     slots: tuple[tuple[int, int], ...] = ()
 
     def fits(self, data: bytes) -> bool:
-        """Return whether some bytes repeat what of the pattern counts."""
+        """Return whether bytes repeat the masked bits of the pattern."""
         if len(data) != len(self.pattern):
             return False
         left, right, must = (int.from_bytes(data_bytes) for data_bytes in (data, self.pattern, self.mask))
@@ -63,23 +63,23 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """A run of leaves read as one value, by the position of each in the schema."""
+    """A run of leaves that is read as one value, by position in the schema."""
 
     shapes: Mapping[int, Shape]
 
     @property
     def name(self) -> str:
-        """The column it is read as."""
+        """The name of the column to read."""
         return f"s{min(self.shapes)}"
 
     @property
     def pattern(self) -> bytes:
-        """The bytes of all leaves."""
+        """The patterns of all leaves, concatenated."""
         return b"".join(shape.pattern for shape in self.shapes.values())
 
     @property
     def mask(self) -> bytes:
-        """What of the pattern counts."""
+        """The masks of all leaves, concatenated."""
         return b"".join(shape.mask for shape in self.shapes.values())
 
 
@@ -93,16 +93,16 @@ class StampRefusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Guesses:
-    """What was learnt about the rows of a schema: shapes that all rows had, and leaves whose rows do not lie alike."""
+    """Observations about a schema's rows: shapes shared by all rows, and leaves without a common shape."""
 
     right: Mapping[int, Shape] = FrozenMap()
     wrong: frozenset[int] = frozenset()
 
 
 class PastGuesses:
-    """Guesses by schema: the next manifest of a table is like the last.
+    """Guesses by schema, since the next manifest of a table resembles the last; thread-safe.
 
-    It costs time only if that changes. Safe to use from several threads.
+    A stale guess costs time but not correctness.
     """
 
     def __init__(self, limit: int = 64) -> None:
@@ -111,11 +111,11 @@ class PastGuesses:
         self._lock = Lock()
 
     def of(self, schema: bytes) -> Guesses:
-        """Return what is known of a schema."""
+        """Return the guesses for a schema."""
         return self._known.get(schema, Guesses())
 
     def remember(self, schema: bytes, right: Mapping[int, Shape], wrong: Iterable[int] = ()) -> None:
-        """Keep the shapes of a schema, and add leaves that have none; of too many schemas, the oldest is forgotten."""
+        """Store the shapes of a schema and add its leaves without one; the oldest schemas are evicted."""
         with self._lock:
             before = self._known.pop(schema, Guesses())
             self._known[schema] = Guesses(right, before.wrong | frozenset(wrong))
@@ -123,7 +123,7 @@ class PastGuesses:
                 del self._known[next(iter(self._known))]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all schemas."""
         with self._lock:
             self._known.clear()
 
@@ -132,7 +132,7 @@ past_guesses = PastGuesses()
 
 
 def first_row_fits(content: bytes, leaves: Sequence[Leaf], shapes: Mapping[int, Shape]) -> bool:
-    """Return whether the first row of a block has some shapes."""
+    """Return whether the first row of a block fits some shapes."""
     try:
         for row, spans in find_spans([(1, content)], leaves):
             return all(shape.fits(row[slice(*spans[offset])]) for offset, shape in shapes.items())
@@ -144,33 +144,33 @@ def first_row_fits(content: bytes, leaves: Sequence[Leaf], shapes: Mapping[int, 
 def guess_shapes(
     blocks: Sequence[tuple[int, bytes]], leaves: Sequence[Leaf], after: int, *, few: bool = True
 ) -> dict[int, Shape]:
-    """Return the shapes that the leaves of some rows share, by position, of leaves after a position.
+    """Return the shapes that sampled rows share, by the position of the leaf, for leaves after position `after`.
 
-    The rows are the first of some blocks, since nothing but reading tells where a later row starts: few, for a
-    guess that takes little time, or not so few.
+    The samples are the first rows of some blocks, since later rows can only be found by reading. With `few`, the
+    sample is smaller and the guess faster.
     """
     chosen, rows = _FEW_SAMPLES if few else _MORE_SAMPLES
     step = max(1, len(blocks) // chosen)
     samples = [(min(count, rows), content) for count, content in blocks[::step][:chosen]]
-    found: dict[int, Shape] | None = None
+    shared: dict[int, Shape] | None = None
     try:
         for content, spans in find_spans(samples, leaves):
             parts = [content[start:end] for start, end in spans]
-            if found is None:
+            if shared is None:
                 guesses = {
                     index: _shape_of(leaves[index].avro_type, leaf_bytes)
                     for index, leaf_bytes in enumerate(parts)
                     if index > after
                 }
-                found = {offset: shape for offset, shape in guesses.items() if shape is not None}
-            found = {offset: shape for offset, shape in found.items() if shape.fits(parts[offset])}
+                shared = {offset: shape for offset, shape in guesses.items() if shape is not None}
+            shared = {offset: shape for offset, shape in shared.items() if shape.fits(parts[offset])}
     except RowsRefusal:
         return {}
-    return found or {}
+    return shared or {}
 
 
 def make_stamps(shapes: Mapping[int, Shape], leaves: Sequence[Leaf]) -> list[Stamp]:
-    """Return runs of leaves with shapes, those that hold a list."""
+    """Return the runs of leaves with shapes that include a list."""
     runs: list[dict[int, Shape]] = [{}]
     for index, leaf in enumerate(leaves):
         if index in shapes:
@@ -186,7 +186,7 @@ def make_stamps(shapes: Mapping[int, Shape], leaves: Sequence[Leaf]) -> list[Sta
 
 
 def _shape_of(avro_type: AvroType, data: bytes) -> Shape | None:
-    """Return how the bytes of a leaf lie, None where it is neither null nor a list of a known kind."""
+    """Return the shape of a leaf's bytes, or None if it is neither null nor a list of a supported kind."""
     if avro_type.is_optional and data[0] == 2 * avro_type.null_branch:
         return Shape(data, bytes([_ALL]), is_null=True) if len(data) == 1 else None
     if avro_type.kind != "array" or avro_type.items is None:
@@ -222,7 +222,7 @@ def _shape_of(avro_type: AvroType, data: bytes) -> Shape | None:
 
 
 def _item_kinds(items: AvroType) -> tuple[str, ...] | None:
-    """Return ("long",), ("int", "long") or ("int", "bytes"), and None for items of any other kind."""
+    """Return ("long",), ("int", "long") or ("int", "bytes"), or None for other items."""
     if items.is_optional:
         return None
     if items.kind == "long":
@@ -234,7 +234,7 @@ def _item_kinds(items: AvroType) -> tuple[str, ...] | None:
 
 
 def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: Sequence[Leaf]) -> dict[int, pa.Array]:
-    """Return the wanted leaves of a stamp, or raise `StampRefusal`; the last row is checked and left out."""
+    """Return the wanted leaves of a stamp, or raise `StampRefusal`; the last row is checked but not returned."""
     pattern, mask = (np.frombuffer(raw, np.uint8) for raw in (stamp.pattern, stamp.mask))
     width = len(pattern)
     raw = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
@@ -244,21 +244,21 @@ def read_stamp(stamp: Stamp, column: pa.Array, wanted: Collection[int], leaves: 
     is_same = low == high
     reader = _StampReader(len(column) - 1)
     start = 0
-    made: dict[int, pa.Array] = {}
+    arrays: dict[int, pa.Array] = {}
     for offset, shape in stamp.shapes.items():
         end = start + len(shape.pattern)
         if len(wrong) and wrong[0] < end:
             raise StampRefusal(offset)
         if offset in wanted:
             fields = _Rows(raw, len(column) - 1, width, start)
-            made[offset] = reader.read(shape, fields, is_same[start:end], leaves[offset].avro_type)
+            arrays[offset] = reader.read(shape, fields, is_same[start:end], leaves[offset].avro_type)
         start = end
-    return made
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows of equal width, of which one leaf starts at `start`; at least one more row follows the last."""
+    """Rows of equal width in which one leaf starts at `start`; at least one more row follows the last."""
 
     raw: npt.NDArray[np.uint8]
     count: int
@@ -266,13 +266,13 @@ class _Rows:
     start: int
 
     def fields(self, offset: int, dtype: str, count: int, step: int) -> npt.NDArray[Any]:
-        """Return `count` values of each row, `step` bytes apart, as an array of two dimensions."""
+        """Return `count` values of each row, `step` bytes apart, as a two-dimensional array."""
         return np.ndarray((self.count, count), dtype, self.raw.data, self.start + offset, (self.width, step))
 
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """Slots of one size at equal distances: the offset of the first, how many, and how far apart."""
+    """Slots of one size at equal distances: the offset of the first, their number and their distance."""
 
     start: int
     size: int
@@ -281,21 +281,21 @@ class _Series:
 
 
 def _series_of(slots: Sequence[tuple[int, int]]) -> list[_Series]:
-    """Return slots as series, which numpy reads all at once."""
-    found: list[_Series] = []
+    """Return slots grouped into series, each of which numpy reads at once."""
+    series: list[_Series] = []
     for start, end in slots:
-        last = found[-1] if found else None
+        last = series[-1] if series else None
         if last is not None and end - start == last.size:
             step = start - last.start - (last.count - 1) * last.step
             if last.count == 1 or step == last.step:
-                found[-1] = _Series(last.start, last.size, last.count + 1, step)
+                series[-1] = _Series(last.start, last.size, last.count + 1, step)
                 continue
-        found.append(_Series(start, end - start, 1, 0))
-    return found
+        series.append(_Series(start, end - start, 1, 0))
+    return series
 
 
 class _StampReader:
-    """Makes lists of the leaves of one stamp; what is the same in several of them is made once and shared."""
+    """A builder of the arrays of one stamp's leaves, which share equal keys and offsets."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -303,7 +303,7 @@ class _StampReader:
         self._places: dict[tuple[int, ...], pa.Buffer] = {}
 
     def read(self, shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_], avro_type: AvroType) -> pa.Array:
-        """Return a leaf in the type it has; `is_same` says which of its bytes are the same in all rows."""
+        """Return a leaf as an array; `is_same` marks the bytes that are equal in all rows."""
         target, items = arrow_type(avro_type), avro_type.items
         if shape.is_null:
             return pa.nulls(self.count, target)
@@ -340,7 +340,7 @@ class _StampReader:
         return self._keys[keys]
 
     def _offsets(self, sizes: tuple[int, ...]) -> pa.Buffer:
-        """Return where values of these sizes start and end, if they come again in every row."""
+        """Return the offsets of values of these sizes, repeated for every row."""
         if sizes not in self._places:
             if len(set(sizes)) == 1:
                 places = np.arange(self.count * len(sizes) + 1, dtype=np.int32) * np.int32(sizes[0])
@@ -369,7 +369,7 @@ def _numbers_of(shape: Shape, rows: _Rows, is_same: npt.NDArray[np.bool_]) -> pa
 
 
 def _numbers(rows: _Rows, series: _Series) -> npt.NDArray[np.int64]:
-    # Words that begin with the number; what follows the number in them is masked away.
+    # Words that begin with the number; the bytes after it are masked away.
     dtype = "<u4" if series.size <= _WORD // 2 else "<u8"
     words = rows.fields(series.start, dtype, series.count, series.step)
     number = words & words.dtype.type(0x7F)

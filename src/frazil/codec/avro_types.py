@@ -1,8 +1,8 @@
-"""The format's types in Avro, both ways. Specification: "Avro" (Appendix A).
+"""Conversion between Iceberg and Avro types. Specification: "Avro" (Appendix A).
 
-`encode_avro_schema` gives the schema a file of a struct type is written with, as Iceberg Java writes it:
-field ids as `field-id` and `element-id`, maps with keys other than strings as arrays of pairs. `type_of`
-gives the type of a value in a file, for files whose reader has no type to expect.
+`encode_avro_schema` returns the schema for files of a struct type, as Iceberg Java writes it: field ids as `field-id`
+and `element-id`, maps with non-string keys as arrays of pairs. `type_of` returns the type of a stored value, for
+readers without an expected type.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def encode_avro_schema(struct: StructType, name: str) -> dict[str, Any]:
 
 def _record(struct: StructType, name: str, named: set[str]) -> dict[str, Any]:
     fields: list[dict[str, Any]] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for nested_field in struct.fields:
         avro_name = make_avro_name(nested_field.name)
-        if avro_name in taken:
+        if avro_name in used_names:
             avro_name = f"{avro_name}_f{nested_field.field_id}"
-        taken.add(avro_name)
+        used_names.add(avro_name)
         avro_type = _encode(nested_field.field_type, nested_field.field_id, named)
         field: dict[str, Any] = {
             "name": avro_name,
@@ -118,7 +118,7 @@ def _encode(data_type: Type, field_id: int, named: set[str]) -> Any:
 
 
 def _encode_map(data_type: MapType, named: set[str]) -> dict[str, Any]:
-    # The key first: a name is defined where it first stands in the text.
+    # The key comes first: a name is defined at its first occurrence in the text.
     key = _encode(data_type.key_type, data_type.key_id, named)
     value = _encode(data_type.value_type, data_type.value_id, named)
     value = value if data_type.value_required else _optional(value)
@@ -138,7 +138,7 @@ def _encode_map(data_type: MapType, named: set[str]) -> dict[str, Any]:
 
 
 def _fixed(name: str, size: int, named: set[str], **properties: Any) -> Any:
-    """Return a fixed type, by its name only where the schema has defined it before."""
+    """Return a fixed type, as a mere name if the schema already defines it."""
     if name in named:
         return name
     named.add(name)
@@ -146,7 +146,7 @@ def _fixed(name: str, size: int, named: set[str], **properties: Any) -> Any:
 
 
 def decimal_bytes(precision: int) -> int:
-    """Return how many bytes the unscaled values of a precision need, in two's complement."""
+    """Return how many bytes unscaled values of a precision need in two's complement."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8
 
@@ -171,8 +171,8 @@ _SIMPLE: dict[Type, Any] = {
 def make_avro_name(name: str) -> str:
     """Return a name that Avro allows: ASCII letters, digits and underscores, not starting with a digit.
 
-    Other characters become `_x` and their number, a leading digit gets an underscore. Letters outside
-    ASCII are escaped too: Iceberg Java keeps them, but the Avro specification and stricter readers do not.
+    Other characters become `_x` and their code, and a leading digit gets an underscore. Non-ASCII letters are escaped
+    too: Iceberg Java keeps them, but the Avro specification and stricter readers forbid them.
     """
     units = name.encode("utf-16-be", "surrogatepass")
     escaped = []
@@ -186,15 +186,15 @@ def make_avro_name(name: str) -> str:
 
 
 def type_of(avro_type: AvroType) -> Type | None:
-    """Return the primitive type that a value in a file has, None for what is not primitive or not known."""
+    """Return the primitive type of a stored value, or None if it is not primitive or not supported."""
     logical = avro_type.logical
     if avro_type.kind == "int":
         return DATE if logical == "date" else INT
     if avro_type.kind == "long":
         return _LONGS.get((logical, avro_type.adjusts_to_utc), TIME if logical == "time-micros" else LONG)
     if logical == "decimal" and avro_type.kind in ("fixed", "bytes"):
-        is_sound = 1 <= avro_type.precision <= MAX_DECIMAL_PRECISION and avro_type.scale <= avro_type.precision
-        return DecimalType(avro_type.precision, avro_type.scale) if is_sound else None
+        is_valid = 1 <= avro_type.precision <= MAX_DECIMAL_PRECISION and avro_type.scale <= avro_type.precision
+        return DecimalType(avro_type.precision, avro_type.scale) if is_valid else None
     if logical == "uuid" and (avro_type.kind == "string" or avro_type.size == 16):
         return UUID
     return FixedType(avro_type.size) if avro_type.kind == "fixed" else _PLAIN.get(avro_type.kind)

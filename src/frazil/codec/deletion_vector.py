@@ -1,25 +1,25 @@
-"""Deletion vectors: which rows of one data file are deleted. Specification: "Deletion Vectors".
+"""Deletion vectors: the deleted rows of one data file. Specification: "Deletion Vectors".
 
-A vector is a set of row positions of one data file. It is stored as a blob in a Puffin file, often next to those
-of other data files; the delete manifest says where (`content_offset`, `content_size_in_bytes`), for which data
-file (`referenced_data_file`) and with how many positions (`record_count`), so a scan reads exactly the blob,
-which the Puffin specification describes under "`deletion-vector-v1` blob type":
+A vector is a set of row positions of one data file. It is stored as a blob in a Puffin file, often with those of other
+data files. The delete manifest records where it is (`content_offset`, `content_size_in_bytes`), its data file
+(`referenced_data_file`) and its number of positions (`record_count`), so a scan reads exactly the blob. The Puffin
+specification describes it under "`deletion-vector-v1` blob type":
 
-    length of what follows up to the checksum, 4 bytes, big-endian
+    length of the magic and the positions, 4 bytes, big-endian
     D1 D3 39 64
-    the positions, as `codec/roaring.py` lays them out, little-endian
+    the positions, in the layout of `codec/roaring.py`, little-endian
     CRC-32 of the magic and the positions, 4 bytes, big-endian
 
-Writing makes runs of adjacent positions first, where that is shorter. Bitmaps of keys without positions, which
-other writers use to fill gaps between keys, are read and never written.
+Runs of adjacent positions are run-encoded on write if that is shorter. Bitmaps without positions, which other writers
+use to fill gaps between keys, are accepted on read and never written.
 
-What may fail: a wrong vector silently deletes or revives rows, so the length, the magic, the checksum, the order
-of keys, the inside of each bitmap and the cardinality must all agree before a vector exists. The checksum guards
-against damage and not against malice; the layout is checked by itself.
+A wrong vector silently deletes or revives rows, so the length, the magic, the checksum, the order of keys, the inside
+of each bitmap and the cardinality must all agree before a vector is returned. The checksum guards against damage but
+not against malice, so the layout is checked separately.
 
-Memory: a vector stays compressed. Hostile bytes can hold runs of billions of positions in a few bytes: they cost
-nothing until a caller asks for all of them at once. Only `to_numpy` does that, for positions that this process found
-itself; those of files are taken in parts (`parts`), as bits (`mask`) or as sets (`minus`, `below`).
+A vector stays compressed in memory. Hostile bytes can encode runs of billions of positions in a few bytes; they cost
+nothing until all are expanded at once. Only `to_numpy` does that, for positions that this process computed; those
+from files are read in parts (`parts`), as bits (`mask`) or as sets (`minus`, `below`).
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _INT_MAX = 2**31 - 1
 _LOW_BITS = 0xFFFFFFFF
 _SMALLEST_BLOB = 4 + len(MAGIC) + 8 + 4
 _UNKNOWN_ID = -1
-"""The snapshot id and sequence number of a blob written before its commit."""
+"""The snapshot id and sequence number of a blob that is written before its commit."""
 
 
 class DeletionVector:
     """The deleted positions of a data file: an immutable set.
 
-    It has no length and is never false: an empty vector is as good a value as any. Ask for `cardinality`.
+    It has no `len` and is always true: an empty vector is a valid value. Use `cardinality`.
     """
 
     __slots__ = ("_bitmaps", "_cardinality")
@@ -63,7 +63,7 @@ class DeletionVector:
     _cardinality: int
 
     def __init__(self, positions: Iterable[int] | npt.NDArray[Any] = ()) -> None:
-        """Make a vector of positions in any order, repeated or not; a numpy array or a range is taken whole."""
+        """Make a vector of positions in any order, with or without repetitions."""
         if isinstance(positions, DeletionVector):
             bitmaps = positions._bitmaps
         elif isinstance(positions, range) and positions.step == 1:
@@ -74,15 +74,15 @@ class DeletionVector:
 
     @classmethod
     def from_bitmaps(cls, bitmaps: Iterable[tuple[int, FrozenBitMap]]) -> DeletionVector:
-        """Make a vector of 32-bit bitmaps under ascending keys."""
+        """Return a vector of 32-bit bitmaps by key; the keys must ascend."""
         vector = cls.__new__(cls)
         vector._fill(tuple(bitmaps))
         return vector
 
     def _fill(self, bitmaps: tuple[tuple[int, FrozenBitMap], ...]) -> None:
-        kept = tuple((key, bitmap) for key, bitmap in bitmaps if len(bitmap) > 0)
-        object.__setattr__(self, "_bitmaps", kept)
-        object.__setattr__(self, "_cardinality", sum(len(bitmap) for _, bitmap in kept))
+        filled = tuple((key, bitmap) for key, bitmap in bitmaps if len(bitmap) > 0)
+        object.__setattr__(self, "_bitmaps", filled)
+        object.__setattr__(self, "_cardinality", sum(len(bitmap) for _, bitmap in filled))
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a deletion vector cannot change: {name}")
@@ -110,8 +110,8 @@ class DeletionVector:
     def __contains__(self, position: int) -> bool:
         if not 0 <= position <= MAX_POSITION:
             return False
-        wanted = position >> 32
-        return any(key == wanted and (position & _LOW_BITS) in bitmap for key, bitmap in self._bitmaps)
+        high = position >> 32
+        return any(key == high and (position & _LOW_BITS) in bitmap for key, bitmap in self._bitmaps)
 
     def __iter__(self) -> Iterator[int]:
         for key, bitmap in self._bitmaps:
@@ -120,7 +120,7 @@ class DeletionVector:
                 yield base | low
 
     def union(self, *others: DeletionVector) -> DeletionVector:
-        """Return the positions of this vector and of the others."""
+        """Return the union of this vector and others."""
         by_key: dict[int, list[FrozenBitMap]] = {}
         for vector in (self, *others):
             for key, bitmap in vector._bitmaps:
@@ -134,17 +134,17 @@ class DeletionVector:
         return self.union(other)
 
     def minus(self, other: DeletionVector) -> DeletionVector:
-        """Return the positions of this vector that the other one does not have."""
-        theirs = dict(other._bitmaps)
+        """Return the positions of this vector that are not in the other."""
+        others = dict(other._bitmaps)
         return DeletionVector.from_bitmaps(
-            (key, bitmap - theirs[key] if key in theirs else bitmap) for key, bitmap in self._bitmaps
+            (key, bitmap - others[key] if key in others else bitmap) for key, bitmap in self._bitmaps
         )
 
     def below(self, end: int) -> DeletionVector:
-        """Return the positions that are smaller than `end`."""
-        kept = ((key, bitmap, end - (key << 32)) for key, bitmap in self._bitmaps if key << 32 < end)
+        """Return the positions smaller than `end`."""
+        lower = ((key, bitmap, end - (key << 32)) for key, bitmap in self._bitmaps if key << 32 < end)
         return DeletionVector.from_bitmaps(
-            (key, bitmap if left > _LOW_BITS else bitmap & FrozenBitMap(range(left))) for key, bitmap, left in kept
+            (key, bitmap if rest > _LOW_BITS else bitmap & FrozenBitMap(range(rest))) for key, bitmap, rest in lower
         )
 
     def parts(self, size: int) -> Iterator[npt.NDArray[np.int64]]:
@@ -167,18 +167,18 @@ class DeletionVector:
             low, high = max(start - base, 0), min(end - base, 1 << 32)
             if low >= high:  # the range lies before or after this key
                 continue
-            # Only what lies in the range is unpacked.
-            found = _low_positions(bitmap & FrozenBitMap(range(low, high)))
-            deleted[found.astype(np.int64) + (base - start)] = True
+            # Only the positions in the range are unpacked.
+            positions = _low_positions(bitmap & FrozenBitMap(range(low, high)))
+            deleted[positions.astype(np.int64) + (base - start)] = True
         return deleted
 
     def to_numpy(self) -> npt.NDArray[np.int64]:
-        """Return all positions in ascending order: 8 bytes for each. For those of a file, use `parts`."""
+        """Return all positions in ascending order, 8 bytes each; for those of a file, use `parts`."""
         parts = [_low_positions(bitmap).astype(np.int64) + (key << 32) for key, bitmap in self._bitmaps]
         return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
     def bitmaps(self) -> tuple[tuple[int, FrozenBitMap], ...]:
-        """Return the 32-bit bitmaps by key, in ascending order; none is empty."""
+        """Return the non-empty 32-bit bitmaps with their keys, in ascending order."""
         return self._bitmaps
 
     def __eq__(self, other: object) -> bool:
@@ -198,7 +198,7 @@ class DeletionVector:
 
 @dataclass(frozen=True, slots=True)
 class StoredDeletionVector:
-    """Where a vector lies in its Puffin file, in the words of the manifest entry that will point at it."""
+    """The location of a vector in its Puffin file, in the terms of its future manifest entry."""
 
     referenced_data_file: str
     content_offset: int
@@ -208,7 +208,7 @@ class StoredDeletionVector:
 
 @dataclass(frozen=True, slots=True)
 class DeletionVectorFile:
-    """A Puffin file of deletion vectors, ready to be stored."""
+    """A Puffin file of deletion vectors, ready to be written."""
 
     data: bytes
     vectors: tuple[StoredDeletionVector, ...]
@@ -216,19 +216,19 @@ class DeletionVectorFile:
 
 
 def encode_deletion_vector(vector: DeletionVector) -> bytes:
-    """Encode a vector as a blob, with runs where they are shorter."""
+    """Encode a vector as a blob, run-encoded if that is shorter."""
     optimized = [(key, FrozenBitMap(bitmap, optimize=True)) for key, bitmap in vector.bitmaps()]
     body = MAGIC + encode_roaring64(optimized)
     if len(body) + 8 > _INT_MAX:
         raise InvalidRequestError(
-            f"Cannot write the deletion vector: {len(body)} bytes are more than its length field can say",
+            f"Cannot write the deletion vector: {len(body)} bytes are more than its length field can hold",
             heading=HEADING,
         )
     return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
 def decode_deletion_vector(data: bytes, *, record_count: int | None = None) -> DeletionVector:
-    """Decode a blob, whose number of positions must be `record_count` where that is given."""
+    """Decode a blob, checking that it has `record_count` positions if that is given."""
     if len(data) < _SMALLEST_BLOB:
         raise corrupt(f"{len(data)} bytes are fewer than the smallest has")
     (length,) = struct.unpack_from(">i", data)
@@ -254,7 +254,7 @@ def read_deletion_vector(
     record_count: int | None = None,
     max_bytes: int = DEFAULT_MAX_BLOB_BYTES,
 ) -> DeletionVector:
-    """Read a vector from where a manifest entry says it is, without the footer of its file."""
+    """Read a vector at the location in its manifest entry, without the footer of its file."""
     if content_offset < 0 or not _SMALLEST_BLOB <= content_size_in_bytes <= max_bytes:
         raise corrupt(f"{content_size_in_bytes} bytes at offset {content_offset} cannot hold one")
     data = read_range(content_offset, content_size_in_bytes)
@@ -266,7 +266,7 @@ def read_deletion_vector(
 
 
 def encode_deletion_vector_file(vectors: Mapping[str, DeletionVector], *, created_by: str) -> DeletionVectorFile:
-    """Put the vectors of several data files, by location, into one Puffin file."""
+    """Encode the vectors of several data files, by location, as one Puffin file."""
     writer = PuffinWriter({CREATED_BY: created_by})
     stored = []
     for location, vector in vectors.items():
@@ -291,7 +291,7 @@ def encode_deletion_vector_file(vectors: Mapping[str, DeletionVector], *, create
 
 
 def describe_deletion_vector(blob: BlobMetadata) -> StoredDeletionVector:
-    """Return what a footer says of a deletion vector, refusing blobs that cannot be one."""
+    """Return the location of a vector from its blob metadata, refusing other blobs."""
     if blob.type != DELETION_VECTOR_V1:
         raise InvalidRequestError(f"Cannot read a deletion vector from a blob of type {blob.type[:60]!r}")
     if blob.compression_codec is not None:
@@ -301,7 +301,7 @@ def describe_deletion_vector(blob: BlobMetadata) -> StoredDeletionVector:
         raise corrupt(f"its blob has no property {REFERENCED_DATA_FILE!r}")
     text = blob.properties.get(CARDINALITY, "")
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_POSITION))):
-        raise corrupt(f"its property {CARDINALITY!r} is {text[:40]!r}, which is no count")
+        raise corrupt(f"its property {CARDINALITY!r} is {text[:40]!r}, which is not a count")
     return StoredDeletionVector(location, blob.offset, blob.length, int(text))
 
 
@@ -353,7 +353,7 @@ def _bitmaps_of_range(start: int, stop: int) -> tuple[tuple[int, FrozenBitMap], 
 
 
 def _bitmap_of(values: npt.NDArray[Any]) -> FrozenBitMap:
-    # An array of the C type is what the library takes without looking at each value.
+    # The library accepts an array of the C type without examining each value.
     words = array.array("I", values.astype(np.uint32).tobytes())
     return FrozenBitMap(words)
 

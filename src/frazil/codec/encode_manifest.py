@@ -1,12 +1,11 @@
-"""Entries to a manifest file. Specification: "Manifests", "Manifest Entry Fields", "Data File Fields".
+"""Encoding of manifest files. Specification: "Manifests", "Manifest Entry Fields", "Data File Fields".
 
-On the write path: a commit hands over entries, as columns or as values, and gets the bytes of a manifest and
-the line that a manifest list will hold for it. The schema, field ids, key-value metadata and defaults are
-those of the format version asked for; what a version does not have is left out, and what it cannot hold
-(delete files in v1, deletion vectors before v3) is refused.
+A commit passes entries, as columns or as values, and gets the bytes of a manifest and its line for the manifest list.
+The schema, field ids, key-value metadata and defaults are those of the requested format version. Fields that a version
+lacks are omitted; entries that it cannot represent (delete files in v1, deletion vectors before v3) are refused.
 
-Entries that were added carry no file sequence number and, before they are committed, no data sequence
-number or first row id: readers inherit them, so that a manifest stays valid when a commit is retried.
+Added entries have no file sequence number and, before they are committed, no data sequence number or first row id:
+readers inherit them, so that a manifest stays valid when a commit is retried.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _ENTRY_VALUES = ("status", "snapshot_id", "sequence_number", "file_sequence_numb
 
 @dataclass(frozen=True, slots=True)
 class EncodedManifest:
-    """The bytes of a manifest, and its line in a manifest list."""
+    """The bytes of a manifest, and its line for a manifest list."""
 
     data: bytes
     manifest: ManifestFile
@@ -83,10 +82,10 @@ def encode_manifest(
 ) -> EncodedManifest:
     """Encode entries as a manifest that will be written to `path`.
 
-    Entries are values, or columns named and typed as `codec/manifest_fields.py` says; columns that are
-    missing are null. `snapshot_id` is the commit's, None where it is to be inherited. `other_schemas` are
-    asked for the types of source columns the schema has dropped; `partition_type` overrides them all.
-    `codec` and `level` are the values of the properties `write.manifest.compression-codec` and `-level`.
+    Entries are values, or columns with the names and types of `codec/manifest_fields.py`; missing columns are null.
+    `snapshot_id` is the commit's, or None if it is to be inherited. `other_schemas` supply the types of source
+    columns that the schema has dropped; `partition_type` overrides all schemas. `codec` and `level` are the values
+    of the properties `write.manifest.compression-codec` and `-level`.
     """
     check_version(format_version)
     if partition_type is None:
@@ -119,7 +118,7 @@ def encode_manifest(
 
 @lru_cache(maxsize=64)
 def _avro_form(partition_type: StructType, format_version: int) -> tuple[Mapping[str, object], tuple[Leaf, ...]]:
-    """Return the schema of manifests and its leaves: the same for every commit to a table, and dear for small ones."""
+    """Return the manifest schema and its leaves, cached because they dominate the cost of small manifests."""
     schema = encode_avro_schema(manifest_entry_type(partition_type, format_version), "manifest_entry")
     return schema, tuple(flatten(parse_schema(encode_json(schema), _ORIGIN), _ORIGIN))
 
@@ -145,7 +144,7 @@ def entries_to_table(entries: Sequence[ManifestEntry], partition_type: StructTyp
 
 
 def _pairs_array(maps: list[Mapping[int, Any] | None], target: pa.DataType) -> pa.Array:
-    """Return maps as lists of pairs, without an object for each pair."""
+    """Return maps as lists of pairs, without creating an object for each pair."""
     offsets = np.fromiter(accumulate((len(pairs or ()) for pairs in maps), initial=0), np.int32, len(maps) + 1)
     pair = target.value_type
     keys = pa.array([key for pairs in maps if pairs is not None for key in pairs], pair.field(0).type)
@@ -177,10 +176,11 @@ def _prepare(
     content: ManifestContent,
     snapshot_id: int | None,
 ) -> dict[str, pa.Array]:
-    """Return the columns in full, one chunk each, with what a writer fills in, checked."""
-    given = dict(zip(table.column_names, table.columns, strict=True))
+    """Return all columns, one chunk each, completed with the writer's defaults and checked."""
+    by_name = dict(zip(table.column_names, table.columns, strict=True))
     columns = {
-        name: _column(given.get(name), name, arrow_type, table.num_rows) for name, arrow_type in _types(partition_type)
+        name: _column(by_name.get(name), name, arrow_type, table.num_rows)
+        for name, arrow_type in _types(partition_type)
     }
     columns["content"] = pc.fill_null(columns["content"], FileContent.DATA.value)
     if format_version == 1 and snapshot_id is not None:
@@ -190,7 +190,7 @@ def _prepare(
     keeps_row_id = pc.and_(pc.invert(is_added), is_data)
     columns["first_row_id"] = pc.if_else(keeps_row_id, columns["first_row_id"], pa.scalar(None, pa.int64()))
     _check(columns, is_added, format_version, content, snapshot_id)
-    # Iceberg Java writes upper case, and some readers compare with that.
+    # Iceberg Java writes upper case, and some readers compare with it.
     columns["file_format"] = pc.utf8_upper(columns["file_format"])
     return columns
 
@@ -229,7 +229,7 @@ def _check(
     content: ManifestContent,
     snapshot_id: int | None,
 ) -> None:
-    """Refuse entries that a version cannot hold, and new files that are not described in full."""
+    """Refuse entries that the format version cannot hold, and new files with missing fields."""
 
     def refuse(mask: pa.Array, reason: str) -> None:
         if mask.true_count:
@@ -241,7 +241,7 @@ def _check(
         if columns[name].null_count:
             refuse(pc.is_null(columns[name]), f"it has no {name}")
     refuse(pc.or_(pc.less(status, 0), pc.greater(status, 2)), "its status is not one of 0, 1 and 2")
-    refuse(pc.invert(pc.is_in(pc.utf8_lower(formats), pa.array(list(FileFormat)))), "its format is not known")
+    refuse(pc.invert(pc.is_in(pc.utf8_lower(formats), pa.array(list(FileFormat)))), "its format is not supported")
     if content is ManifestContent.DATA:
         refuse(pc.not_equal(kinds, FileContent.DATA.value), "a data manifest holds data files only")
     elif format_version == 1:
@@ -271,7 +271,7 @@ def _check(
 def _check_inheritance(
     columns: Mapping[str, pa.Array], is_added: pa.Array, snapshot_id: int | None, refuse: Any
 ) -> None:
-    """Refuse entries that would inherit a sequence number that is not theirs."""
+    """Refuse entries that would inherit the sequence number of another snapshot."""
     unassigned = pc.is_null(columns["sequence_number"])
     refuse(pc.and_(unassigned, pc.invert(is_added)), "only an added file may be without a sequence number")
     ids = columns["snapshot_id"]
@@ -282,7 +282,7 @@ def _check_inheritance(
 def _leaf_arrays(
     paths: list[tuple[int | None, ...]], columns: Mapping[str, pa.Array], partition_type: StructType
 ) -> list[pa.Array]:
-    """Return the array of each leaf of the schema, in the form Avro stores."""
+    """Return the array of each leaf of the schema, in its stored Avro form."""
     by_id = {column.field_id: name for name, column in COLUMNS.items()}
     partition = columns["partition"]
     positions = {field.field_id: index for index, field in enumerate(partition_type.fields)}

@@ -1,10 +1,10 @@
 """Bounds of geospatial columns. Specification: "Bounds for Geometry and Geography", "Bound serialization".
 
 A bound is a point: its coordinates as 8-byte little-endian doubles, x:y, x:y:z, x:y:z:m, or x:y:NaN:m without Z.
-Writers collect the box around a file's values with `collect_geo_bounds`, readers decode the corners.
+Writers compute the bounding box of a file's values with `collect_geo_bounds`; readers decode the corners.
 
-The box around a geometry is the box around its points. Edges of a geography follow the surface of the earth and
-leave the box around their ends, so a geography column has bounds here only if it holds points alone.
+The box around a geometry is the box around its points. Edges of a geography follow the surface of the earth and can
+leave the box around their ends, so geography columns get bounds only if they hold nothing but points.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def decode_bounding_box(lower: bytes, upper: bytes) -> BoundingBox:
 
 
 def bounding_box_of(geometry: Geometry) -> BoundingBox | None:
-    """Return the box around a geometry's points, or None where it has no X or no Y."""
+    """Return the box around a geometry's points, or None if it has no X or no Y."""
     collector = GeoBoundsCollector()
     collector.add_geometry(geometry)
     return collector.bounding_box()
@@ -63,7 +63,7 @@ def collect_geo_bounds(
     is_geography: bool = False,
     error: type[CorruptTableError] = InvalidDataFileError,
 ) -> BoundingBox | None:
-    """Return the box around values in WKB, or None where there is none to be had."""
+    """Return the box around WKB values, or None if there is no safe one."""
     collector = GeoBoundsCollector(is_geography=is_geography)
     for value in values:
         if value is not None:
@@ -72,7 +72,7 @@ def collect_geo_bounds(
 
 
 class GeoBoundsCollector:
-    """Widens a box, geometry by geometry; NaN coordinates and empty geometries do not count."""
+    """A box that grows with each added geometry, ignoring NaN coordinates and empty geometries."""
 
     __slots__ = ("_has_bounds", "_highs", "_is_geography", "_lows")
 
@@ -102,7 +102,7 @@ class GeoBoundsCollector:
                         self._highs[dimension] = max(self._highs[dimension], float(values.max()))
 
     def bounding_box(self) -> BoundingBox | None:
-        """Return the box so far, or None where X or Y has no values or no box would be safe."""
+        """Return the box so far, or None if X or Y has no values or no box would be safe."""
         seen = [low <= high for low, high in zip(self._lows, self._highs, strict=True)]
         if not self._has_bounds or not seen[0] or not seen[1]:
             return None
@@ -116,5 +116,5 @@ class GeoBoundsCollector:
             for corner in (self._lows, self._highs)
         )
         box = BoundingBox(lower, upper)
-        # Coordinates of a geography beyond its canonical range cannot be compared with a bound.
+        # Coordinates of a geography outside its canonical range cannot be compared with a bound.
         return box if box.find_fault(is_geography=self._is_geography) is None else None

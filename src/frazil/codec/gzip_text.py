@@ -1,8 +1,8 @@
-"""Gzip around JSON files, within bounds. Specification: "Naming for GZIP compressed Metadata JSON files".
+"""Gzip compression of JSON files, with limits. Specification: "Naming for GZIP compressed Metadata JSON files".
 
 A file is recognised by its first bytes, not by its name: writers use `.gz.metadata.json`, older ones
-`.metadata.json.gz`, and a copied file may have lost either. What a small file may expand to is bounded by
-its size as well as by a limit, since every byte of a bomb costs several once it is parsed.
+`.metadata.json.gz`, and a copied file may have lost either. The expanded size is limited both absolutely and relative
+to the file size, since every byte of a bomb costs several once it is parsed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from frazil.errors import CorruptTableError, InvalidMetadataError
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 MAX_TEXT_BYTES: Final = 1 << 30
-"""How large a text may be unless the caller says otherwise."""
+"""The default limit on the size of a text."""
 MAX_RATIO: Final = 100
-"""How much larger than the file the text may be; metadata compresses some ten times, at worst thirty."""
+"""The largest ratio of text to file size; metadata compresses about ten times, at most thirty."""
 RATIO_FREE_BYTES: Final = 16 << 20
-"""Up to this size the ratio does not count: a few kilobytes may well be very repetitive."""
+"""The size up to which the ratio does not matter: a few kilobytes may well be very repetitive."""
 
 _PIECE = 1 << 14
 _CHUNK = 1 << 20
@@ -28,12 +28,12 @@ _HEADER = GZIP_MAGIC + bytes([8, 0, 0, 0, 0, 0, 0, 255])
 
 
 def is_gzip(data: bytes) -> bool:
-    """Return whether bytes start as a gzip file does."""
+    """Return whether bytes start with the gzip magic."""
     return data.startswith(GZIP_MAGIC)
 
 
 def gzip_text(text: bytes) -> bytes:
-    """Return a text as a gzip file that depends on nothing but the text: no time, no name, no system."""
+    """Compress a text reproducibly, without a time, a file name or a system in the header."""
     packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
     body = packer.compress(text) + packer.flush()
     return _HEADER + body + struct.pack("<II", zlib.crc32(text), len(text) & 0xFFFFFFFF)
@@ -46,7 +46,7 @@ def gunzip_text(
     heading: str,
     error: type[CorruptTableError] = InvalidMetadataError,
 ) -> bytes:
-    """Return the text of a gzip file, of all its members where there are several."""
+    """Decompress a gzip file, including all members if there are several."""
     limit = min(max_bytes, max(RATIO_FREE_BYTES, MAX_RATIO * len(data)))
     view = memoryview(data)
     text = io.BytesIO()
@@ -70,9 +70,9 @@ def gunzip_text(
 
 
 def _unpack_member(data: memoryview, start: int, text: io.BytesIO, limit: int) -> int:
-    """Append one member's text and return where the member ends; stop once the text is past the limit.
+    """Append one member's text and return where the member ends; stop once the text exceeds the limit.
 
-    The input goes in by small pieces, since what zlib leaves of a piece is copied each time.
+    The input is fed in small pieces, since zlib copies the unconsumed rest of a piece each time.
     """
     unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     while not unpacker.eof:

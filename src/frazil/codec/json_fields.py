@@ -1,9 +1,8 @@
-"""Reading JSON objects strictly: a missing or ill-typed field is an error with its path.
+"""Strict reading of JSON objects: a missing or ill-typed field is an error with its path.
 
-A `JsonObject` wraps one decoded object, hands out fields with their types
-checked, remembers which were asked for, and gives the rest as `extra`, so that fields this version
-does not know survive a read and a write. Errors name the field by its path (`schemas[1].fields[0].id`)
-and the specification's heading.
+A `JsonObject` wraps one decoded object, returns type-checked fields, records which were read, and returns the rest as
+`extra`, so that unrecognised fields survive a read and a write. Errors name the field by its path
+(`schemas[1].fields[0].id`) and the specification's heading.
 
 JSON has one kind of number; the specification's `int` is 32 bits and its `long` 64 bits, both checked here.
 """
@@ -26,7 +25,7 @@ _MISSING: Any = object()
 
 
 class JsonObject:
-    """One JSON object being read; `where` is its path from the document's root, "" for the root."""
+    """A JSON object being read; `where` is its path from the document's root, "" for the root itself."""
 
     __slots__ = ("_error", "_heading", "_seen", "_values", "where")
 
@@ -48,7 +47,7 @@ class JsonObject:
 
     @property
     def heading(self) -> str:
-        """The specification's heading that errors carry."""
+        """The specification's heading for errors."""
         return self._heading
 
     @property
@@ -69,7 +68,7 @@ class JsonObject:
         return self._values.get(field) is not None
 
     def keys(self) -> Iterator[str]:
-        """Return the names of all fields, null ones included."""
+        """Return the names of all fields, including null ones."""
         return iter(self._values)
 
     def values(self) -> dict[str, Any]:
@@ -119,12 +118,12 @@ class JsonObject:
         return self._take(field, "a list", default, lambda value: isinstance(value, list))
 
     def object(self, field: str) -> JsonObject:
-        """Return a required object field, to be read further."""
+        """Return a required object field as a `JsonObject`."""
         value = self._take(field, "an object", _MISSING, lambda value: isinstance(value, dict))
         return JsonObject(value, where=self.path_of(field), heading=self._heading, error=self._error)
 
     def objects(self, field: str, default: Any = _MISSING) -> Any:
-        """Return a list of objects, each to be read further; required unless a default is given."""
+        """Return a list of objects as `JsonObject`s; required unless a default is given."""
         values = self.list(field, default)
         if not isinstance(values, list):
             return values
@@ -163,7 +162,7 @@ class JsonObject:
         return values
 
     def extra(self) -> FrozenMap[str, Any]:
-        """Return the fields nobody asked for, read-only."""
+        """Return the unrecognised fields (read-only)."""
         rest = {key: value for key, value in self._values.items() if key not in self._seen}
         return FrozenMap(rest) if rest else NO_EXTRA
 

@@ -1,8 +1,8 @@
-"""Normalized JSON paths, the names of fields within a variant. Specification: "Bounds for Variant".
+"""Normalized JSON paths, which name fields of a variant. Specification: "Bounds for Variant".
 
-A normalized path is the one form RFC 9535 gives a location in a JSON value: `$`, then each name as `['name']` and each
-index as `[0]`. Bounds of variants go by such paths, and an index never occurs in them, since bounds of an array's
-values stand for all of its values.
+A normalized path is the unique RFC 9535 form of a location in a JSON value: `$`, then each name as `['name']` and each
+index as `[0]`. Bounds of variants are keyed by such paths, without indexes, since the bounds of an array's values
+cover all of its values.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""JSON text to values and back, strictly and within bounds. Used by every codec whose files are JSON.
+"""Strict and bounded parsing and encoding of JSON text, used by every codec whose files are JSON.
 
-Refused, since two readers could take it two ways or since it could exhaust this one: duplicate keys, NaN
-and Infinity, numbers that no 64-bit reader holds, text that is not UTF-8 or not Unicode (lone surrogates),
-a byte order mark, anything after the document, nesting deeper than `MAX_DEPTH`, more values than a text of its length
-should hold.
+Refused, because readers could disagree about it or because it could exhaust memory: duplicate keys, NaN and Infinity,
+numbers that fit no 64-bit type, text that is not UTF-8 or not Unicode (lone surrogates), a byte order mark, anything
+after the document, nesting deeper than `MAX_DEPTH`, more values than a text of its length should hold.
 
-The parser (msgspec) refuses all of it but duplicate keys, of which it keeps the last, and nesting, which it
-bounds by the stack. Duplicates show in the count of strings: a text without backslashes holds two quotes for
-each, so if it holds more than the value has keys and strings, a key was dropped. That check runs at the
-speed of `bytes.count`; only a text with backslashes, or one that fails it, is parsed again to name the key.
+The parser (msgspec) refuses all of it except duplicate keys, of which it keeps the last, and deep nesting, which it
+bounds by the stack. Duplicates show in the number of strings: a text without backslashes holds two quotes per string,
+so if it holds more than the value's keys and strings account for, a key was dropped. That check runs at the speed of
+`bytes.count`; only a text with backslashes, or one that fails the check, is parsed again to find the key.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FREE_CONTAINERS: Final = 200_000
 _BYTES_PER_CONTAINER: Final = 16
 _FREE_VALUES: Final = 1_000_000
 _BYTES_PER_VALUE: Final = 3
-"""How densely a text may hold objects, lists and values: each costs memory that its few characters do not show."""
+"""How densely a text may hold objects, lists and values, each of which takes far more memory than text."""
 
 _UTF8_CHUNK = 1 << 20
 _COUNT_CHUNK = 1 << 18
@@ -39,7 +38,7 @@ _decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 def parse_json(
     text: bytes, *, where: str = "", heading: str, error: type[CorruptTableError] = InvalidMetadataError
 ) -> Any:
-    """Return the value of a JSON document, or of a part of one whose path is `where`."""
+    """Return the value of a JSON document, or of the part of one whose path is `where`."""
     reader = _Reader(where, heading, error)
     reader.check_text(text)
     return reader.parse(text)
@@ -48,15 +47,15 @@ def parse_json(
 def split_json_object(
     text: bytes, *, heading: str, error: type[CorruptTableError] = InvalidMetadataError
 ) -> dict[str, msgspec.Raw]:
-    """Return the fields of a JSON object as texts, for those who read fields one at a time.
+    """Return the fields of a JSON object as raw text, for callers that read one field at a time.
 
     The text of each field is a view of the whole and is well-formed JSON, but duplicate keys inside it are
-    only found by whoever reads it (`parse_json`).
+    only found when it is parsed (`parse_json`).
     """
     reader = _Reader("", heading, error)
     reader.check_text(text)
     parts: dict[str, msgspec.Raw] = reader.decode(_decode_parts, text)
-    # Written without spaces and escapes, the fields have this length; with a duplicate they have more.
+    # Without spaces and escapes, the fields have exactly this length; a duplicate adds to it.
     length = 1 + sum(len(key.encode()) + 4 + memoryview(value).nbytes for key, value in parts.items())
     if length != len(text):
         counts = [count_plain_strings(value) for value in (text, *parts.values())]
@@ -76,7 +75,7 @@ def encode_json(value: object) -> bytes:
 def check_value_count(
     text: bytes, max_values: int, *, heading: str, error: type[CorruptTableError] = InvalidMetadataError
 ) -> None:
-    """Refuse a text that may hold more values than allowed: what compresses well need not fit in memory."""
+    """Refuse a text that may hold too many values: a highly compressed one need not fit in memory."""
     # Each value but the first of a container follows a comma, the first an opening bracket.
     count = text.count(b",") + text.count(b"{") + text.count(b"[")
     if count > max_values:
@@ -88,7 +87,7 @@ def check_value_count(
 
 
 def count_plain_strings(text: bytes | msgspec.Raw) -> int | None:
-    """Return how many strings, keys included, a well-formed JSON text holds; None where backslashes hide it."""
+    """Return how many strings, including keys, a well-formed JSON text holds, or None if it has backslashes."""
     view = memoryview(text)
     quotes = 0
     for start in range(0, view.nbytes, _COUNT_CHUNK):
@@ -100,11 +99,11 @@ def count_plain_strings(text: bytes | msgspec.Raw) -> int | None:
 
 
 class DuplicateKey(Exception):
-    """A key that an object has twice."""
+    """A key that occurs twice in an object."""
 
 
 class _Reader:
-    """Where a text stands, for errors, and how it is read."""
+    """A parser of one text; errors name its path."""
 
     __slots__ = ("_error", "_heading", "_where")
 
@@ -162,24 +161,24 @@ class _Reader:
             raise self.fail(f"it is nested deeper than {MAX_DEPTH} levels") from problem
 
     def _count_strings(self, value: Any) -> int:
-        """Return how many keys and strings a value holds, level by level; refuse one with too many levels."""
+        """Return how many keys and strings a value holds, refusing one with too many levels."""
         strings = 0
         level = [value]
         depth = 0
         while level:
-            below: list[Any] = []
+            children: list[Any] = []
             for item in level:
                 if isinstance(item, dict):
                     strings += len(item)
-                    below += item.values()
+                    children += item.values()
                 elif isinstance(item, list):
-                    below += item
+                    children += item
                 elif isinstance(item, str):
                     strings += 1
             depth += 1
             if depth > MAX_DEPTH + 1:
                 raise self.fail(f"it is nested deeper than {MAX_DEPTH} levels")
-            level = below
+            level = children
         return strings
 
 
@@ -193,7 +192,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> None:
 
 
 def _ignore(_: str) -> None:
-    """Stand in for the value of a number, which only costs time where keys are looked at."""
+    """Stand in for number parsing, which is wasted time when only keys matter."""
 
 
 def _first_line(problem: BaseException) -> str:

@@ -1,13 +1,13 @@
 """LZ4 frames of a known content size. Specification: Puffin file format, "Compression codecs".
 
 Puffin compresses with a single LZ4 frame whose header states the size of the content. The LZ4 library in
-Arrow writes frames without that size, so frames are put together here around its blocks:
+Arrow writes frames without that size, so this module assembles frames from its blocks:
 
     magic 04 22 4D 18 | FLG | BD | content size, 8 bytes | header checksum | blocks | end mark, 4 zero bytes
 
 Reading checks the header and walks the blocks before anything is decompressed: the size is stated and
-within the limit, the ratio is one LZ4 can reach, there is one frame and nothing after it. The bytes are
-then decompressed by the library, which checks the checksums that the frame has.
+within the limit, the ratio is possible for LZ4, and nothing follows the frame. The library then decompresses the
+bytes and verifies the frame's checksums.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LARGEST_BLOCK = 7
 _STORED = 0x80000000
 _HEADER_LENGTH = 15
 _MAX_RATIO = 256
-"""An LZ4 sequence makes at most 255 bytes of each byte that it takes."""
+"""An LZ4 sequence expands each of its bytes to at most 255."""
 
 
 def encode_lz4_frame(data: bytes) -> bytes:
-    """Return bytes as one LZ4 frame that states their size."""
+    """Compress bytes as one LZ4 frame that states their size."""
     descriptor = struct.pack("<BBQ", _VERSION | _INDEPENDENT_BLOCKS | _CONTENT_SIZE, _LARGEST_BLOCK << 4, len(data))
     parts = [_MAGIC, descriptor, bytes([_header_checksum(descriptor)])]
     codec = pa.Codec("lz4_raw")
@@ -54,7 +54,7 @@ def encode_lz4_frame(data: bytes) -> bytes:
 
 
 def decode_lz4_frame(data: bytes, *, max_bytes: int) -> bytes:
-    """Return the content of one LZ4 frame, refusing it where it would take more than `max_bytes`."""
+    """Decompress one LZ4 frame, refusing content of more than `max_bytes`."""
     size = _check_frame(data)
     if size > max_bytes:
         raise InvalidPuffinError(
@@ -64,7 +64,7 @@ def decode_lz4_frame(data: bytes, *, max_bytes: int) -> bytes:
     if size > len(data) * _MAX_RATIO:
         raise _corrupt(f"{len(data)} bytes cannot hold the stated content of {size} bytes")
     try:
-        # A stream gives back what was decompressed and no more; one read more shows content beyond the size.
+        # A stream returns no more than was decompressed; one extra byte reveals excess content.
         with pa.CompressedInputStream(pa.BufferReader(data), "lz4") as stream:
             content = stream.read(size + 1)
     except (pa.ArrowException, OSError) as error:
@@ -82,14 +82,14 @@ def _check_frame(data: bytes) -> int:
         raise _corrupt(f"the frame is cut off after {len(data)} bytes")
     flags, block_descriptor, size, checksum = struct.unpack_from("<BBQB", data, 4)
     if flags & 0xC0 != _VERSION or flags & _RESERVED_FLAG:
-        raise _corrupt(f"the frame flags {flags:#04x} are of a version that is not known")
+        raise _corrupt(f"the frame flags {flags:#04x} belong to an unsupported version")
     if not flags & _CONTENT_SIZE:
         raise _corrupt("the frame does not state its content size")
     if flags & _DICTIONARY:
         raise _corrupt("the frame needs a dictionary")
     block_limit = _BLOCK_SIZES.get(block_descriptor >> 4)
     if block_limit is None or block_descriptor & 0x8F:
-        raise _corrupt(f"the block descriptor {block_descriptor:#04x} is not known")
+        raise _corrupt(f"the block descriptor {block_descriptor:#04x} is not supported")
     if checksum != _header_checksum(data[4:14]):
         raise _corrupt("the checksum of the frame header does not match")
     offset = _HEADER_LENGTH
@@ -125,7 +125,7 @@ _MASK = 0xFFFFFFFF
 
 
 def _xxh32_short(data: bytes) -> int:
-    """Return the 32-bit xxHash with seed 0 of fewer than 16 bytes, all that a frame header ever has."""
+    """Return the 32-bit xxHash, with seed 0, of fewer than 16 bytes, the most that a frame header has."""
     value = (_PRIME_5 + len(data)) & _MASK
     whole = len(data) // 4 * 4
     for (word,) in struct.iter_unpack("<I", data[:whole]):

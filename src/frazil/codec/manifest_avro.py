@@ -1,19 +1,19 @@
-"""Manifests to columns and entries. Specification: "Manifests", "Manifest Entry Fields", "Data File Fields".
+"""Decoding of manifests into columns. Specification: "Manifests", "Manifest Entry Fields", "Data File Fields".
 
-On the read path: a manifest list names manifests, this module decodes one of them into Arrow columns, and the
-scan compares those. A manifest of a hundred thousand files is a few dozen arrays, never a hundred thousand
-objects; `iter_entries` makes objects for those who change a few files. `codec/encode_manifest.py` writes.
+A manifest list names manifests, this module decodes one of them into Arrow columns, and the scan prunes those. A
+manifest of a hundred thousand files is a few dozen arrays, never a hundred thousand objects; `iter_entries` creates
+objects for callers that change a few files. `codec/encode_manifest.py` writes manifests.
 
-What an entry leaves null is inherited here from the manifest's line in the list ("Sequence Number
-Inheritance", "First Row ID Inheritance"), so that nothing above has to know about it.
+Null fields of an entry are inherited here from the manifest's line in the list ("Sequence Number Inheritance", "First
+Row ID Inheritance"), so that callers need not handle inheritance:
 
-    snapshot_id            the manifest's, where null
-    sequence numbers       the manifest's, where null and added; 0 where v1 wrote none
-    first_row_id           counted on from the manifest's, over live files that have none
+    snapshot_id            the manifest's, if null
+    sequence numbers       the manifest's, if null and added; 0 if v1 wrote none
+    first_row_id           counted from the manifest's, over live files that have none
 
-Two leniencies, both Iceberg Java's: a deleted entry may lack sequence numbers, and any entry its file
-sequence number, since older writers left them out. A live file without a data sequence number would be
-read with the wrong deletes, and is refused.
+Two leniencies are those of Iceberg Java: a deleted entry may lack sequence numbers, and any entry its file sequence
+number, since older writers omitted them. A live file without a data sequence number is refused, since it would be read
+with the wrong deletes.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ _FORMATS = tuple(FileFormat)
 
 @dataclass(frozen=True)
 class ManifestColumns:
-    """A manifest as columns: one row for each entry, in the file's order.
+    """A manifest as columns, with one row per entry, in the file's order.
 
-    `table` holds the fields that were asked for, under the specification's names, in the types of
-    `codec/manifest_fields.py`. `metadata` is the file's own key-value metadata.
+    `table` holds the requested fields, under the specification's names, in the types of `codec/manifest_fields.py`.
+    `metadata` is the file's key-value metadata.
     """
 
     table: pa.Table
@@ -78,7 +78,7 @@ class ManifestColumns:
         return int(self.table.num_rows)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column that was asked for."""
+        """Return a decoded column, or refuse one that was not requested."""
         try:
             return self.table.column(name)
         except KeyError:
@@ -89,7 +89,7 @@ class ManifestColumns:
 
     @cached_property
     def known_stats(self) -> dict[Any, Any]:
-        """What planning has worked out of the metrics of these files, by what it was asked for."""
+        """A cache of statistics that planning derived from the metrics of these files, by request."""
         return {}
 
     @cached_property
@@ -104,7 +104,7 @@ class ManifestColumns:
 
     @cached_property
     def partition_spec(self) -> PartitionSpec:
-        """The partition spec the manifest was written with."""
+        """The partition spec that the manifest was written with."""
         try:
             return decode_partition_fields(
                 self._header_json("partition-spec"),
@@ -139,10 +139,10 @@ def decode_manifest(
 ) -> ManifestColumns:
     """Decode a manifest into columns.
 
-    `manifest` is its line in the manifest list, from which entries inherit; without it nulls stay null.
-    `partition_type` is that of the spec it was written with; without it, it is taken from the file.
-    `fields` are the columns to decode, all where None; what is not asked for costs little.
-    A manifest that tracks encrypted files is refused unless `may_be_encrypted`.
+    `manifest` is its line in the manifest list, from which entries inherit; without it, nulls stay null.
+    `partition_type` is that of its partition spec, by default as declared in the file. `fields` are the columns to
+    decode, by default all; other columns cost little. A manifest that tracks encrypted files is refused unless
+    `may_be_encrypted`.
     """
     path = path if path is not None or manifest is None else manifest.manifest_path
     origin = AvroOrigin("manifest", HEADING, path)
@@ -219,7 +219,7 @@ def _content(header: AvroHeader, origin: AvroOrigin) -> ManifestContent:
 
 
 def _partition_type(reader: FieldReader, origin: AvroOrigin) -> StructType:
-    """Return the partition type as the file itself declares it."""
+    """Return the partition type that the file itself declares."""
     parts = []
     for record_field in reader.record_fields((DATA_FILE_ID, PARTITION_ID)):
         data_type = type_of(record_field.avro_type)
@@ -231,7 +231,7 @@ def _partition_type(reader: FieldReader, origin: AvroOrigin) -> StructType:
 
 @dataclass(slots=True)
 class _Rows:
-    """Columns being read; `absent` are those the file does not have."""
+    """The columns decoded so far; `absent` names those that the file lacks."""
 
     columns: dict[str, pa.ChunkedArray]
     absent: frozenset[str]
@@ -256,8 +256,8 @@ def _read_columns(
         if "partition" in asked
         else []
     )
-    found = [source for source in (*sources.values(), *partition_sources) if source is not None]
-    table = reader.read(found, limits=limits, threads=threads)
+    present = [source for source in (*sources.values(), *partition_sources) if source is not None]
+    table = reader.read(present, limits=limits, threads=threads)
     columns: dict[str, pa.ChunkedArray] = {}
     for name, source in sources.items():
         target = ARROW_TYPES[name]
@@ -273,7 +273,7 @@ def _read_columns(
 
 
 def _needed(asked: frozenset[str]) -> frozenset[str]:
-    """Return the columns to decode: those asked for, and those that checks and inheritance look at."""
+    """Return the columns to decode: the requested ones, and those needed for checks and inheritance."""
     needed = {*asked, "status", "content", "key_metadata"}
     if "first_row_id" in asked:
         needed.add("record_count")
@@ -301,7 +301,7 @@ def _read_partition(
 
 
 def _check(rows: _Rows, content: ManifestContent, origin: AvroOrigin, *, may_be_encrypted: bool) -> None:
-    """Refuse values that no manifest can have."""
+    """Refuse values that are invalid in a manifest."""
     columns = rows.columns
     for name in _REQUIRED:
         if name in columns and columns[name].null_count:
@@ -328,23 +328,23 @@ def _check_range(
 ) -> None:
     if len(column) == 0 or column.null_count == len(column):
         return
-    found = pc.min_max(column).as_py()
-    for value in found.values():
+    bounds = pc.min_max(column).as_py()
+    for value in bounds.values():
         if not low <= value <= high:
             raise origin.fail(f"field {name!r} is {value}{what}")
 
 
 def _file_formats(column: pa.ChunkedArray, origin: AvroOrigin) -> pa.ChunkedArray:
-    """Return file formats in lower case: some writers use upper case, and readers must not care."""
-    found: list[str] = pc.unique(column).to_pylist()
-    for name in found:
+    """Return file formats in lower case, since some writers use upper case."""
+    formats: list[str] = pc.unique(column).to_pylist()
+    for name in formats:
         if name[:16].lower() not in _FORMATS:
             raise origin.fail(f"field 'file_format' is {name[:40]!r}", hint=f"Known formats are {', '.join(_FORMATS)}.")
-    return column if all(name.islower() for name in found) else pc.utf8_lower(column)
+    return column if all(name.islower() for name in formats) else pc.utf8_lower(column)
 
 
 def _inherit(rows: _Rows, manifest: ManifestFile, origin: AvroOrigin) -> None:
-    """Fill in what entries inherit from the manifest they are in."""
+    """Fill in the fields that entries inherit from their manifest."""
     columns = rows.columns
     if "snapshot_id" in columns and manifest.added_snapshot_id is not None:
         columns["snapshot_id"] = pc.fill_null(columns["snapshot_id"], manifest.added_snapshot_id)
@@ -359,7 +359,7 @@ def _inherit(rows: _Rows, manifest: ManifestFile, origin: AvroOrigin) -> None:
         if manifest.first_row_id is not None:
             columns["first_row_id"] = _inherit_row_ids(rows, manifest.first_row_id, origin)
         elif is_committed:
-            # A snapshot from before row lineage; ids some writer put there mean nothing.
+            # The snapshot predates row lineage; any ids in the file are meaningless.
             columns["first_row_id"] = pa.chunked_array([pa.nulls(rows.count, pa.int64())])
 
 
@@ -371,7 +371,7 @@ def _inherit_sequence_number(rows: _Rows, name: str, inherited: int) -> pa.Chunk
         return pc.fill_null(column, 0)
     is_added = pc.equal(rows.columns["status"], EntryStatus.ADDED.value)
     filled = pc.if_else(pc.and_(pc.is_null(column), is_added), pa.scalar(inherited, pa.int64()), column)
-    # Without the column, version 1 wrote the manifest, and everything in it came before sequence numbers.
+    # A manifest without the column was written in v1, before sequence numbers.
     return pc.fill_null(filled, 0) if name in rows.absent else filled
 
 
@@ -398,9 +398,9 @@ def _inherit_row_ids(rows: _Rows, first_row_id: int, origin: AvroOrigin) -> pa.C
 
 
 def iter_entries(columns: ManifestColumns) -> Iterator[ManifestEntry]:
-    """Yield the entries of a manifest as values; fields that were not read are as if the file had none.
+    """Yield the entries of a manifest as values; fields that were not decoded are None.
 
-    For manifests of which few entries are needed. Where a metric has two values for a column, the last counts.
+    Use it for manifests of which few entries are needed. If a metric has two values for a column, the last wins.
     """
     names = columns.table.column_names
     for needed in _REQUIRED:
@@ -428,12 +428,12 @@ _ENTRY_ONLY = ("snapshot_id", "sequence_number", "file_sequence_number")
 
 
 def _maps(lists: pa.Array) -> list[FrozenMap[int, Any] | None]:
-    """Return lists of pairs as maps, without an object for each pair."""
+    """Return lists of pairs as maps, without creating an object for each pair."""
     offsets = lists.offsets.to_pylist()
     pairs = lists.values
     keys, values = pairs.field(0).to_pylist(), pairs.field(1).to_pylist()
     if pairs.field(1).null_count:
-        # A pair without a value says nothing of its column.
+        # A pair without a value carries no information.
         present = [value is not None for value in values]
         before = list(accumulate(present, initial=0))
         offsets = [before[offset] for offset in offsets]

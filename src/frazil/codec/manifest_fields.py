@@ -1,12 +1,12 @@
-"""The fields of manifests and manifest lists: ids, types, and which version writes which.
+"""The fields of manifests and manifest lists: ids, types and format versions.
 
-Specification: "Manifest Entry Fields", "Data File Fields", "Manifest Lists". What a version requires, allows
-or leaves out comes from the tables in `spec/versions.py`; the order of fields is Iceberg Java's.
+Specification: "Manifest Entry Fields", "Data File Fields", "Manifest Lists". Which fields a version requires, allows
+or omits is listed in `spec/versions.py`; the order of fields is that of Iceberg Java.
 
 A manifest as columns has one column for each field of an entry and of its data file, under the
-specification's names and in this module's Arrow types; `partition` is a struct of the spec's own fields.
-Metrics that map a column id to a value are lists of `key` and `value` pairs, as they lie in the file: one
-flat array of ids and one of values, which is what pruning compares.
+specification's names and in this module's Arrow types; `partition` is a struct of the spec's fields.
+Metrics that map a column id to a value are lists of `key` and `value` pairs, as in the file: one
+flat array of ids and one of values, which pruning compares.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from frazil.spec.versions import (
 DATA_FILE_ID = 2
 PARTITION_ID = 102
 BLOCK_SIZE_IN_BYTES = 64 * 1024 * 1024
-"""The value of v1's `block_size_in_bytes`, which readers ignore and v1 requires."""
+"""The value of `block_size_in_bytes`, which v1 requires and readers ignore."""
 
 
 def _counts(key_id: int, value_id: int, data_type: Type = LONG) -> MapType:
@@ -59,7 +59,7 @@ ENTRY_FIELDS: tuple[NestedField, ...] = (
     _field(3, "sequence_number", LONG),
     _field(4, "file_sequence_number", LONG),
 )
-"""The fields of an entry beside its data file."""
+"""The fields of an entry other than its data file."""
 
 DATA_FILE: tuple[NestedField, ...] = (
     _field(134, "content", INT, "Contents of the file: 0=data, 1=position deletes, 2=equality deletes"),
@@ -86,7 +86,7 @@ DATA_FILE: tuple[NestedField, ...] = (
     _field(144, "content_offset", LONG, "The offset in the file where the content starts"),
     _field(145, "content_size_in_bytes", LONG, "The length of referenced content stored in the file"),
 )
-"""The fields of a data file, `partition` without the fields of any spec."""
+"""The fields of a data file; `partition` has no fields of its own here."""
 
 FIELD_SUMMARY = StructType(
     (
@@ -119,7 +119,7 @@ MANIFEST_FILE: tuple[NestedField, ...] = (
 
 
 def _written(fields: tuple[NestedField, ...], rules: FieldRules, version: int) -> tuple[NestedField, ...]:
-    """Return the fields a version writes, each required or optional as it says."""
+    """Return the fields that a version writes, each required or optional accordingly."""
     chosen = []
     for field in fields:
         requirement = requirement_of(rules, field.name, version)
@@ -129,7 +129,7 @@ def _written(fields: tuple[NestedField, ...], rules: FieldRules, version: int) -
 
 
 def manifest_entry_type(partition_type: StructType, version: int) -> StructType:
-    """Return the struct of a manifest of a format version."""
+    """Return the struct type of manifest entries in a format version."""
     data_file = StructType(
         tuple(
             replace(field, field_type=partition_type) if field.field_id == PARTITION_ID else field
@@ -141,7 +141,7 @@ def manifest_entry_type(partition_type: StructType, version: int) -> StructType:
 
 
 def manifest_file_type(version: int) -> StructType:
-    """Return the struct of a manifest list of a format version."""
+    """Return the struct type of manifest list entries in a format version."""
     return StructType(_written(MANIFEST_FILE, MANIFEST_FILE_FIELDS, version))
 
 
@@ -166,7 +166,7 @@ PATHS: Mapping[str, tuple[int, ...]] = FrozenMap(
         for name, column in COLUMNS.items()
     }
 )
-"""The ids that lead to each column in a manifest's schema."""
+"""The path of ids to each column in a manifest's schema."""
 
 ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap(
     {name: _arrow(column.field_type) for name, column in COLUMNS.items()}
@@ -180,11 +180,11 @@ LIST_ARROW_TYPES: Mapping[str, pa.DataType] = FrozenMap(
 
 
 def partition_arrow_type(partition_type: StructType) -> pa.DataType:
-    """Return the Arrow type of the `partition` column of a spec's manifests."""
+    """Return the Arrow type of the `partition` column for a partition type."""
     return pa.struct([(field.name, arrow_type_of(field.field_type)) for field in partition_type.fields])
 
 
 def manifest_arrow_schema(partition_type: StructType) -> pa.Schema:
-    """Return the schema of a manifest as columns."""
+    """Return the Arrow schema of a manifest as columns."""
     types: dict[str, Any] = {**ARROW_TYPES, "partition": partition_arrow_type(partition_type)}
     return pa.schema([(name, types[name]) for name in COLUMNS])

@@ -1,9 +1,9 @@
 """Manifest lists: the manifests of a snapshot. Specification: "Manifest Lists", "First Row ID Assignment".
 
-On the read path between a snapshot and its manifests, on the write path the last file before table metadata.
-Writing is where new manifests get what could not be known before the commit: the snapshot's sequence number,
-and in v3 the first row id, counted on from the snapshot's over all manifests that have none. A commit that is
-retried writes a new list, with new numbers, over the same manifests.
+A manifest list is read between a snapshot and its manifests, and written as the last file before the table metadata.
+Writing gives new manifests the values that are unknown before the commit: the snapshot's sequence number and, in v3,
+the first row id, counted from the snapshot's over all manifests that have none. A retried commit writes a new list,
+with new numbers, over the same manifests.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def manifests_of(table: pa.Table) -> list[ManifestFile]:
 
 @dataclass(frozen=True, slots=True)
 class EncodedManifestList:
-    """The bytes of a manifest list, its manifests as written, and the first row id the next snapshot may use.
+    """The bytes of a manifest list, its manifests as written, and the next snapshot's first row id.
 
-    `next_row_id` is None before v3; less the snapshot's own first row id it is the snapshot's `added-rows`.
+    `next_row_id` is None before v3. Its difference to the snapshot's first row id is the snapshot's `added-rows`.
     """
 
     data: bytes
@@ -132,7 +132,7 @@ def encode_manifest_list(
     level: int | None = None,
     sync_marker: bytes | None = None,
 ) -> EncodedManifestList:
-    """Encode the manifests of a snapshot, assigning what new ones do not have.
+    """Encode the manifests of a snapshot, assigning the missing numbers of new ones.
 
     `sequence_number` is the snapshot's, 0 in v1. `first_row_id` is the snapshot's, v3 only: the table's
     `next-row-id` when the commit was prepared.
@@ -141,7 +141,7 @@ def encode_manifest_list(
     if format_version == 1 and sequence_number != 0:
         raise _refusal(f"the sequence number of a snapshot of format version 1 is 0, not {sequence_number}")
     if (format_version >= 3) != (first_row_id is not None):
-        raise _refusal("a first row id is given in format version 3 and later, and only there")
+        raise _refusal("a first row id is required from format version 3 on, and not allowed before")
     assigned = tuple(
         _assign_sequence_number(manifest, snapshot_id, sequence_number, format_version) for manifest in manifests
     )
@@ -174,7 +174,7 @@ def encode_manifest_list(
 
 @cache
 def _avro_form(format_version: int) -> tuple[Mapping[str, object], tuple[Leaf, ...]]:
-    """Return the schema of manifest lists and its leaves, which every commit writes."""
+    """Return the schema of manifest lists and its leaves, cached since every commit needs them."""
     schema = encode_avro_schema(manifest_file_type(format_version), "manifest_file")
     origin = AvroOrigin("manifest list", HEADING)
     return schema, tuple(flatten(parse_schema(encode_json(schema), origin), origin))
@@ -183,7 +183,7 @@ def _avro_form(format_version: int) -> tuple[Mapping[str, object], tuple[Leaf, .
 def _assign_sequence_number(
     manifest: ManifestFile, snapshot_id: int, sequence_number: int, format_version: int
 ) -> ManifestFile:
-    """Return a manifest with this commit's numbers where it has none; only a manifest of this commit may lack them."""
+    """Return a manifest with missing numbers assigned; only manifests of this commit may lack them."""
     if manifest.added_snapshot_id is None:
         manifest = replace(manifest, added_snapshot_id=snapshot_id)
     if format_version == 1:
@@ -211,10 +211,10 @@ def _assign_sequence_number(
 
 
 def assign_first_row_ids(manifests: Sequence[ManifestFile], first_row_id: int) -> tuple[tuple[ManifestFile, ...], int]:
-    """Return manifests with row ids, and the first id left. Specification: "First Row ID Assignment".
+    """Return manifests with row ids, and the first unused id. Specification: "First Row ID Assignment".
 
-    Data manifests that have a first row id keep it; delete manifests have none. The space of a manifest is
-    that of its existing and added rows: existing files may have no row id yet, in a table that was upgraded.
+    Data manifests that have a first row id keep it; delete manifests have none. A manifest reserves ids for its
+    existing and added rows, since existing files of an upgraded table may have no row id yet.
     """
     assigned = []
     for manifest in manifests:

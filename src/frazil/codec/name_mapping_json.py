@@ -1,7 +1,7 @@
 """Name mappings as JSON text. Specification: "Name Mapping Serialization" (Appendix C), "Column Projection".
 
-The text is the value of a table's property `schema.name-mapping.default`. Reading keeps fields it does not
-know, to be written back; a mapping without `names` is read as one with none, as Iceberg Java does.
+The text is the value of the table property `schema.name-mapping.default`. Unrecognised fields are kept and written
+back; a mapping without `names` is read as one with an empty list, as in Iceberg Java.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADING = "Name Mapping Serialization"
 
 def decode_name_mapping(text: str) -> NameMapping:
     """Read a name mapping from its JSON text."""
-    # Lone surrogates pass here, to be refused as text that is not UTF-8.
+    # Lone surrogates are passed on, to be refused as text that is not UTF-8.
     decoded = parse_json(text.encode("utf-8", "surrogatepass"), where="the name mapping", heading=HEADING)
     fields = _decode_fields(JsonObject({"name-mapping": decoded}, heading=HEADING), "name-mapping", 1)
     try:
@@ -32,7 +32,7 @@ def decode_name_mapping(text: str) -> NameMapping:
 
 
 def check_name_mapping(properties: Mapping[str, str]) -> None:
-    """Refuse a name mapping among properties to be set that no reader could use."""
+    """Refuse an invalid name mapping among properties to be set."""
     text = properties.get(DEFAULT_NAME_MAPPING.name)
     if text is None:
         return

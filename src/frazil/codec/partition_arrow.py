@@ -1,11 +1,11 @@
-"""Partition values as Arrow columns: from Avro's forms, to Avro's forms, and one by one. Specification: "Avro".
+"""Conversion of partition values between Avro forms, Arrow columns and Python values. Specification: "Avro".
 
-A manifest's `partition` column is a struct of Arrow columns, one for each partition field, in Arrow's own
-type for the field's type (`arrow_type_of`). Avro stores less: dates and times are integers, decimals are
-big-endian bytes. Values as Python holds them are those of `spec/types.py`.
+A manifest's `partition` column is a struct of Arrow columns, one for each partition field, in the Arrow type of the
+field's type (`arrow_type_of`). Avro has fewer types: dates and times are stored as integers, decimals as big-endian
+bytes. Python values are those of `spec/types.py`.
 
-Reading accepts what a reader must: a type that has been promoted since the manifest was written, and the
-result of `day`, which writers declare as a date or as an int.
+Reading accepts types that were promoted since the manifest was written, and results of `day`, which writers declare
+either as a date or as an int.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from frazil.spec.types import (
 )
 
 _MICROS_PER_DAY = 86_400_000_000
-# How many of a timestamp's units one unit of an Avro logical type is.
+# The number of timestamp units per unit of an Avro logical type.
 _UNITS_PER: dict[tuple[str | None, bool], int] = {
     ("timestamp-millis", False): 1000,
     ("timestamp-millis", True): 1_000_000,
@@ -48,7 +48,7 @@ _UNITS_PER: dict[tuple[str | None, bool], int] = {
 
 
 class FormRefusal(Exception):
-    """A column whose Avro form cannot hold values of the expected type; the reader names the field."""
+    """A column whose Avro form cannot hold values of the expected type; the reader adds the field's name."""
 
 
 def arrow_type_of(data_type: Type) -> pa.DataType:
@@ -59,9 +59,9 @@ def arrow_type_of(data_type: Type) -> pa.DataType:
 
 
 def from_avro_form(array: pa.Array, form: AvroType, data_type: Type, target: pa.DataType | None = None) -> pa.Array:
-    """Return an array as Avro stores it in Arrow's type for the values' type, or raise `FormRefusal`.
+    """Return an array in its Avro form as the Arrow type of its values, or raise `FormRefusal`.
 
-    `target` is that type, for those who know it already.
+    `target` is that type, if the caller has it already.
     """
     if target is None:
         target = arrow_type_of(data_type)
@@ -126,7 +126,7 @@ def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.Dat
     column = array.cast(pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(column), 1).to_numpy(zero_copy_only=False)
     if len(column) and (lengths.min() < 1 or lengths.max() > 16):
-        raise FormRefusal(f"a value of {lengths.max()} bytes is no {data_type}")
+        raise FormRefusal(f"a value of {lengths.max()} bytes is not a {data_type}")
     wide = np.zeros((len(column), 16), dtype=np.uint8)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     offsets = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)[:-1]
@@ -136,24 +136,24 @@ def _decimals_from_bytes(array: pa.Array, data_type: DecimalType, target: pa.Dat
         digits = raw[offsets[rows][:, None] + np.arange(width)]
         wide[rows] = np.where(digits[:, :1] >= 0x80, 0xFF, 0)
         wide[rows[:, None], np.arange(width)] = digits[:, ::-1]
-    made = pa.Array.from_buffers(
+    decimals = pa.Array.from_buffers(
         pa.decimal128(38, data_type.scale), len(column), [pa.array(valid).buffers()[1], pa.py_buffer(wide.tobytes())]
     )
     try:
-        return made.cast(target)
+        return decimals.cast(target)
     except pa.ArrowInvalid:
         raise FormRefusal(f"a value has more digits than {data_type}") from None
 
 
 def to_avro_form(array: pa.Array, data_type: Type) -> pa.Array:
-    """Return an array of Arrow's type for a type as Avro stores it."""
+    """Return an Arrow array of values of a type in its Avro form."""
     if isinstance(data_type, DecimalType):
         return _decimals_to_bytes(array, decimal_bytes(data_type.precision))
     return to_plain_integers(array)
 
 
 def to_plain_integers(array: pa.Array) -> pa.Array:
-    """Return dates and times as the integers they are stored as, other arrays as they are."""
+    """Return dates and times as the integers they are stored as, and other arrays unchanged."""
     if pa.types.is_temporal(array.type):
         return array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     return array
@@ -178,7 +178,7 @@ def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
 
 
 def array_of(values: Sequence[Any], data_type: Type) -> pa.Array:
-    """Return values of a type, as `spec/types.py` holds them, as an Arrow array."""
+    """Return Python values of a type, as in `spec/types.py`, as an Arrow array."""
     target = arrow_type_of(data_type)
     convert: Callable[[Any], Any] | None = None
     plain = target

@@ -1,8 +1,8 @@
 """Partition specs as JSON. Specification: "Appendix C: JSON serialization", "Partition Specs".
 
-Used by table metadata and, as the bare list of fields, by manifests and by v1's `partition-spec`.
-A field over one column is written with `source-id`, over several with `source-ids`; both are read. Fields
-without `field-id` (v1) get ids in order from 1000. JSON fields not known here are kept and written back.
+Used by table metadata and, as the bare list of fields, by manifests and the `partition-spec` of v1.
+A field of one source column is written with `source-id`, of several with `source-ids`; both are read. Fields
+without `field-id` (v1) get ids in order from 1000. Unrecognised JSON fields are kept and written back.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def decode_partition_fields(
     heading: str = HEADING,
     error: type[CorruptTableError] = InvalidMetadataError,
 ) -> PartitionSpec:
-    """Return the spec of a JSON list of fields whose spec id is known from elsewhere."""
+    """Return the spec of a JSON list of fields, with a spec id from elsewhere."""
     obj = JsonObject({"fields": values}, where=where, heading=heading, error=error)
     fields = _decode_fields(obj, obj.objects("fields"))
     try:
@@ -85,7 +85,7 @@ def decode_transform(obj: JsonObject, source_ids: tuple[int, ...]) -> Transform:
     """Return the transform of a partition or sort field."""
     text = obj.string("transform")
     if len(source_ids) > 1:
-        # No transform of several columns is defined yet, so even a familiar name has no known meaning.
+        # No transform of several columns is defined yet, so even a familiar name has no defined meaning.
         return UnknownTransform(text)
     try:
         return parse_transform(text)

@@ -1,4 +1,4 @@
-"""What a manifest's files have as partition values: a summary for each field. Specification: "Manifest Lists"."""
+"""Summaries of the partition values of a manifest's files. Specification: "Manifest Lists"."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _summarize(column: pa.Array, data_type: Type) -> FieldSummary:
         low, high = _float_bounds(values)
     else:
         plain = to_plain_integers(values)
-        found = pc.min_max(plain).as_py()
-        low, high = values_of(pa.array([found["min"], found["max"]], plain.type), data_type)
+        bounds = pc.min_max(plain).as_py()
+        low, high = values_of(pa.array([bounds["min"], bounds["max"]], plain.type), data_type)
     return FieldSummary(has_null, has_nan, encode_value(low, data_type), encode_value(high, data_type))
 
 
 def _float_bounds(values: pa.Array) -> tuple[float, float]:
-    """Return the least and greatest of values without NaN, -0.0 before +0.0."""
+    """Return the minimum and maximum of values without NaN, ordering -0.0 before +0.0."""
     numbers = values.to_numpy()
     low, high = float(numbers.min()), float(numbers.max())
     negative = np.signbit(numbers[numbers == 0])

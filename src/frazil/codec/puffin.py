@@ -3,15 +3,14 @@
     PFA1 | blobs ... | PFA1 | footer payload | payload size, 4 bytes | flags, 4 bytes | PFA1
                        `------------------------- footer -------------------------------'
 
-Statistics and deletion vectors live in such files. A reader starts at the end: the last 12 bytes give the
-payload's size, the payload (JSON, in one LZ4 frame where a flag says so) lists the blobs, and each blob is
-then one read. All reads go through a `ReadRange`, a function of offset and length, so that storage is the
-caller's. Planning that knows a blob's offset from a manifest reads it without the footer.
+Statistics and deletion vectors are stored in Puffin files. A reader starts at the end: the last 12 bytes give the
+payload's size, the payload (JSON, in one LZ4 frame if a flag says so) lists the blobs, and each blob is then one read.
+All reads go through a `ReadRange`, a function of offset and length, so that the caller provides the storage. Planning
+that has a blob's offset from a manifest reads it without the footer.
 
-What may fail: nothing read is trusted. Sizes are checked against the file and the limits before anything
-is read or decompressed; flags and codecs that are not known are refused, unknown JSON fields are kept.
-Blobs must lie between the header and the footer; they may leave gaps and may share bytes, which the
-specification does not forbid and no reader depends on.
+Files are untrusted. Sizes are checked against the file and the limits before anything is read or decompressed;
+unknown flags and codecs are refused, unrecognised JSON fields are kept. Blobs must lie between the header and the
+footer; they may leave gaps and may overlap, which the specification does not forbid.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.puffin import COMPRESSION_CODECS, NO_PROPERTIES, BlobMetadata, CompressionCodec, FileMetadata
 
 ReadRange: TypeAlias = Callable[[int, int], bytes]
-"""Returns the bytes of a file from an offset, as many as asked for."""
+"""Reader of exactly so many bytes of a file, from an offset."""
 
 MAGIC = b"PFA1"
 DEFAULT_MAX_BLOB_BYTES = 1 << 30
@@ -50,7 +49,7 @@ _ZSTD_LEVEL = 3
 
 @dataclass(frozen=True, slots=True)
 class PuffinFooter:
-    """A footer as it was read or written, with the sizes that table metadata records."""
+    """A footer that was read or written, with the sizes that table metadata records."""
 
     file_metadata: FileMetadata
     file_size: int
@@ -68,7 +67,7 @@ class PuffinFooter:
 
 
 def range_reader(data: bytes) -> ReadRange:
-    """Return the `ReadRange` of a file that is in memory."""
+    """Return the `ReadRange` of a file in memory."""
     return lambda offset, length: data[offset : offset + length]
 
 
@@ -79,14 +78,14 @@ def read_puffin_footer(
     footer_size: int | None = None,
     max_footer_bytes: int = DEFAULT_MAX_FOOTER_BYTES,
 ) -> PuffinFooter:
-    """Read a file's footer from its end, in one read where `footer_size` is known or the footer is small."""
+    """Read a file's footer, in one read if `footer_size` is given or the footer is small."""
     if file_size < len(MAGIC) + _SMALLEST_FOOTER:
         raise _corrupt(f"{file_size} bytes are fewer than the smallest file has", "File structure")
     largest = file_size - len(MAGIC)
     if footer_size is not None and not _SMALLEST_FOOTER <= footer_size <= largest:
         raise _corrupt(f"a footer of {footer_size} bytes does not fit a file of {file_size}", "Footer structure")
-    wanted = _FIRST_READ_BYTES if footer_size is None else min(footer_size, max_footer_bytes)
-    tail_length = min(file_size, max(wanted, _TAIL.size))
+    first_read = _FIRST_READ_BYTES if footer_size is None else min(footer_size, max_footer_bytes)
+    tail_length = min(file_size, max(first_read, _TAIL.size))
     tail = _read(read_range, file_size - tail_length, tail_length)
     payload_size, flags = _decode_tail(tail)
     actual_size = _SMALLEST_FOOTER + payload_size
@@ -107,7 +106,7 @@ def read_puffin_footer(
     footer = tail[len(tail) - actual_size :]
     if footer[: len(MAGIC)] != MAGIC:
         raise _corrupt(f"the footer starts with {footer[:4].hex()} where the magic belongs", "Footer structure")
-    # Only now is it certain that the flags are flags, and not a part of a file that was cut off.
+    # Only now are the flags certain to be flags, and not part of a truncated file.
     if flags & ~_FOOTER_PAYLOAD_COMPRESSED:
         raise UnsupportedError(
             f"Cannot read the Puffin file: the footer flags {flags:#010x} are not known",
@@ -129,7 +128,7 @@ def read_puffin_footer(
 
 
 def decode_puffin_footer(data: bytes, *, max_footer_bytes: int = DEFAULT_MAX_FOOTER_BYTES) -> PuffinFooter:
-    """Decode the footer of a file that is in memory, checking the file's header as well."""
+    """Decode the footer of a file in memory, checking the file's header as well."""
     if data[: len(MAGIC)] != MAGIC:
         raise _corrupt(f"it starts with {data[:4].hex() or 'nothing'} where the magic belongs", "File structure")
     return read_puffin_footer(range_reader(data), len(data), max_footer_bytes=max_footer_bytes)
@@ -143,7 +142,7 @@ def read_blob(read_range: ReadRange, blob: BlobMetadata, *, max_bytes: int = DEF
 
 
 def decode_blob(stored: bytes, compression_codec: str | None, *, max_bytes: int = DEFAULT_MAX_BLOB_BYTES) -> bytes:
-    """Decompress a blob as it is stored, refusing one of more than `max_bytes`."""
+    """Decompress a stored blob, refusing one of more than `max_bytes`."""
     if compression_codec is None:
         if len(stored) > max_bytes:
             raise _blob_too_large(len(stored), max_bytes)
@@ -160,7 +159,7 @@ def decode_blob(stored: bytes, compression_codec: str | None, *, max_bytes: int 
 
 
 def decode_file_metadata(payload: bytes) -> FileMetadata:
-    """Decode a footer payload, once decompressed."""
+    """Decode a decompressed footer payload."""
     try:
         document = msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -175,7 +174,7 @@ def decode_file_metadata(payload: bytes) -> FileMetadata:
 
 
 def encode_file_metadata(file_metadata: FileMetadata) -> bytes:
-    """Encode a footer payload, not compressed."""
+    """Encode a footer payload, without compression."""
     document: dict[str, Any] = {"blobs": [_blob_to_json(blob) for blob in file_metadata.blobs]}
     if file_metadata.properties:
         document["properties"] = dict(file_metadata.properties)
@@ -187,7 +186,7 @@ def encode_file_metadata(file_metadata: FileMetadata) -> bytes:
 
 
 class PuffinWriter:
-    """Puts a file together in memory, blob by blob; `finish` returns its bytes, once."""
+    """A Puffin file that is built in memory, blob by blob; `finish` returns its bytes, once."""
 
     __slots__ = ("_blobs", "_buffer", "_compress_footer", "_footer", "_properties")
 
@@ -209,7 +208,7 @@ class PuffinWriter:
         compression_codec: CompressionCodec | None = None,
         properties: Mapping[str, str] = NO_PROPERTIES,
     ) -> BlobMetadata:
-        """Append a blob, compressed if a codec is given, and return where it lies."""
+        """Append a blob, compressed if a codec is given, and return its metadata."""
         self._check_open()
         stored = _encode_blob(data, compression_codec)
         blob = BlobMetadata(
@@ -237,7 +236,7 @@ class PuffinWriter:
             flags |= _FOOTER_PAYLOAD_COMPRESSED
         if len(payload) > _INT_MAX:
             raise InvalidRequestError(
-                f"Cannot write the footer: {len(payload)} bytes are more than its size field can say",
+                f"Cannot write the footer: {len(payload)} bytes are more than its size field can hold",
                 heading="Footer structure",
             )
         footer = MAGIC + payload + _TAIL.pack(len(payload), flags, MAGIC)
@@ -247,7 +246,7 @@ class PuffinWriter:
 
     @property
     def footer(self) -> PuffinFooter:
-        """The footer with its sizes, once the file is finished."""
+        """The footer with its sizes, available once the file is finished."""
         if self._footer is None:
             raise InvalidRequestError("Cannot describe the Puffin file: it is not finished")
         return self._footer
@@ -314,7 +313,7 @@ def _encode_blob(data: bytes, compression_codec: str | None) -> bytes:
     if compression_codec == "lz4":
         return encode_lz4_frame(data)
     if compression_codec == "zstd":
-        # The checksum is what Iceberg Java's writer adds, too.
+        # Iceberg Java adds a checksum, too.
         return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True).compress(data)
     raise InvalidRequestError(
         f"Cannot write the blob: the compression codec {compression_codec[:40]!r} is not known",
@@ -334,7 +333,7 @@ def _decode_zstd(data: bytes, max_bytes: int) -> bytes:
         raise _corrupt_zstd("the frame does not state its content size")
     if size > max_bytes:
         raise _corrupt_zstd(f"the content of {size} bytes is above the limit of {max_bytes}")
-    # A block takes at least three bytes and makes at most 128 KiB: no frame can hold more than that.
+    # A block takes at least three bytes and expands to at most 128 KiB.
     if size > len(data) // 3 * _ZSTD_BLOCK_BYTES:
         raise _corrupt_zstd(f"{len(data)} bytes cannot hold the stated content of {size} bytes")
     try:

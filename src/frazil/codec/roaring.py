@@ -1,18 +1,18 @@
 """Sets of 64-bit positions as Roaring bitmaps. Specification: Puffin file format, "`deletion-vector-v1` blob type".
 
-The portable form of a 64-bit set is a list of 32-bit bitmaps, each under the upper half of its positions:
+The portable form of a 64-bit set is a list of 32-bit bitmaps, each keyed by the upper half of its positions:
 
     count, 8 bytes | key, 4 bytes | 32-bit bitmap | key | 32-bit bitmap | ...        all little-endian
 
     32-bit bitmap:  3A 30 00 00 | containers, 4 bytes                       without run containers
                     3B 30 | containers - 1, 2 bytes | a bit for each: run?  with run containers
                     (key, cardinality - 1), 2 bytes each, for each container
-                    offset, 4 bytes, for each container; left out with runs and fewer than 4 containers
+                    offset, 4 bytes, for each container; omitted with runs and fewer than 4 containers
                     containers: runs | up to 4096 values, 2 bytes each | 8192 bytes, a bit for each value
 
-A 32-bit bitmap does not state its size, so its layout is walked here to find the next key; that walk checks
-what the library would skip (sizes of runs, the offsets) and that all bytes are there. The library then
-checks what is inside the containers (order, overlap, cardinality) before a bitmap can be used.
+A 32-bit bitmap does not state its size, so its layout is walked here to find the next key. That walk checks
+what the library would skip (sizes of runs, the offsets) and that no bytes are missing. The library then
+checks the content of the containers (order, overlap, cardinality) before a bitmap can be used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_KEY = 2**31 - 1
 """The largest upper half of a position: the most significant bit of a position must be 0."""
 
 MAX_BITMAPS = 1 << 16
-"""More bitmaps than this are refused: they would take far more memory than bytes, for rows no file has."""
+"""The most bitmaps allowed; more would take much memory for rows that no file has."""
 
 _COOKIE_WITHOUT_RUNS = 12346
 _COOKIE_WITH_RUNS = 12347
@@ -44,7 +44,7 @@ _SMALLEST_BITMAP = 8
 
 
 def decode_roaring64(data: bytes) -> tuple[tuple[int, FrozenBitMap], ...]:
-    """Decode a 64-bit set into its 32-bit bitmaps by key, in ascending order of keys; bitmaps may be empty."""
+    """Decode a 64-bit set into its 32-bit bitmaps by ascending key; bitmaps may be empty."""
     if len(data) < 8:
         raise corrupt(f"{len(data)} bytes are too few for the count of bitmaps")
     (count,) = struct.unpack_from("<Q", data)
@@ -75,7 +75,7 @@ def decode_roaring64(data: bytes) -> tuple[tuple[int, FrozenBitMap], ...]:
 
 
 def encode_roaring64(bitmaps: Iterable[tuple[int, FrozenBitMap]]) -> bytes:
-    """Encode 32-bit bitmaps under ascending keys as a 64-bit set, with the containers they have."""
+    """Encode 32-bit bitmaps under ascending keys as a 64-bit set, with their containers unchanged."""
     parts = []
     for key, bitmap in bitmaps:
         parts += [struct.pack("<I", key), bitmap.serialize()]
@@ -88,7 +88,7 @@ def corrupt(reason: str) -> InvalidPuffinError:
 
 
 def _bitmap_end(data: bytes, start: int) -> int:
-    """Return where the 32-bit bitmap at an offset ends, checking its layout."""
+    """Return the end of the 32-bit bitmap at an offset, checking its layout."""
     if start + _SMALLEST_BITMAP > len(data):
         raise _cut_off(data)
     (cookie,) = struct.unpack_from("<I", data, start)
@@ -99,7 +99,7 @@ def _bitmap_end(data: bytes, start: int) -> int:
         count = (cookie >> 16) + 1
         offset, has_runs = start + 4, True
     else:
-        raise corrupt(f"a bitmap starts with {cookie:#010x}, which is no cookie of the format")
+        raise corrupt(f"a bitmap starts with {cookie:#010x}, which is not a valid cookie")
     if count > _MAX_CONTAINERS:
         raise corrupt(f"a bitmap has {count} containers")
     run_flags_at = offset
@@ -134,7 +134,7 @@ def _measure_runs(
     sizes: npt.NDArray[np.int64],
     is_run: npt.NDArray[np.bool_],
 ) -> None:
-    """Put the sizes of run containers in place, one after the other: each is known once those before it are."""
+    """Store the sizes of run containers, in order, since each can only be located after those before it."""
     offset = start
     done = 0
     for index in np.flatnonzero(is_run).tolist():
@@ -145,7 +145,7 @@ def _measure_runs(
         sizes[index] = 2 + 4 * runs
         if offset + 2 + 4 * runs > len(data):
             raise _cut_off(data)
-        # Lengths are stored less one.
+        # Lengths are stored minus one.
         values = int(np.frombuffer(data, "<u2", 2 * runs, offset + 2)[1::2].sum(dtype=np.int64)) + runs
         if values != int(cardinalities[index]):
             raise corrupt(f"a run container of {values} values says it has {cardinalities[index]}")

@@ -1,11 +1,11 @@
 """Schemas and types as JSON. Specification: "Schemas" (Appendix C).
 
-Read by everything that holds a schema: table and view metadata, manifests' headers, catalogs. Reading is
-strict about what the specification requires and keeps fields it does not know in `extra`, to be written back;
-writing gives the canonical form, in Iceberg Java's order of fields.
+Used for everything that holds a schema: table and view metadata, headers of manifests, catalogs. Reading is
+strict about the requirements of the specification and keeps unrecognised fields in `extra`, to be written back;
+writing produces the canonical form, in the field order of Iceberg Java.
 
-A table may hold thousands of schemas of thousands of columns, so the common column (a primitive type, no
-default, no unknown fields) takes a short path, and type names are decoded once.
+A table may hold thousands of schemas of thousands of columns, so ordinary columns (a primitive type, no
+default, no unrecognised fields) take a short path, and decoded type names are cached.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def encode_type(data_type: Type) -> Any:
             "value-required": data_type.value_required,
             **data_type.extra,
         }
-    # The parameters of geospatial types are always written out, as the specification's table shows them.
+    # The parameters of geospatial types are always written, as in the specification's table.
     if isinstance(data_type, GeometryType):
         return f"geometry({data_type.crs})"
     if isinstance(data_type, GeographyType):
@@ -141,7 +141,7 @@ def _decode_fields(owner: JsonObject, depth: int) -> tuple[NestedField, ...]:
 
 
 def _plain_field(value: Any) -> NestedField | None:
-    """Return a column of a simple type without defaults or unknown fields; None for all others, broken ones too."""
+    """Return a column of a simple type without defaults or unrecognised fields, or None for any other, even invalid."""
     if type(value) is not dict or not _PLAIN_FIELDS.issuperset(value):
         return None
     json_type = value.get("type")
@@ -232,9 +232,9 @@ def _decode_type(owner: JsonObject, field: str, depth: int) -> Type:
 
 @lru_cache(maxsize=4096)
 def decode_type_name(text: str) -> Type:
-    """Return the type without fields that a JSON type string names, such as `decimal(9, 2)`.
+    """Return the type without fields that a JSON string such as `decimal(9, 2)` names.
 
-    White space around parameters and any case of the name are accepted, as Iceberg Java does.
+    White space around parameters and any case of the name are accepted, as in Iceberg Java.
     """
     simple = SIMPLE_TYPES.get(text) or SIMPLE_TYPES.get(text.lower())
     if simple is not None:
@@ -255,6 +255,6 @@ def decode_type_name(text: str) -> Type:
 
 
 def _reason(error: InvalidRequestError) -> str:
-    """Return an error's words as the reason inside another error."""
+    """Return an error's message as the reason inside another error."""
     message = error.message.removeprefix("Cannot make the schema: ").removeprefix("Cannot use the schema: ")
     return message[:1].lower() + message[1:] if message.startswith("Cannot ") else message

@@ -1,12 +1,12 @@
 """Single values as bytes. Specification: "Binary single-value serialization" and "Bound serialization".
 
-Lower and upper bounds in manifests and partition summaries in manifest lists take this form. A column's type may
-have been promoted after its bounds were written; the bytes are then those of the older type, which their length
-tells ("Schema Evolution", the table of bound lengths), and decoding gives a value of the current type.
+Lower and upper bounds in manifests and partition summaries in manifest lists have this form. A column's type may
+have been promoted after its bounds were written. The bytes are then those of the older type, recognised by their
+length ("Schema Evolution", the table of bound lengths), and decoding returns a value of the current type.
 
-`encode_value` and `decode_value` are for values; `encode_bound` and `decode_bound` for bounds, which differ for
-geometry, geography and variant (handed through as bytes here: their form is not a value of the type), for fixed
-(older writers shortened the bounds of long values) and for unknown (whose columns have no bounds).
+`encode_value` and `decode_value` are for values, `encode_bound` and `decode_bound` for bounds. Bounds differ from
+values for geometry, geography and variant (whose values are plain bytes here), for fixed (older writers shortened the
+bounds of long values) and for unknown (whose columns have no bounds).
 """
 
 from __future__ import annotations
@@ -59,25 +59,25 @@ _FLOAT64 = struct.Struct("<d")
 
 
 def encode_value(value: Any, data_type: Type) -> bytes:
-    """Return a value of a type as bytes."""
+    """Encode a value of a type as bytes."""
     return value_encoder(data_type)(value)
 
 
 def decode_value(data: bytes, data_type: Type) -> Any:
-    """Return the value of a type that bytes stand for; bytes of a type it was promoted from are converted."""
+    """Decode bytes as a value of a type, converting those of a type that it was promoted from."""
     return value_decoder(data_type)(data)
 
 
 def encode_bound(value: Any, data_type: Type) -> bytes:
-    """Return a lower or upper bound as bytes.
+    """Encode a lower or upper bound as bytes.
 
-    A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
+    A bound of geometry or geography is a `GeoPoint`, one of variant a mapping of JSON paths to values.
     """
     return bound_encoder(data_type)(value)
 
 
 def bound_encoder(data_type: Type) -> Encoder:
-    """Return the function that turns bounds of a type into bytes."""
+    """Return the function that encodes bounds of a type."""
     if isinstance(data_type, GeometryType | GeographyType):
         return encode_geo_bound
     if isinstance(data_type, VariantType):
@@ -86,15 +86,15 @@ def bound_encoder(data_type: Type) -> Encoder:
 
 
 def decode_bound(data: bytes, data_type: Type) -> Any:
-    """Return the lower or upper bound that bytes stand for; None for a column of type unknown.
+    """Decode a lower or upper bound; None for a column of type unknown.
 
-    A bound of geometry or geography is a `GeoPoint`, of variant a mapping of JSON paths to values.
+    A bound of geometry or geography is a `GeoPoint`, one of variant a mapping of JSON paths to values.
     """
     return bound_decoder(data_type)(data)
 
 
 def value_encoder(data_type: Type) -> Encoder:
-    """Return the function that turns values of a type into bytes."""
+    """Return the function that encodes values of a type."""
     make = _ENCODERS.get(type(data_type))
     if make is None:
         raise InvalidRequestError(f"Cannot encode a single value of type {data_type}: the type has no binary form")
@@ -102,7 +102,7 @@ def value_encoder(data_type: Type) -> Encoder:
 
 
 def value_decoder(data_type: Type) -> Decoder:
-    """Return the function that turns bytes into values of a type."""
+    """Return the function that decodes values of a type."""
     make = _DECODERS.get(type(data_type))
     if make is None:
         raise InvalidRequestError(f"Cannot decode a single value of type {data_type}: the type has no binary form")
@@ -110,7 +110,7 @@ def value_decoder(data_type: Type) -> Decoder:
 
 
 def bound_decoder(data_type: Type) -> Decoder:
-    """Return the function that turns bytes into bounds of a type."""
+    """Return the function that decodes bounds of a type."""
     if isinstance(data_type, GeometryType | GeographyType):
         return decode_geo_bound
     if isinstance(data_type, VariantType):
@@ -190,7 +190,7 @@ def _encode_decimal(value: Any, data_type: DecimalType) -> bytes:
 
 
 def encode_unscaled(unscaled: int) -> bytes:
-    """Return an integer as the fewest bytes of big-endian two's complement."""
+    """Encode an integer in the fewest bytes of big-endian two's complement."""
     magnitude = unscaled if unscaled >= 0 else ~unscaled
     return unscaled.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
@@ -245,7 +245,7 @@ def _unpack(packer: struct.Struct, data_type: Type) -> Decoder:
 
 
 def _unpack_promoted(packer: struct.Struct, older: struct.Struct, data_type: Type, factor: int = 1) -> Decoder:
-    """Decode the type's own 8 bytes, or 4 bytes of the type it was promoted from, times a factor."""
+    """Return a decoder of 8 bytes of the type, or 4 bytes of the type it was promoted from, times a factor."""
 
     def decode(data: bytes) -> Any:
         if len(data) == 8:

@@ -1,11 +1,11 @@
 """Single values as JSON. Specification: "JSON single-value serialization" (Appendix D).
 
-Default values in schemas take this form (`codec/schema_json.py`). Values on the Python side are the internal
-ones of `spec/types.py`; values on the JSON side are what a JSON parser gives. Writing follows the canonical
-forms: fractions of a second without trailing zeros, hexadecimal and uuids in lower case, UTC as `+00:00`.
+Default values in schemas have this form (`codec/schema_json.py`). Python values are the internal ones of
+`spec/types.py`; JSON values are those of a JSON parser. Writing follows the canonical forms: fractions of a second
+without trailing zeros, hexadecimal and uuids in lower case, UTC as `+00:00`.
 
-Numbers that JSON cannot hold (NaN and the infinities) are refused both ways: JSON encoders turn them into
-null or text without a word, which would change the default.
+Numbers that JSON cannot hold (NaN and the infinities) are refused both ways: JSON encoders silently turn them into
+null or text, which would change the default.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _HEX_TEXT = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
 
 
 class _Refused(Exception):
-    """Why a value does not fit its type; turned into the caller's error at the door of this module."""
+    """The reason why a value does not fit its type; converted to the caller's error class by the public functions."""
 
 
 def decode_json_value(
@@ -75,7 +75,7 @@ def decode_json_value(
     heading: str = HEADING,
     error: type[CorruptTableError] = InvalidMetadataError,
 ) -> Any:
-    """Return the value that a JSON single value of a type stands for; JSON null is None."""
+    """Decode a JSON single value of a type; JSON null is None."""
     try:
         return _decode(json_value, data_type)
     except _Refused as refusal:
@@ -83,7 +83,7 @@ def decode_json_value(
 
 
 def encode_json_value(value: Any, data_type: Type) -> Any:
-    """Return a value of a type as a JSON single value; None is JSON null."""
+    """Encode a value of a type as a JSON single value; None is JSON null."""
     try:
         return _encode(value, data_type)
     except _Refused as refusal:
@@ -325,7 +325,7 @@ def _decode_struct(json_value: Any, data_type: Type) -> dict[str, Any]:
     for key in json_value:
         if key not in by_id:
             raise _Refused(f"the struct has no field with the id {show_value(key)}")
-    # Only the fields given: a struct default leaves fields out, and their own defaults then count.
+    # Only the fields that are present: the rest of a struct default comes from its fields' own defaults.
     return FrozenMap(
         (field.name, _decode(json_value[key], field.field_type)) for key, field in by_id.items() if key in json_value
     )
@@ -369,12 +369,12 @@ def _decode_map(json_value: Any, data_type: Type) -> dict[Any, Any]:
     if len(keys) != len(values):
         raise _Refused(f"a map with {len(keys)} keys and {len(values)} values")
     pairs: dict[Any, Any] = {}
-    for json_key, json_one in zip(keys, values, strict=True):
-        _check_pair(json_key, json_one, data_type)
+    for json_key, json_item in zip(keys, values, strict=True):
+        _check_pair(json_key, json_item, data_type)
         key = map_key(_decode(json_key, data_type.key_type))
         if key in pairs:
             raise _Refused(f"the key {show_value(json_key)} occurs twice")
-        pairs[key] = _decode(json_one, data_type.value_type)
+        pairs[key] = _decode(json_item, data_type.value_type)
     return FrozenMap(pairs)
 
 
@@ -400,7 +400,7 @@ def _check_pair(key: Any, value: Any, data_type: MapType) -> None:
 # --- geometries
 
 
-# What reads them is loaded for them only: it needs numpy, and every catalog needs the rest of this module.
+# The geometry codecs are imported lazily: they need numpy, and every catalog needs the rest of this module.
 
 
 def _decode_geometry(json_value: Any, data_type: Type) -> bytes:

@@ -1,10 +1,10 @@
 """Snapshots, references and logs as JSON. Specification: "Table Metadata and Snapshots" (Appendix C).
 
-A table may have tens of thousands of snapshots, so a list of them is checked in full but not built: each
-keeps its text and its head (`StoredSnapshot`), is read when asked for, and is written back byte for byte.
-The check is a typed decode of every snapshot, which covers all that `decode_snapshot` would refuse; a
-snapshot that is unusual in any way (unknown fields, escapes, v1's inline manifests) or wrong goes to
-`decode_snapshot` itself, which reads it or says what is wrong with it.
+A table may have tens of thousands of snapshots, so a list of them is fully checked but not built: each
+keeps its text and its key fields (`_StoredText`), is read on demand, and is written back byte for byte.
+The check is a typed decode of every snapshot, which refuses everything that `decode_snapshot` would. A
+snapshot that is unusual (unrecognised fields, escapes, the inline manifests of v1) or invalid is passed to
+`decode_snapshot`, which reads it or reports the error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADING = "Snapshots"
 LOG_HEADING = "Table Metadata Fields"
 
 NO_SNAPSHOT = -1
-"""What some writers put where there is no snapshot."""
+"""The id that some writers use for the absence of a snapshot."""
 
 _Id = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Int = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -91,7 +91,7 @@ def encode_snapshot(snapshot: Snapshot, *, format_version: int) -> dict[str, Any
     encoded["timestamp-ms"] = snapshot.timestamp_ms
     if snapshot.summary is not None:
         encoded["summary"] = _operation_first(snapshot.summary)
-    _set_known(
+    _set_present(
         encoded,
         {
             "manifest-list": snapshot.manifest_list,
@@ -112,7 +112,7 @@ def _operation_first(summary: FrozenMap[str, str]) -> dict[str, str]:
 
 
 class _Common(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, gc=False):
-    """A snapshot as nearly all are: what is absent is UNSET, what is null None."""
+    """The common form of a snapshot; absent fields are UNSET, null fields None."""
 
     snapshot_id: _Id
     timestamp_ms: _Time
@@ -127,7 +127,7 @@ class _Common(msgspec.Struct, rename="kebab", forbid_unknown_fields=True, gc=Fal
 
 
 class _StoredText(msgspec.Struct, frozen=True, gc=False):
-    """A snapshot's head and its text, which has been checked."""
+    """The key fields of a snapshot, and its checked text."""
 
     snapshot_id: int
     parent_snapshot_id: int | None
@@ -160,7 +160,7 @@ class _StoredText(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Unusual(Exception):
-    """A snapshot that is not of the common kind."""
+    """A snapshot that is not of the common form."""
 
 
 _decode_common = msgspec.json.Decoder(_Common).decode
@@ -181,7 +181,7 @@ def decode_snapshots(text: msgspec.Raw, *, where: str) -> SnapshotList:
 
 
 def encode_snapshots(snapshots: SnapshotList, *, format_version: int) -> list[Any]:
-    """Return snapshots as a JSON list; those never read are their own texts."""
+    """Return snapshots as a JSON list; those never read keep their original text."""
     return [_encode_cell(cell, format_version) for cell in snapshots.cells]
 
 
@@ -193,18 +193,18 @@ def _encode_cell(cell: Cell, format_version: int) -> Any:
 
 
 def _store_common(texts: list[msgspec.Raw], whole: msgspec.Raw) -> list[_StoredText] | None:
-    """Return the snapshots of a list that are all of the common kind, else None."""
+    """Return the snapshots of a list if all have the common form, else None."""
     try:
-        found = [_store(_decode_common(text), text) for text in texts]
+        results = [_store(_decode_common(text), text) for text in texts]
     except (msgspec.DecodeError, RecursionError, _Unusual):
         return None
-    if count_plain_strings(whole) != sum(strings for _, strings in found):
+    if count_plain_strings(whole) != sum(strings for _, strings in results):
         return None
-    return [stored for stored, _ in found]
+    return [stored for stored, _ in results]
 
 
 def _store_any(texts: list[msgspec.Raw], where: str) -> list[_StoredText]:
-    """Return the snapshots of a list, each of which may be of any kind."""
+    """Return the snapshots of a list, each of which may have any form."""
     return [
         (_store_common([text], text) or [_store_unusual(text, f"{where}[{index}]")])[0]
         for index, text in enumerate(texts)
@@ -212,7 +212,7 @@ def _store_any(texts: list[msgspec.Raw], where: str) -> list[_StoredText]:
 
 
 def _store(common: _Common, text: msgspec.Raw) -> tuple[_StoredText, int]:
-    """Return a snapshot and how many strings it has: keys, the values of two, the summary's keys and values."""
+    """Return a snapshot and its number of strings: field names, two values, and the summary's keys and values."""
     parent, number, summary = common.parent_snapshot_id, common.sequence_number, common.summary
     first_row_id, added_rows = common.first_row_id, common.added_rows
     strings = (
@@ -282,7 +282,7 @@ def decode_ref(obj: JsonObject) -> SnapshotRef:
 def encode_ref(ref: SnapshotRef) -> dict[str, Any]:
     """Return a branch or tag as a JSON object."""
     encoded: dict[str, Any] = {"snapshot-id": ref.snapshot_id, "type": ref.type}
-    _set_known(
+    _set_present(
         encoded,
         {
             "min-snapshots-to-keep": ref.min_snapshots_to_keep,
@@ -346,13 +346,13 @@ def encode_metadata_log(entries: Iterable[MetadataLogEntry]) -> list[dict[str, A
 
 
 def with_extra(encoded: dict[str, Any], extra: FrozenMap[str, Any]) -> dict[str, Any]:
-    """Return a JSON object with the unknown fields that came with it, behind its own."""
+    """Return a JSON object with its unrecognised fields appended."""
     if extra:
         encoded.update((key, value) for key, value in extra.items() if key not in encoded)
     return encoded
 
 
-def _set_known(encoded: dict[str, Any], fields: dict[str, Any]) -> None:
+def _set_present(encoded: dict[str, Any], fields: dict[str, Any]) -> None:
     encoded.update((name, value) for name, value in fields.items() if value is not None)
 
 

@@ -1,7 +1,7 @@
 """Sort orders as JSON. Specification: "Appendix C: JSON serialization", "Sort Orders".
 
-A field over one column is written with `source-id`, over several with `source-ids`; both are read.
-JSON fields not known here are kept and written back.
+A field of one source column is written with `source-id`, of several with `source-ids`; both are read.
+Unrecognised JSON fields are kept and written back.
 """
 
 from __future__ import annotations

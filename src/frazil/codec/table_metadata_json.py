@@ -1,14 +1,14 @@
-"""Table metadata files: JSON, maybe in gzip. Specification: "Table Metadata and Snapshots" (Appendix C).
+"""Table metadata files: JSON, optionally gzipped. Specification: "Table Metadata and Snapshots" (Appendix C).
 
-Reading: unpack, split the document into its top-level fields, look at the format version before anything
-else, read each field as that version has it, note what is odd (`spec/odd_metadata.py`), then check the invariants
+Reading decompresses the file, splits the document into its top-level fields, checks the format version first, reads
+each field according to that version, records oddities (`spec/odd_metadata.py`) and checks the invariants
 (`spec/check_table_metadata.py`).
-What v1 writers left out or wrote in the old way is filled in here; v2 and v3 are strict. Snapshots stay
-unread (`codec/snapshot_json.py`). Fields not known here are kept as `extra` and written back.
+Fields that v1 writers omitted or wrote in the old form are completed here; v2 and v3 are strict. Snapshots stay
+unread (`codec/snapshot_json.py`). Unrecognised fields are kept as `extra` and written back.
 
-Writing: Iceberg Java's fields in Iceberg Java's order. v1 files carry the deprecated `schema` and
+Writing follows Iceberg Java in the fields and their order. v1 files carry the deprecated `schema` and
 `partition-spec` beside the lists, for old readers. "No current snapshot" is -1 in v1 and v2 and null in v3,
-which is what readers of each version expect ("Assignment of Snapshot IDs and `current-snapshot-id`").
+as readers of each version expect ("Assignment of Snapshot IDs and `current-snapshot-id`").
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ MIN_NULL_CURRENT_SNAPSHOT_VERSION: Final = 3
 
 Compression: TypeAlias = Literal["none", "gzip"]
 
-# A value of JSON costs memory its text does not show; see check_value_count.
+# A JSON value takes more memory than its text suggests; see check_value_count.
 _MIN_VALUES_LIMIT = 2_000_000
 _VALUES_PER_STORED_BYTE = 2
 
@@ -74,10 +74,9 @@ _SNAPSHOTS, _SNAPSHOT_LOG = "snapshots", "snapshot-log"
 
 
 def decode_table_metadata(data: bytes, *, path: str | None = None, max_bytes: int = MAX_TEXT_BYTES) -> TableMetadata:
-    """Return the table metadata of a metadata file's bytes.
+    """Return the table metadata in a metadata file.
 
-    `path` is the file's, for errors only; gzip is recognised by the bytes. A text larger than `max_bytes` is
-    refused.
+    `path` is used for errors only; gzip is recognised by the first bytes. A text larger than `max_bytes` is refused.
     """
     try:
         text = _unpack(data, max_bytes)
@@ -86,7 +85,7 @@ def decode_table_metadata(data: bytes, *, path: str | None = None, max_bytes: in
         metadata = with_oddities(_decode(parts, version))
         check_table_metadata(metadata, is_read=True)
     except CorruptTableError as problem:
-        problem = _in_json_words(problem)
+        problem = _with_json_names(problem)
         raise (problem if path is None else problem.at_path(path)) from problem.__cause__
     except UnsupportedError as problem:
         raise UnsupportedError(problem.message, hint=problem.hint, path=path, **problem.context) from None
@@ -94,7 +93,7 @@ def decode_table_metadata(data: bytes, *, path: str | None = None, max_bytes: in
 
 
 def encode_table_metadata(metadata: TableMetadata, *, compression: Compression = "none") -> bytes:
-    """Return the bytes of a metadata file. Metadata that breaks the specification is never written."""
+    """Return the bytes of a metadata file; metadata that violates the specification is refused."""
     _check_compression(compression)
     check_table_metadata(metadata)
     text = encode_json(_encode(metadata))
@@ -198,7 +197,7 @@ def _decode(parts: Mapping[str, msgspec.Raw], version: int) -> TableMetadata:
 
 
 def _decode_schemas(root: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
-    # Where there is a list, the single schema repeats the current one for old readers.
+    # If there is a list, the single schema repeats the current one for old readers.
     root.raw("schema")
     if version == 1 and "schemas" not in root:
         schema = decode_schema(root.object("schema"))
@@ -239,7 +238,7 @@ def _decode_orders(root: JsonObject, version: int) -> tuple[tuple[SortOrder, ...
     orders = tuple(decode_sort_order(item) for item in root.objects("sort-orders"))
     default_order_id: int = root.int32("default-sort-order-id")
     if default_order_id == UNSORTED_ORDER_ID and all(order.order_id != UNSORTED_ORDER_ID for order in orders):
-        # Some writers leave the unsorted order out; others refuse a default that is not in the list.
+        # Some writers omit the unsorted order; others refuse a default that is not in the list.
         orders = (UNSORTED, *orders)
     return orders, default_order_id
 
@@ -271,8 +270,8 @@ _SNAKE_NAMES = re.compile(
 )
 
 
-def _in_json_words(problem: CorruptTableError) -> CorruptTableError:
-    """Return an error of the invariants with fields named as the file names them."""
+def _with_json_names(problem: CorruptTableError) -> CorruptTableError:
+    """Return an error with field names spelled as in the file."""
     message = _SNAKE_NAMES.sub(lambda match: match[0].replace("_", "-"), problem.message)
     if message == problem.message:
         return problem

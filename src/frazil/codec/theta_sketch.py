@@ -1,14 +1,14 @@
-"""How many different values a column has, about: theta sketches, and their bytes.
+"""Theta sketches, which estimate how many distinct values a column has.
 
-Blob type `apache-datasketches-theta-v1` of the Puffin specification. A sketch keeps the smallest hashes of all values
-it has seen; how small they are says how many there must be. Up to 4,096 values it is exact. Sketches of parts make the
-sketch of the whole.
+They are blobs of type `apache-datasketches-theta-v1` of the Puffin specification. A sketch keeps the smallest hashes of
+all values; the smaller they are, the more distinct values there must be. Up to 4,096 values it is exact. Sketches of
+parts can be merged into a sketch of the whole.
 
-    hash      the first half of MurmurHash3 x64 128 of a value's single-value bytes, with the seed 9001, less its lowest
-              bit; a value without bytes is not counted, as in Iceberg Java
-    bytes     Apache DataSketches' compact, ordered form, version 3: preamble, theta where values were left out, hashes
+    hash      the first half of MurmurHash3 x64 128 of a value's single-value bytes, with the seed 9001, without its
+              lowest bit; a value without bytes is not counted, as in Iceberg Java
+    bytes     the compact, ordered form of Apache DataSketches, version 3: preamble, theta unless exact, hashes
 
-Hashes are computed over whole columns, those of values of one length together.
+Hashes are computed over whole columns, in groups of values of equal length.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ NO_HASHES: Final[Hashes] = np.empty(0, np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class ThetaSketch:
-    """The smallest hashes of some values, in order; all of them where `theta` is the largest there is."""
+    """The smallest hashes of some values, in order; all of them if `theta` is its maximum."""
 
     hashes: Hashes
     theta: int = _MAX_THETA
 
     @property
     def estimate(self) -> float:
-        """How many different values there are, about."""
+        """The estimated number of distinct values."""
         return float(len(self.hashes)) if self.theta == _MAX_THETA else len(self.hashes) / (self.theta / (1 << 63))
 
     def union(self, *others: ThetaSketch) -> ThetaSketch:
-        """Return the sketch of the values of several."""
+        """Return the sketch of the values of this and other sketches."""
         theta = min(self.theta, *(other.theta for other in others)) if others else self.theta
-        every = np.unique(np.concatenate([self.hashes, *(other.hashes for other in others)]))
-        return _smallest(every[every < np.uint64(theta)], theta)
+        merged = np.unique(np.concatenate([self.hashes, *(other.hashes for other in others)]))
+        return _smallest(merged[merged < np.uint64(theta)], theta)
 
     def with_hashes(self, hashes: Hashes) -> ThetaSketch:
-        """Return the sketch with more values, given by their hashes."""
+        """Return this sketch extended by values, given as hashes."""
         return self.union(_smallest(np.unique(hashes), _MAX_THETA))
 
 
@@ -76,52 +76,52 @@ def _smallest(hashes: Hashes, theta: int) -> ThetaSketch:
 
 
 def hash_fixed(values: npt.NDArray[np.uint8]) -> Hashes:
-    """Return the hashes of values of one length, a row of bytes each; rows of no bytes have none."""
+    """Return the hashes of values of equal length, given as rows of bytes; values of no bytes have none."""
     count, length = values.shape
     if length == 0:
         return NO_HASHES
     low, high = _murmur3(values, count, length)
     hashes: Hashes = (low + high) >> np.uint64(1)
-    # Zero stands for an empty slot in a sketch.
-    kept: Hashes = hashes[hashes != 0]
-    return kept
+    # Zero marks an empty slot in a sketch.
+    nonzero: Hashes = hashes[hashes != 0]
+    return nonzero
 
 
 def hash_bytes_of(values: Sequence[bytes]) -> Hashes:
-    """Return the hashes of values of any lengths."""
+    """Return the hashes of values of any length."""
     by_length: dict[int, list[bytes]] = {}
     for value in values:
         by_length.setdefault(len(value), []).append(value)
-    found = [
+    parts = [
         hash_fixed(np.frombuffer(b"".join(group), np.uint8).reshape(len(group), length))
         for length, group in by_length.items()
         if length > 0
     ]
-    return np.concatenate(found) if found else NO_HASHES
+    return np.concatenate(parts) if parts else NO_HASHES
 
 
 def hash_buffer(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> Hashes:
-    """Return the hashes of values that lie in one buffer."""
-    found = []
+    """Return the hashes of values in one buffer."""
+    parts = []
     for length in np.unique(lengths).tolist():
         if length == 0:
             continue
         offsets = starts[lengths == length]
-        found.append(hash_fixed(data[offsets[:, None] + np.arange(length)]))
-    return np.concatenate(found) if found else NO_HASHES
+        parts.append(hash_fixed(data[offsets[:, None] + np.arange(length)]))
+    return np.concatenate(parts) if parts else NO_HASHES
 
 
 def _murmur3(values: npt.NDArray[np.uint8], count: int, length: int) -> tuple[Hashes, Hashes]:
-    """Return the two halves of MurmurHash3 x64 128 before they are added up for the last time."""
+    """Return the two halves of MurmurHash3 x64 128 before their final addition."""
     h1, h2 = np.full(count, SEED, np.uint64), np.full(count, SEED, np.uint64)
     blocks = length // 16
     words = np.ascontiguousarray(values[:, : blocks * 16]).view("<u8").reshape(count, blocks * 2)
     for index in range(blocks):
         h1 ^= _mix_first(words[:, 2 * index])
-        h1 = _turn(h1, 27) + h2
+        h1 = _rotate_left(h1, 27) + h2
         h1 = h1 * np.uint64(5) + np.uint64(0x52DCE729)
         h2 ^= _mix_second(words[:, 2 * index + 1])
-        h2 = _turn(h2, 31) + h1
+        h2 = _rotate_left(h2, 31) + h1
         h2 = h2 * np.uint64(5) + np.uint64(0x38495AB5)
     rest = length - blocks * 16
     if rest:
@@ -139,14 +139,14 @@ def _murmur3(values: npt.NDArray[np.uint8], count: int, length: int) -> tuple[Ha
 
 
 def _mix_first(words: Hashes) -> Hashes:
-    return _turn(words * _C1, 31) * _C2
+    return _rotate_left(words * _C1, 31) * _C2
 
 
 def _mix_second(words: Hashes) -> Hashes:
-    return _turn(words * _C2, 33) * _C1
+    return _rotate_left(words * _C2, 33) * _C1
 
 
-def _turn(words: Hashes, bits: int) -> Hashes:
+def _rotate_left(words: Hashes, bits: int) -> Hashes:
     return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))
 
 
@@ -175,17 +175,17 @@ def encode_theta_sketch(sketch: ThetaSketch) -> bytes:
 
 
 def decode_theta_sketch(data: bytes) -> ThetaSketch:
-    """Return the sketch in compact bytes, ours or another writer's."""
+    """Decode a compact sketch from any writer."""
     if len(data) < _PREAMBLE.size:
         raise _corrupt(f"it has {len(data)} bytes")
     first, version, family, _, _, flags, seed_hash = _PREAMBLE.unpack_from(data)
     longs = first & 0x3F
     if version != _SERIAL_VERSION or family != _COMPACT_FAMILY or longs not in (1, 2, 3) or flags & _BIG_ENDIAN:
-        raise _corrupt(f"version {version}, family {family} and preamble {longs} are not a compact sketch's")
+        raise _corrupt(f"version {version}, family {family} and preamble {longs} are not those of a compact sketch")
     if flags & _EMPTY:
         return EMPTY_SKETCH
     if seed_hash != _SEED_HASH:
-        raise _corrupt("it was made with another seed")
+        raise _corrupt("it has another seed")
     if len(data) < longs * 8:
         raise _corrupt(f"it ends after {len(data)} bytes")
     count = 1 if longs == 1 else struct.unpack_from("<I", data, 8)[0]

@@ -1,11 +1,11 @@
-"""Shorter lower and upper bounds for long text and binary values. Specification: "Field-level Metrics and Statistics".
+"""Truncated bounds of long text and binary values. Specification: "Field-level Metrics and Statistics".
 
-Writers keep bounds to a length (`truncate(16)`) so that manifests stay small. A lower bound may be any value that
-is not greater than the smallest, so a prefix does. An upper bound must not be smaller than the largest: the last
-character or byte of the prefix that can grow is raised by one and what follows it is dropped; where none can,
-there is no upper bound of that length and None says so.
+Writers limit bounds to a length (`truncate(16)`) so that manifests stay small. A lower bound may be any value that
+is not greater than the smallest, so a prefix suffices. An upper bound must not be smaller than the largest: the last
+character or byte of the prefix that can be incremented is incremented, and the rest is dropped. If none can, there
+is no upper bound of that length, which is represented by None.
 
-Text is cut by code points, never inside one, and never raised into the surrogates, which UTF-8 cannot encode.
+Text is cut between code points and never incremented into the surrogates, which UTF-8 cannot encode.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 
 
 def truncate_lower_bound(value: Any, data_type: Type, length: int) -> Any:
-    """Return a lower bound at most `length` long that is not above a value; only text and binary get shorter."""
+    """Return a lower bound of a value with at most `length` units; only text and binary get shorter."""
     if isinstance(data_type, StringType | BinaryType):
         return value[: _checked(length)]
     return value
 
 
 def truncate_upper_bound(value: Any, data_type: Type, length: int) -> Any:
-    """Return an upper bound at most `length` long that is not below a value, or None where there is none."""
+    """Return an upper bound of a value with at most `length` units, or None if there is none."""
     if isinstance(data_type, StringType):
         return truncate_upper_text(value, length)
     if isinstance(data_type, BinaryType):
@@ -36,23 +36,23 @@ def truncate_upper_bound(value: Any, data_type: Type, length: int) -> Any:
 
 
 def truncate_upper_text(value: str, length: int) -> str | None:
-    """Return text of at most `length` code points that is not below a value, or None where there is none."""
+    """Return text of at most `length` code points that is not below a value, or None if there is none."""
     if len(value) <= _checked(length):
         return value
     for index in range(length - 1, -1, -1):
         code_point = ord(value[index])
         if code_point < _LAST_CODE_POINT:
-            raised = _AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1
-            return value[:index] + chr(raised)
+            incremented = _AFTER_SURROGATES if code_point == _BEFORE_SURROGATES else code_point + 1
+            return value[:index] + chr(incremented)
     return None
 
 
 def truncate_upper_bytes(value: bytes, length: int) -> bytes | None:
-    """Return at most `length` bytes that are not below a value, or None where there are none."""
+    """Return at most `length` bytes that are not below a value, or None if there are none."""
     if len(value) <= _checked(length):
         return value
-    kept = value[:length].rstrip(b"\xff")
-    return kept[:-1] + bytes((kept[-1] + 1,)) if kept else None
+    prefix = value[:length].rstrip(b"\xff")
+    return prefix[:-1] + bytes((prefix[-1] + 1,)) if prefix else None
 
 
 def _checked(length: int) -> int:

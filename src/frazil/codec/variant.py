@@ -1,7 +1,7 @@
-"""Variants as bytes. Specification: "Semi-structured Types"; the Parquet project's Variant encoding, version 1.
+"""Binary variants. Specification: "Semi-structured Types", and the Variant encoding of Parquet, version 1.
 
-A variant is stored as two byte strings: metadata, a dictionary of the names of object fields, and the value.
-Data files keep them as the two fields of a group, bounds in manifests one after the other.
+A variant is stored as two byte strings: the metadata, a dictionary of object field names, and the value.
+Data files store them as the two fields of a group, bounds in manifests one after the other.
 
     metadata   version, flags | count | count + 1 offsets | names                    offsets of 1 to 4 bytes
     primitive  type           | its bytes
@@ -9,13 +9,13 @@ Data files keep them as the two fields of a group, bounds in manifests one after
     object     sizes          | count | ids of names | count + 1 offsets | values     in order of names
     array      sizes          | count | count + 1 offsets | values
 
-What may fail: every count, offset and length is checked against the bytes that are there before it is used.
-Nesting is limited, and so is the number of values in relation to the bytes: fields of an object may share one
-stored value, so without that limit a few hundred bytes could unfold without end.
+Every count, offset and length is checked against the available bytes before use. Nesting is limited, and so is the
+number of values relative to the bytes: fields of an object may share one stored value, so without that limit a few
+hundred bytes could expand without end.
 
-Names of an object must be unique and in order. The order of the specification is that of the UTF-8 bytes; the order
-of UTF-16 code units, which differs only for names with characters beyond the first 65,536 and which Iceberg Java's
-writers use, is read as well. New types may be added to the encoding; a value of one is refused as unsupported.
+Names of an object must be unique and sorted. The specification sorts by UTF-8 bytes; the order of UTF-16 code units,
+which Iceberg Java writes and which differs only for names with characters beyond the first 65,536, is accepted too.
+Types that are added to the encoding later are refused as unsupported.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _FIXED_SIZES = {
 def decode_variant(
     metadata: bytes, value: bytes, *, error: type[CorruptTableError] = InvalidDataFileError
 ) -> VariantValue:
-    """Decode a variant from its two byte strings, each to its end."""
+    """Decode a variant from its two byte strings, both of which must be used up."""
     names, end = decode_metadata(metadata, error=error)
     if end != len(metadata):
         raise _corrupt(error, f"{len(metadata) - end} bytes follow the metadata")
@@ -103,7 +103,7 @@ def decode_variant(
 def decode_metadata(
     data: bytes, start: int = 0, *, error: type[CorruptTableError] = InvalidDataFileError
 ) -> tuple[tuple[str, ...], int]:
-    """Decode the names of a variant's metadata, and return them with the offset of the byte after it."""
+    """Return the names in a variant's metadata, and the offset of the byte after it."""
     if start >= len(data):
         raise _corrupt(error, "the metadata is empty")
     header = data[start]
@@ -137,7 +137,7 @@ def decode_metadata(
 def decode_value(
     names: tuple[str, ...], data: bytes, *, error: type[CorruptTableError] = InvalidDataFileError
 ) -> VariantValue:
-    """Decode a variant's value, to the end of its bytes, with the names of its metadata."""
+    """Decode a variant's value, using the names of its metadata; all bytes must be used up."""
     decoder = _Decoder(names, data, error)
     value, end = decoder.decode(0, len(data), 0)
     if end != len(data):
@@ -146,7 +146,7 @@ def decode_value(
 
 
 class _Decoder:
-    """Decodes one value; holds what all of its parts share."""
+    """A decoder of one value, with the state that all of its parts share."""
 
     def __init__(self, names: tuple[str, ...], data: bytes, error: type[CorruptTableError]) -> None:
         self._names = names
@@ -155,12 +155,12 @@ class _Decoder:
         self._left = _SPARE_VALUES + _VALUES_PER_BYTE * len(data)
 
     def decode(self, offset: int, limit: int, depth: int) -> tuple[VariantValue, int]:
-        """Decode the value at an offset, which must end by `limit`, and return it with its end."""
+        """Return the value at an offset, which must end by `limit`, and its end."""
         if offset >= limit:
             raise self._corrupt("a value has no bytes")
         self._left -= 1
         if self._left < 0:
-            raise self._corrupt("its shared parts unfold to far more values than it has bytes")
+            raise self._corrupt("its shared parts expand to far more values than it has bytes")
         if depth > MAX_VARIANT_DEPTH:
             raise UnsupportedError(
                 f"Cannot read the variant: it is nested deeper than {MAX_VARIANT_DEPTH} levels", heading=HEADING
@@ -246,7 +246,7 @@ class _Decoder:
 
     def _values_end(self, values_at: int, length: int, limit: int, offsets: list[int]) -> int:
         if values_at + length > limit:
-            raise self._corrupt(f"values of {length} bytes end outside the {limit - values_at} that are there")
+            raise self._corrupt(f"values of {length} bytes end outside the {limit - values_at} available bytes")
         if offsets and max(offsets) > length:
             raise self._corrupt(f"a value starts at {max(offsets)}, outside the {length} bytes of values")
         return values_at + length
@@ -267,14 +267,14 @@ class _Decoder:
 
 
 def encode_variant(value: VariantValue) -> tuple[bytes, bytes]:
-    """Encode a variant as its metadata and its value, with a sorted dictionary of the names it uses."""
+    """Encode a variant as metadata and value, with a sorted dictionary of its names."""
     names = sorted(set(_walk_names(value)), key=_encode_text)
     ids = {name: number for number, name in enumerate(names)}
     return encode_metadata(names), _encode_value(value, ids, 0)
 
 
 def encode_metadata(names: list[str]) -> bytes:
-    """Encode metadata for names, which are marked as sorted if they are."""
+    """Encode names as metadata, marked as sorted if they are."""
     if not names:
         return EMPTY_METADATA
     encoded = [_encode_text(name) for name in names]
@@ -326,7 +326,7 @@ def _encode_value(value: VariantValue, ids: Mapping[str, int], depth: int) -> by
 
 
 def _encode_object(parts: Mapping[str, VariantValue], ids: Mapping[str, int], depth: int) -> bytes:
-    # Ids are in order of names, because the dictionary is.
+    # Ids are in the order of names because the dictionary is sorted.
     fields = sorted(((ids[name], variant_value) for name, variant_value in parts.items()), key=lambda field: field[0])
     values = [_encode_value(variant_value, ids, depth + 1) for _, variant_value in fields]
     offsets = _offsets(values)
@@ -388,13 +388,13 @@ def _read_uints(data: bytes, offset: int, size: int, count: int) -> list[int]:
 
 
 def _ends_by_offset(offsets: list[int], length: int) -> dict[int, int]:
-    """Return where the value at each offset must end: at the next larger offset, or at the end of all values."""
+    """Return the end of the value at each offset: the next larger offset, or the end of all values."""
     ordered = sorted(set(offsets))
     return dict(zip(ordered, [*ordered[1:], length], strict=True)) if ordered else {}
 
 
 def _is_ordered(names: list[str]) -> bool:
-    """Return whether names are unique and ascend, by code points (the order of UTF-8) or by UTF-16 code units."""
+    """Return whether names are unique and ascend, by code points (as in UTF-8) or by UTF-16 code units."""
     if all(low < high for low, high in pairwise(names)):
         return True
     units = [name.encode("utf-16-be") for name in names]

@@ -1,7 +1,7 @@
-"""Integers of as many bytes as they need, seven bits in each: Avro, Thrift and Protocol Buffers have them.
+"""Variable-length integers with seven bits per byte, as in Avro, Thrift and Protocol Buffers.
 
-With a sign they are zigzag: 0, -1, 1, -2 are 0, 1, 2, 3. Loops over the rows of a manifest and over the fields of a
-Parquet footer read them in place (`avro_rows.py`, `datafile/thrift_compact.py`), since a call for each would cost more.
+Signed integers are zigzag-encoded: 0, -1, 1, -2 are 0, 1, 2, 3. Loops over the rows of a manifest and the fields of a
+Parquet footer decode them inline (`avro_rows.py`, `datafile/thrift_compact.py`) to avoid a call for each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ class BadVarint(ValueError):
 
 
 def read_varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
-    """Return the number without a sign at an offset, and the offset after it; IndexError where it ends past `end`."""
+    """Return the unsigned number at an offset and the offset after it; raise IndexError if it ends past `end`."""
     value = shift = 0
     while True:
         if offset >= end:
@@ -28,13 +28,13 @@ def read_varint(data: bytes, offset: int, end: int) -> tuple[int, int]:
 
 
 def read_zigzag(data: bytes, offset: int, end: int) -> tuple[int, int]:
-    """Return the number with a sign at an offset, and the offset after it; IndexError where it ends past `end`."""
+    """Return the signed number at an offset and the offset after it; raise IndexError if it ends past `end`."""
     value, offset = read_varint(data, offset, end)
     return (value >> 1) ^ -(value & 1), offset
 
 
 def encode_varint(value: int) -> bytes:
-    """Return a number without a sign."""
+    """Encode an unsigned number."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -44,5 +44,5 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_zigzag(value: int) -> bytes:
-    """Return a number of at most 64 bits with its sign."""
+    """Encode a signed number of at most 64 bits."""
     return encode_varint((value << 1) ^ (value >> 63))

@@ -1,8 +1,8 @@
 """View metadata files: JSON, plain or gzipped. Specification: "View Metadata" (view specification).
 
-Reading is strict: a missing or ill-typed field, a current version or a schema that is not listed, two queries
-for one dialect are errors that name the field. What this build does not know is kept and written back:
-unknown fields, and representations of other types whole. Views are small, so the limits are too.
+Reading is strict: a missing or ill-typed field, an unlisted current version or schema, and two queries for one
+dialect are errors that name the field. Unrecognised fields and representations of other types are kept and written
+back. Views are small, so the limits are too.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from frazil.spec.view_metadata import (
 
 HEADING = "View Metadata"
 MAX_VIEW_BYTES = 64 << 20
-"""How large a view's metadata may be, unpacked."""
+"""The largest decompressed size of a view's metadata."""
 MAX_VIEW_VALUES = 2_000_000
-"""How many JSON values it may hold."""
+"""The largest number of JSON values in it."""
 
 _SQL = "sql"
 _CURRENT_SCHEMA_ID = "current-schema-id"
 
 
 def decode_view_metadata(data: bytes, *, path: str | None = None) -> ViewMetadata:
-    """Return the view of a metadata file, gzipped or not; the path is for errors."""
+    """Return the view in a metadata file, gzipped or not; `path` is used for errors only."""
     try:
         if len(data) > MAX_VIEW_BYTES:
             raise InvalidMetadataError(
@@ -53,7 +53,7 @@ def decode_view_metadata(data: bytes, *, path: str | None = None) -> ViewMetadat
 
 
 def encode_view_metadata(metadata: ViewMetadata, *, compress: bool) -> bytes:
-    """Return the metadata file of a view, gzipped where its name says so."""
+    """Return the metadata file of a view, gzipped if `compress` is set."""
     text = encode_json(encode_view_object(metadata))
     return gzip_text(text) if compress else text
 
@@ -121,7 +121,7 @@ def encode_view_object(metadata: ViewMetadata) -> dict[str, Any]:
     ]
     encoded.update(metadata.extra)
     if _CURRENT_SCHEMA_ID in encoded:
-        # A field of the format's drafts that old writers leave; kept, it must follow the current version.
+        # Old writers leave this field of a draft of the format; it must follow the current version.
         encoded[_CURRENT_SCHEMA_ID] = metadata.current_version.schema_id
     return encoded
 

@@ -1,17 +1,17 @@
 """Geometries as well-known binary (WKB). Specification: "Appendix G: Geospatial Notes".
 
-Values of geometry and geography columns are WKB in the ISO form. Data passes through frazil as those bytes; a
-`Geometry` is made of them where coordinates matter: for bounds (`codec/geo_bounds.py`) and for text (`codec/wkt.py`).
+Values of geometry and geography columns are WKB in the ISO form. Data passes through frazil as those bytes; they are
+decoded to a `Geometry` only for bounds (`codec/geo_bounds.py`) and text (`codec/wkt.py`).
 
     byte order, 1 byte | type, 4 bytes: kind + 1000 for Z, 2000 for M, 3000 for both | body
 
-    point          x y [z] [m]; all NaN for an empty one
+    point          x y [z] [m]; all NaN if empty
     line string    count, points
     polygon        count, rings, each a count and points; a triangle the same
     all others     count, geometries with their own byte order and type
 
-Either byte order is read, per part; little-endian is written. The kinds are those of the OGC's simple features 1.2.1.
-Counts are checked against the bytes that are there before anything is made, and nesting is limited.
+Either byte order is read, per part; little-endian is written. The kinds are those of OGC Simple Features 1.2.1.
+Counts are checked against the available bytes before anything is allocated, and nesting is limited.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidReques
 HEADING = "Appendix G: Geospatial Notes"
 
 MAX_GEOMETRY_DEPTH = 32
-"""How deep collections may be nested."""
+"""The deepest nesting of collections."""
 
 Points = npt.NDArray[np.float64]
-"""Points as rows, coordinates as columns."""
+"""An array of points: a row per point, a column per coordinate."""
 
 _SMALLEST_GEOMETRY = 9
 _FOREIGN_FLAGS = 0xE0000000
 
 
 class GeometryKind(IntEnum):
-    """The kinds of geometries by their number in WKB."""
+    """The kinds of geometries, by their number in WKB."""
 
     POINT = 1
     LINESTRING = 2
@@ -70,12 +70,12 @@ PART_KINDS = {
     GeometryKind.POLYHEDRALSURFACE: GeometryKind.POLYGON,
     GeometryKind.TIN: GeometryKind.TRIANGLE,
 }
-"""The kinds whose parts are all of one kind; parts of a collection are of any."""
+"""The kind of the parts, for kinds whose parts are all of one kind; a collection may have any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """A geometry: points in `lines` (one line for a point or line string, one for each ring), or `parts`.
+    """A geometry: points in `lines` (one for a point or line string, one per ring), or other geometries in `parts`.
 
     An empty point has one line of no points.
     """
@@ -92,7 +92,7 @@ class Geometry:
         return 2 + self.has_z + self.has_m
 
     def walk_simple(self) -> Iterator[Geometry]:
-        """Yield this geometry or, where it has parts, those below it that have none."""
+        """Yield this geometry or, if it has parts, the partless geometries below it."""
         stack = [self]
         while stack:
             geometry = stack.pop()
@@ -103,7 +103,7 @@ class Geometry:
 
 
 def decode_wkb(data: bytes, *, error: type[CorruptTableError] = InvalidDataFileError) -> Geometry:
-    """Decode a geometry, to the end of its bytes."""
+    """Decode a geometry; all bytes must be used up."""
     reader = _Reader(data, error)
     geometry = reader.geometry(0, None)
     if reader.at != len(data):
@@ -112,14 +112,14 @@ def decode_wkb(data: bytes, *, error: type[CorruptTableError] = InvalidDataFileE
 
 
 def encode_wkb(geometry: Geometry) -> bytes:
-    """Encode a geometry in the little-endian form."""
+    """Encode a geometry in little-endian form."""
     parts: list[bytes] = []
     _encode(geometry, parts, 0)
     return b"".join(parts)
 
 
 class _Reader:
-    """Reads one geometry; holds the offset in its bytes."""
+    """A reader of one geometry; `at` is the current offset."""
 
     def __init__(self, data: bytes, error: type[CorruptTableError]) -> None:
         self._data = data
@@ -127,7 +127,7 @@ class _Reader:
         self.at = 0
 
     def geometry(self, depth: int, parent: Geometry | None) -> Geometry:
-        """Read a geometry with its byte order and type, fit to be a part of `parent`."""
+        """Read a geometry with its byte order and type, checking that it may be a part of `parent`."""
         if depth > MAX_GEOMETRY_DEPTH:
             raise UnsupportedError(
                 f"Cannot read the geometry: it is nested deeper than {MAX_GEOMETRY_DEPTH} levels", heading=HEADING
@@ -165,7 +165,7 @@ class _Reader:
 
     def _empty_geometry(self, code: int) -> Geometry:
         if code & _FOREIGN_FLAGS:
-            raise self.corrupt(f"its type {code:#010x} has flags of the extended form, and the ISO form is asked for")
+            raise self.corrupt(f"its type {code:#010x} has flags of the extended form; only the ISO form is allowed")
         dimensions, number = divmod(code, 1000)
         try:
             kind = GeometryKind(number)
@@ -176,11 +176,11 @@ class _Reader:
         return Geometry(kind, dimensions in (1, 3), dimensions in (2, 3))
 
     def _check_part(self, parent: Geometry, geometry: Geometry) -> None:
-        wanted = PART_KINDS.get(parent.kind, geometry.kind)
-        if geometry.kind is not wanted:
+        expected = PART_KINDS.get(parent.kind, geometry.kind)
+        if geometry.kind is not expected:
             raise self.corrupt(f"a {geometry.kind.name} is a part of a {parent.kind.name}")
         if (geometry.has_z, geometry.has_m) != (parent.has_z, parent.has_m):
-            raise self.corrupt("a part has other dimensions than the whole")
+            raise self.corrupt("the dimensions of a part differ from those of the whole")
 
     def _points(self, order: str, count: int, dimensions: int) -> Points:
         size = 8 * count * dimensions

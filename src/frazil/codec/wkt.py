@@ -1,10 +1,10 @@
-"""Geometries as well-known text (WKT), their form in JSON. Specification: "JSON single-value serialization".
+"""Geometries as well-known text (WKT), as used in JSON. Specification: "JSON single-value serialization".
 
     POINT (30 10)    LINESTRING Z (1 2 3, 4 5 6)    MULTIPOINT ((1 2), EMPTY)    POLYGON M EMPTY
 
-Dimensions are written out (Z, M, ZM), names in upper case and points of a multi-point in parentheses; names in any
-case, dimensions joined to the name (POINTZ) and bare points of a multi-point are read as well. The number of
-coordinates must be the one that the dimensions say.
+Written text has explicit dimensions (Z, M, ZM), names in upper case and points of a multi-point in parentheses. Names
+in any case, dimensions joined to the name (POINTZ) and bare points of a multi-point are accepted on read. The number
+of coordinates must match the dimensions.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _TAGS = {flags: tag for tag, flags in _DIMENSIONS.items()}
 
 
 def wkb_to_wkt(data: bytes) -> str:
-    """Return the text of a geometry in WKB."""
+    """Convert a geometry from WKB to text."""
     return format_wkt(decode_wkb(data))
 
 
 def wkt_to_wkb(text: str) -> bytes:
-    """Return the WKB of a geometry in text."""
+    """Convert a geometry from text to WKB."""
     return encode_wkb(parse_wkt(text))
 
 
 def format_wkt(geometry: Geometry) -> str:
-    """Return a geometry as text."""
+    """Format a geometry as text."""
     tag = _TAGS[geometry.has_z, geometry.has_m]
     return f"{geometry.kind.name} {tag + ' ' if tag else ''}{_format_body(geometry)}"
 
@@ -93,7 +93,7 @@ def _format_number(value: float) -> str:
 
 
 class _Parser:
-    """Parses one text, token by token."""
+    """A parser of one text, token by token."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -117,7 +117,7 @@ class _Parser:
             raise self._unexpected("the name of a geometry")
         tag = ""
         if word not in GeometryKind.__members__:
-            # POINTZ is POINT Z; no name of a geometry ends in the letters of another and a tag.
+            # POINTZ is POINT Z; no geometry's name is that of another plus a tag.
             for suffix in ("ZM", "Z", "M"):
                 if word.endswith(suffix) and word.removesuffix(suffix) in GeometryKind.__members__:
                     word, tag = word.removesuffix(suffix), suffix
@@ -196,9 +196,9 @@ class _Parser:
         self._advance()
         return float(text)
 
-    def _mark(self, wanted: str) -> None:
-        if self._shown() != wanted:
-            raise self._unexpected(repr(wanted))
+    def _mark(self, expected: str) -> None:
+        if self._shown() != expected:
+            raise self._unexpected(repr(expected))
         self._advance()
 
     def _kind(self) -> str:
@@ -214,11 +214,11 @@ class _Parser:
         if self._next is not None:
             self._next = _TOKEN.match(self._text, self._next.end())
 
-    def _unexpected(self, wanted: str) -> TextSyntaxError:
+    def _unexpected(self, expected: str) -> TextSyntaxError:
         offset = self._next.start(self._kind()) if self._next is not None else len(self._text)
-        found = repr(self._shown()[:40]) if self._kind() != "end" else "the end"
+        actual = repr(self._shown()[:40]) if self._kind() != "end" else "the end"
         return TextSyntaxError(
-            f"Cannot parse the geometry: expected {wanted} at character {offset}, found {found}",
+            f"Cannot parse the geometry: expected {expected} at character {offset}, found {actual}",
             hint="Geometries look like POINT (30 10) or LINESTRING Z (1 2 3, 4 5 6).",
             heading=HEADING,
         )

@@ -1,11 +1,11 @@
-"""Boxes around the geometries of a file. Specification: "Bounds for Geometry and Geography".
+"""Bounding boxes of a file's geometries. Specification: "Bounds for Geometry and Geography".
 
 The lower and upper bound of a geospatial column are the corners of a box that contains all of the column's values.
-Planning asks whether a box may overlap a region or hold a point. A box that breaks its own rules is never a reason
-to skip a file: the answers are then "may".
+Planning asks whether a box may overlap a region or contain a point. An invalid box is never a reason to skip a file:
+both answers are then True.
 
-For geography the X of the lower bound may be above that of the upper one: the box then goes eastward across the
-antimeridian, and an X lies within it if it is at least the lower X or at most the upper X.
+For geography, the X of the lower bound may be above that of the upper bound: the box then extends eastward across the
+antimeridian, and contains every X that is at least the lower X or at most the upper X.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ HEADING = "Bounds for Geometry and Geography"
 
 @dataclass(frozen=True, slots=True)
 class GeoPoint:
-    """A point, or a corner of a box; Z and M may be missing."""
+    """A point, or a corner of a box, optionally with Z and M."""
 
     x: float
     y: float
@@ -27,7 +27,7 @@ class GeoPoint:
     m: float | None = None
 
     def __post_init__(self) -> None:
-        # A missing dimension is stored as NaN, and NaN has no place in a bound.
+        # A missing dimension is stored as NaN; a bound never is NaN.
         for name in ("z", "m"):
             value = getattr(self, name)
             if value is not None and value != value:
@@ -40,13 +40,13 @@ class GeoPoint:
 
 @dataclass(frozen=True, slots=True)
 class BoundingBox:
-    """The corners of a box."""
+    """A box, given by its lower and upper corners."""
 
     lower: GeoPoint
     upper: GeoPoint
 
     def find_fault(self, *, is_geography: bool) -> str | None:
-        """Return which rule the box breaks, or None where it breaks none."""
+        """Return the reason why the box is invalid, or None if it is valid."""
         for name in ("x", "y", "z", "m"):
             low, high = getattr(self.lower, name), getattr(self.upper, name)
             may_wrap = is_geography and name == "x"
@@ -60,7 +60,7 @@ class BoundingBox:
         return None
 
     def may_overlap(self, other: BoundingBox, *, is_geography: bool) -> bool:
-        """Return whether something in this box can be in the other one; only dimensions that both have count."""
+        """Return whether the box may share a point with another, comparing the dimensions that both have."""
         if self.find_fault(is_geography=is_geography) or other.find_fault(is_geography=is_geography):
             return True
         for name in ("y", "z", "m"):
@@ -78,7 +78,7 @@ class BoundingBox:
         return _ranges_meet(low, high, other_low, other_high)
 
     def may_contain(self, point: GeoPoint, *, is_geography: bool) -> bool:
-        """Return whether the point can be in the box; only dimensions that both have count."""
+        """Return whether a point may be in the box, comparing the dimensions that both have."""
         return self.may_overlap(BoundingBox(point, point), is_geography=is_geography)
 
 

@@ -1,13 +1,13 @@
 """The invariants of table metadata. Specification: "Table Metadata Fields" and what it links to.
 
-Asked whenever a metadata file is read and before one is written, so that a corrupt file stops here and a
-wrong change never reaches storage; what is read may be a little odd (`spec/odd_metadata.py`). It works on heads and
-ids only and reads no snapshot.
+They are checked whenever a metadata file is read and before one is written, so that corrupt files and wrong changes
+are stopped here; harmless oddities are tolerated on read (`spec/odd_metadata.py`). The checks use only the ids and
+heads of snapshots and read none of them.
 
-Some things look wrong and are not. Snapshots expire, so parents, log entries and statistics may name
-snapshots that are gone; schemas and columns are dropped, so only the default spec and order must fit the
-current schema, and a snapshot's schema may be gone; snapshots older than the upgrade to v3 have no row ids.
-Clocks of writers differ, so the logs may step back by up to a minute, as in Iceberg Java.
+Some states look wrong but are valid. Snapshots expire, so parents, log entries and statistics may name missing
+snapshots. Schemas and columns are dropped, so only the default spec and order must match the current schema, and a
+snapshot's schema may be missing. Snapshots older than the upgrade to v3 have no row ids. Clocks of writers differ, so
+timestamps in logs may decrease by up to a minute, as in Iceberg Java.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from frazil.spec.types import MAX_FIELD_ID
 from frazil.spec.versions import LATEST, MIN, check_schema_version
 
 CLOCK_TOLERANCE_MS: Final = 60_000
-"""How far a later entry of a log may lie before an earlier one."""
+"""How much earlier than its predecessor an entry of a log may be."""
 
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
 
 def check_table_metadata(metadata: TableMetadata, *, is_read: bool = False) -> None:
-    """Refuse metadata that breaks the specification; of what is read, only what is ambiguous or dangerous."""
+    """Refuse metadata that violates the specification, or with `is_read`, that is ambiguous or dangerous."""
     _check_version(metadata)
     _check_identity(metadata)
     _check_schemas(metadata, is_read=is_read)
@@ -46,13 +46,13 @@ def check_table_metadata(metadata: TableMetadata, *, is_read: bool = False) -> N
     _check_keys(metadata)
 
 
-def check_same_table(known: TableMetadata, refreshed: TableMetadata, name: str) -> None:
-    """Refuse refreshed metadata that belongs to another table: one dropped and created anew, say."""
-    if known.table_uuid is None or refreshed.table_uuid is None:
+def check_same_table(loaded: TableMetadata, refreshed: TableMetadata, name: str) -> None:
+    """Refuse refreshed metadata of another table, such as one that was dropped and created anew."""
+    if loaded.table_uuid is None or refreshed.table_uuid is None:
         return
-    if known.table_uuid.lower() != refreshed.table_uuid.lower():
+    if loaded.table_uuid.lower() != refreshed.table_uuid.lower():
         raise TableNotFoundError(
-            f"Cannot find table {name} any more: its UUID was {known.table_uuid} and is now {refreshed.table_uuid}",
+            f"Cannot find table {name} any more: its UUID was {loaded.table_uuid} and is now {refreshed.table_uuid}",
             hint="The table was dropped and another one created in its place. Load it anew.",
             heading="Table Metadata Fields",
         )
@@ -187,12 +187,12 @@ def _check_snapshots(metadata: TableMetadata) -> None:
 
 
 def _check_parents(snapshots: SnapshotList) -> None:
-    """Refuse snapshots that are their own ancestors; a parent that is not there ends a chain."""
+    """Refuse snapshots that are their own ancestors; a missing parent ends a chain."""
     finished: set[int] = set()
     for start in snapshots.heads:
         chain: list[int] = []
         head = start
-        # Parents stand before their children as a rule, so that a chain mostly ends after one step.
+        # Parents usually precede their children, so that most chains end after one step.
         while head.snapshot_id not in finished:
             finished.add(head.snapshot_id)
             chain.append(head.snapshot_id)
@@ -270,6 +270,6 @@ def _check_long(name: str, value: int) -> None:
 
 
 def _reason(problem: InvalidRequestError) -> str:
-    """Return what follows the `Cannot ...:` of an error, to stand in another one."""
+    """Return the reason of an error, without its leading `Cannot ...:`, for use in another error."""
     _, _, reason = problem.message.partition(": ")
     return reason or problem.message

@@ -1,11 +1,10 @@
-"""Where each wanted column's values come from in one file. Specification: "Column Projection", "Default values".
+"""The source of each requested column's values in one file. Specification: "Column Projection", "Default values".
 
-Readers call it once per data file, with the ids the file's columns carry and the file's identity partition
-values; what comes back says for each wanted field, nested ones included, whether to read it from the file
-or which constant to put in its place. Metadata columns (`_file`, `_pos`, `_row_id`, ...) are the reader's own
-business and are taken out before.
+Readers resolve columns once per data file, from the ids of the file's columns and the file's identity partition
+values. The result states for each requested field, including nested ones, whether to read it from the file or which
+constant to use. Metadata columns (`_file`, `_pos`, `_row_id`, ...) are handled by the reader and not passed in.
 
-The rules, for a field that the file does not hold by id, in their order:
+If the file has no column with the field's id, these rules apply in order:
 
 1. the value of an identity partition field, if the file's partition has one;
 2. the file's column that the name mapping gives the id, if the file carries no ids;
@@ -27,7 +26,7 @@ from frazil.spec.types import NestedField, NestedType, StructType, UnknownType
 
 
 class ValueSource(Enum):
-    """What gives a column its values."""
+    """The source of a column's values."""
 
     FILE = "file"
     PARTITION = "partition"
@@ -37,10 +36,10 @@ class ValueSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ResolvedColumn:
-    """A wanted field and its source.
+    """A requested field and its source.
 
-    Read from the file, a nested field lists its parts in the order wanted (struct fields, a list's element,
-    a map's key and value). Otherwise `value` is the one value of all rows; a struct's is a dict.
+    A nested field that is read from the file lists its parts in the requested order (struct fields, a list's element,
+    a map's key and value). Otherwise, `value` is the constant for all rows; a struct's is a dict.
     """
 
     field: NestedField
@@ -50,7 +49,7 @@ class ResolvedColumn:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all rows have the same value, and the file need not be read for it."""
+        """Whether all rows have the same value, so that the file need not be read for it."""
         return self.source is not ValueSource.FILE
 
 
@@ -62,12 +61,12 @@ def resolve_columns(
     name_mapped_ids: Collection[int] = (),
     within: Schema | None = None,
 ) -> tuple[ResolvedColumn, ...]:
-    """Return the source of each wanted column, in the order wanted.
+    """Return the source of each requested column, in order.
 
     `file_ids` are the ids in the file itself, `partition_values` the values of its identity partition
-    fields by source id (a null counts as present), `name_mapped_ids` the ids that a name mapping gave to
-    columns of a file without ids. `within` is the schema that `wanted` is a part of, where it is one: a struct may be
-    there by a field that is not wanted. A required field that nothing gives a value is refused.
+    fields by source id (a null counts as present), `name_mapped_ids` the ids that a name mapping assigned to
+    columns of a file without ids. `within` is the schema that `wanted` was projected from, if any: the file may have
+    a struct only through a field that is not requested. A required field without any value is refused.
     """
     resolver = _Resolver(wanted, frozenset(file_ids), partition_values, frozenset(name_mapped_ids), within)
     return tuple([resolver.resolve(field) for field in wanted.fields])
@@ -87,21 +86,21 @@ class _Resolver:
         self.partition_values = partition_values
         self.file_ids = self.with_ancestors(file_ids)
         self.name_mapped_ids = self.with_ancestors(name_mapped_ids)
-        # A struct whose field has a partition value is not null, even where the file knows nothing of it.
+        # A struct with a field that has a partition value is not null, even if the file lacks the struct.
         self.partitioned_ids = self.with_ancestors(
             frozenset(field_id for field_id, value in partition_values.items() if value is not None)
         )
 
     def with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
-        """Return ids with those of the fields around them: some writers number leaves only."""
+        """Return ids together with those of the enclosing fields, since some writers number leaves only."""
         parents = self.parents
-        found = set(ids)
+        closure = set(ids)
         for field_id in ids:
             parent = parents.get(field_id)
-            while parent is not None and parent not in found:
-                found.add(parent)
+            while parent is not None and parent not in closure:
+                closure.add(parent)
                 parent = parents.get(parent)
-        return frozenset(found)
+        return frozenset(closure)
 
     def resolve(self, field: NestedField) -> ResolvedColumn:
         """Return the source of one field. Schemas bound the depth of the recursion."""
@@ -131,12 +130,12 @@ class _Resolver:
         if isinstance(inner, StructType):
             parts = [self.resolve(field) for field in inner.fields]
         else:
-            # The parts of a list or map are wherever it is; their ids cannot change apart from it.
+            # A file that has a list or map has its parts, whose ids cannot change separately.
             parts = [self.read(field) for field in inner.fields]
         return ResolvedColumn(nested_field, ValueSource.FILE, parts=tuple(parts))
 
     def assemble(self, data_type: StructType) -> dict[str, Any]:
-        """Return the value of a struct that the file lacks: each field's own constant."""
+        """Return the value of a struct that the file lacks, from the constants of its fields."""
         return {field.name: self.resolve(field).value for field in data_type.fields}
 
     def constant(self, field: NestedField, source: ValueSource, value: Any) -> ResolvedColumn:

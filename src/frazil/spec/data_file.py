@@ -1,10 +1,10 @@
-"""Data and delete files as a manifest describes them. Specification: "Data File Fields".
+"""Data and delete files, as described in a manifest. Specification: "Data File Fields".
 
-A `DataFile` describes one file of a table: where it is, which partition it belongs to, and its metrics. Writers
-make them, commits put them into manifests, and small plans read them back. Scans of many files never
-make one per file: there, `codec/manifest_avro.py` keeps a manifest as columns under the same names.
+A `DataFile` describes one file of a table: its location, its partition and its metrics. Writers create them, commits
+store them in manifests, and small plans read them back. Scans of many files never create one per file: there,
+`codec/manifest_avro.py` keeps a manifest as columns under the same names.
 
-Maps of metrics go by column id. Bounds are bytes in the specification's single-value form.
+Maps of metrics are keyed by column id. Bounds are bytes in the specification's single-value form.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from frazil.spec.frozen_map import FrozenMap
 HEADING = "Data File Fields"
 
 UNKNOWN_COUNT = -1
-"""The record count or size of a file that its writer did not know; read where it occurs, never written."""
+"""The record count or size of a file whose writer did not record it; accepted on read, never written."""
 
 PartitionKey = tuple[Any, ...]
-"""A partition as the key of a mapping: the spec's id, and the values of its fields with floats that can be compared."""
+"""A partition as a mapping key: the spec's id, and the values of its fields with comparable floats."""
 
 
 class FileContent(IntEnum):
-    """What a file holds."""
+    """The content type of a file."""
 
     DATA = 0
     POSITION_DELETES = 1
@@ -35,7 +35,7 @@ class FileContent(IntEnum):
 
 
 class FileFormat(StrEnum):
-    """How a file is stored."""
+    """The format of a file."""
 
     AVRO = "avro"
     ORC = "orc"
@@ -44,19 +44,19 @@ class FileFormat(StrEnum):
 
 
 def parse_file_format(text: str) -> FileFormat:
-    """Return the file format of a name in any case, as writers differ."""
+    """Return the file format with a name in any case."""
     try:
         return FileFormat(text.lower())
     except ValueError:
         raise InvalidRequestError(
-            f"Cannot use file format {text[:40]!r}: it is not known",
+            f"Cannot use file format {text[:40]!r}: it is not supported",
             hint=f"Use one of {', '.join(FileFormat)}.",
             heading=HEADING,
         ) from None
 
 
 def parse_file_content(number: int) -> FileContent:
-    """Return the content of its number in manifests."""
+    """Return the content type with a number, as in manifests."""
     try:
         return FileContent(number)
     except ValueError:
@@ -69,8 +69,8 @@ def parse_file_content(number: int) -> FileContent:
 class DataFile:
     """A data file, a delete file or a deletion vector.
 
-    `partition` holds the values of the partition spec's fields in their order, as `spec/types.py` says.
-    A metric map that is None, or has no entry for a column, says nothing about the column.
+    `partition` holds the values of the partition spec's fields in order, in the form of `spec/types.py`.
+    A metric map that is None, or has no entry for a column, carries no information about the column.
     """
 
     file_path: str
@@ -132,10 +132,10 @@ METRIC_MAPS = (
 
 
 def check_data_file(file: DataFile, format_version: int) -> None:
-    """Refuse a file that a table of a format version cannot hold, or whose fields contradict each other.
+    """Refuse a file that tables of a format version cannot hold, or whose fields contradict each other.
 
-    Whether a commit may still add such a file (v3 takes no new position delete files) is the commit's
-    own rule; files that are in the table already are fine here.
+    Whether a commit may add such a file (v3 allows no new position delete files) is checked by the commit; files that
+    are already in the table pass.
     """
     if file.record_count < 0 or file.file_size_in_bytes < 0:
         raise _refusal(file, f"its record count is {file.record_count} and its size {file.file_size_in_bytes}")

@@ -1,7 +1,7 @@
-"""Decimals as an unscaled integer and a scale, computed exactly.
+"""Exact arithmetic on decimals as unscaled integers and scales.
 
-Python's decimal arithmetic rounds to the context's precision (28 digits by default); the format's decimals have
-up to 38. Everything here goes through integers or text instead, so that the context never matters.
+The `decimal` module rounds to the context's precision (28 digits by default), while Iceberg decimals have up to 38.
+These functions use integers or text instead, so that the context never matters.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def decimal_of(unscaled: int, scale: int) -> Decimal:
 
 
 def unscaled_value(value: Decimal, scale: int) -> int | None:
-    """Return a finite decimal times 10^`scale` as an integer, or None where that is not whole or is vast."""
+    """Return a finite decimal times 10^`scale` as an integer, or None if that is not whole or is huge."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or len(digits) > _MAX_EXPONENT:
         return None
@@ -30,7 +30,7 @@ def unscaled_value(value: Decimal, scale: int) -> int | None:
     if shift >= 0:
         unscaled *= int(10**shift)
     else:
-        # More digits to drop than there are means that a nonzero digit is lost.
+        # If there are fewer digits than digits to drop, a nonzero digit would be lost.
         if -shift > len(digits):
             return None
         unscaled, rest = divmod(unscaled, int(10**-shift))
@@ -40,13 +40,13 @@ def unscaled_value(value: Decimal, scale: int) -> int | None:
 
 
 def scale_of(value: Decimal) -> int | None:
-    """Return the scale a finite decimal is written with, None for NaN and the infinities."""
+    """Return the scale of a finite decimal, or None for NaN and the infinities."""
     exponent = value.as_tuple().exponent
     return -exponent if isinstance(exponent, int) else None
 
 
 def fits_precision(unscaled: int, precision: int) -> bool:
-    """Return whether an unscaled value has at most so many digits."""
+    """Return whether an unscaled value has at most `precision` digits."""
     return -_POWERS_OF_TEN[precision] < unscaled < _POWERS_OF_TEN[precision]
 
 

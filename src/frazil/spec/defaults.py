@@ -1,8 +1,8 @@
-"""Default values of fields: which are allowed, and what they amount to. Specification: "Default values".
+"""Default values of fields: validity and effective values. Specification: "Default values".
 
 A field has an `initial_default`, for rows written before the field existed, and a `write_default`, for rows
-whose writer leaves the field out. The default of a struct is null or `{}`: the values of its fields come from
-the fields' own defaults, and `effective_default` puts them together.
+whose writer omits the field. The default of a struct is null or `{}`: the values of its fields come from
+the fields' own defaults, which `effective_default` combines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from frazil.spec.types import (
 )
 
 DEFAULTS_MIN_FORMAT_VERSION = 3
-"""The first format version in which fields may have a default that is not null."""
+"""The first format version that allows non-null defaults."""
 
 NULL_DEFAULT_TYPES: tuple[type[Type], ...] = (UnknownType, VariantType, GeometryType, GeographyType)
 """Types whose fields must default to null."""
@@ -34,7 +34,7 @@ DefaultKind: TypeAlias = Literal["initial", "write"]
 
 
 def default_problem(value: Any, data_type: Type) -> str | None:
-    """Return why a value cannot be the default of a field of a type, or None where it can."""
+    """Return why a value cannot be the default of a field of a type, or None if it can."""
     if value is None:
         return None
     if isinstance(data_type, NULL_DEFAULT_TYPES):
@@ -52,9 +52,9 @@ def default_problem(value: Any, data_type: Type) -> str | None:
 
 
 def effective_default(field: NestedField, default_kind: DefaultKind) -> Any:
-    """Return the value a missing field has: its default, with a struct's fields filled in from theirs.
+    """Return the value of a missing field: its default, with a struct's fields filled in from theirs.
 
-    A required field without a write default has no value to give, and is refused.
+    A required field without a write default is refused.
     """
     default = field.initial_default if default_kind == "initial" else field.write_default
     if default is None:
@@ -69,9 +69,9 @@ def effective_default(field: NestedField, default_kind: DefaultKind) -> Any:
 
 
 def fill_defaults(value: Mapping[str, Any], struct: StructType, default_kind: DefaultKind) -> dict[str, Any]:
-    """Return a struct's value with the fields it lacks set from their defaults, at every level.
+    """Return a struct's value with its missing fields set to their defaults, at every level.
 
-    A field that is present and null stays null: only what is missing is filled.
+    A field that is present and null stays null: only missing fields are filled.
     """
     filled: dict[str, Any] = {}
     for field in struct.fields:
@@ -91,7 +91,7 @@ def min_format_version_of(schema: Schema) -> int:
 
 
 def version_problems(schema: Schema, format_version: int) -> list[str]:
-    """Return what in a schema a format version does not allow, one sentence for each field, by field id.
+    """Return why a format version does not allow a schema, one reason per field, by field id.
 
     A write default alone is allowed in every version, as in Iceberg Java: readers never use it.
     """

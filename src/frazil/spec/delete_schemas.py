@@ -1,8 +1,8 @@
 """The schemas of delete files. Specification: "Position Delete Files", "Equality Delete Files".
 
-Writers of delete files take their schema from here, and readers the columns to ask for. A position
-delete file names rows by file and position; an equality delete file holds some of the table's columns
-under the table's field ids, and the manifest says which of them are compared.
+They tell writers of delete files the schema to write, and readers the columns to request. A position
+delete file identifies rows by file and position; an equality delete file holds some of the table's columns
+under the table's field ids, and the manifest states which of them are compared.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ POSITION_HEADING = "Position Delete Files"
 EQUALITY_HEADING = "Equality Delete Files"
 
 POSITION_DELETE_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
-"""What a position delete file stores when it does not keep the deleted rows."""
+"""The schema of a position delete file without the deleted rows."""
 
 
 def position_delete_schema(row_type: StructType | None = None) -> Schema:
-    """Return the schema to write position deletes with; `row_type` is any part of the table's schema.
+    """Return the schema of position deletes to write; `row_type` is any part of the table's schema.
 
-    `row` is required where it is present: all entries hold the deleted values, or none does.
+    `row` is required if it is present: either all entries hold the deleted values, or none does.
     """
     if row_type is None:
         return POSITION_DELETE_SCHEMA
     if len(row_type) == 0:
         raise InvalidRequestError(
             "Cannot make a position delete schema: the deleted rows have no columns",
-            hint="Leave the row out instead.",
+            hint="Omit the row instead.",
             heading=POSITION_HEADING,
         )
     return Schema((DELETE_FILE_PATH, DELETE_POS, deleted_row_column(row_type)))
 
 
 def position_delete_read_schema(row_type: StructType) -> Schema:
-    """Return the schema to read position deletes with their rows, which a file may not have."""
+    """Return the schema for reading position deletes with their rows, which a file may lack."""
     return Schema((DELETE_FILE_PATH, DELETE_POS, deleted_row_column(row_type, required=False)))
 
 
 def equality_delete_schema(schema: Schema, equality_ids: Iterable[int], *, other_ids: Iterable[int] = ()) -> Schema:
-    """Return the schema to write equality deletes with, refusing columns that rows cannot be matched by.
+    """Return the schema of equality deletes to write, refusing columns that cannot identify rows.
 
     `other_ids` are columns of the deleted rows that are stored but not compared.
     """
@@ -56,7 +56,7 @@ def equality_delete_schema(schema: Schema, equality_ids: Iterable[int], *, other
 
 
 def check_equality_field(schema: Schema, field_id: int) -> None:
-    """Refuse a field that rows cannot be matched by: nested types, floating point, parts of lists and maps."""
+    """Refuse a field that cannot identify rows: nested types, floating point, parts of lists and maps."""
     field = schema.find_field(field_id)
     if field is None:
         raise InvalidRequestError(
@@ -77,20 +77,20 @@ def check_equality_field(schema: Schema, field_id: int) -> None:
 
 
 def equality_read_schema(schemas: Sequence[Schema], equality_ids: Iterable[int]) -> Schema:
-    """Return the columns by which an equality delete file matches rows, dropped ones included.
+    """Return the columns by which an equality delete file matches rows, including dropped ones.
 
-    `schemas` are the table's schemas, the current one first and then the newer before the older: a column
-    that was dropped since still takes part, as the newest schema that has it describes it. Whatever a
-    writer chose to compare is accepted; `equality_delete_schema` is the strict one.
+    `schemas` are the table's schemas, the current one first, then from newest to oldest: a dropped column still
+    counts, with the description in the newest schema that has it. Any column that a writer chose to compare is
+    accepted; `equality_delete_schema` is strict.
     """
     ids = _distinct(equality_ids)
     missing = set(ids)
     merged: tuple[NestedField, ...] = ()
     for schema in schemas:
-        here = {field_id for field_id in missing if schema.find_field(field_id) is not None}
-        if here:
-            merged = _merge_fields(merged, schema.project(here).fields)
-            missing -= here
+        present = {field_id for field_id in missing if schema.find_field(field_id) is not None}
+        if present:
+            merged = _merge_fields(merged, schema.project(present).fields)
+            missing -= present
     if missing:
         raise InvalidRequestError(
             f"Cannot read equality deletes by field id {min(missing)}: none of the table's schemas has such a field",
@@ -111,27 +111,27 @@ def _distinct(equality_ids: Iterable[int]) -> tuple[int, ...]:
 
 
 def _merge_fields(first: tuple[NestedField, ...], second: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-    """Return the fields of both, joining structs that both have; descriptions of the first win."""
+    """Return the fields of both, merging structs that both have; descriptions of the first win."""
     by_id = {field.field_id: field for field in first}
     for field in second:
-        known = by_id.get(field.field_id)
-        if known is None:
+        existing = by_id.get(field.field_id)
+        if existing is None:
             by_id[field.field_id] = field
-        elif isinstance(known.field_type, StructType) and isinstance(field.field_type, StructType):
-            joined = StructType(_merge_fields(known.field_type.fields, field.field_type.fields))
-            by_id[field.field_id] = replace(known, field_type=joined)
+        elif isinstance(existing.field_type, StructType) and isinstance(field.field_type, StructType):
+            joined = StructType(_merge_fields(existing.field_type.fields, field.field_type.fields))
+            by_id[field.field_id] = replace(existing, field_type=joined)
     return tuple(by_id.values())
 
 
 def _with_unique_names(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-    """Rename a field whose name a newer one has taken: ids tell columns apart, names only help people."""
-    taken: set[str] = set()
+    """Rename fields whose name a newer field uses, since only ids identify columns."""
+    used_names: set[str] = set()
     renamed = []
     for field in fields:
         name = field.name
-        while name in taken:
+        while name in used_names:
             name = f"{name}_{field.field_id}"
-        taken.add(name)
+        used_names.add(name)
         data_type = field.field_type
         if isinstance(data_type, StructType):
             data_type = StructType(_with_unique_names(data_type.fields))

@@ -1,6 +1,6 @@
-"""Keys of encrypted tables as table metadata lists them. Specification: "Encryption Keys".
+"""Encryption keys in table metadata. Specification: "Encryption Keys".
 
-They are kept and written back. Nothing here decrypts.
+They are kept and written back, but not used for decryption.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from frazil.spec.statistics import NO_PROPERTIES
 
 @dataclass(frozen=True, slots=True)
 class EncryptedKey:
-    """A key, wrapped by another one or by a key service. The wrapped bytes stay out of texts and logs."""
+    """A key, wrapped by another key or a key service; `repr` omits the wrapped bytes to keep them out of logs."""
 
     key_id: str
     encrypted_key_metadata: bytes = field(repr=False)

@@ -1,8 +1,8 @@
-"""New field ids for a type or schema, in Iceberg Java's order. Specification: "Schema Evolution".
+"""New field ids for a type or schema, in the order of Iceberg Java. Specification: "Schema Evolution".
 
-Ids are given level by level within a struct: first to all of its own fields, in order, then to what the first
-field contains, then to what the second contains, and so on; a map's key and value get theirs before what they
-contain. Used when a table is created or replaced and when a column with a nested type is added.
+Ids are assigned level by level within a struct: first to all of its own fields, in order, then to the content of the
+first field, then to that of the second, and so on; a map's key and value get theirs before their content. This is used
+when a table is created or replaced and when a column with a nested type is added.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def assign_fresh_ids(
 ) -> Type | Schema:
     """Return a type or schema in which every field has a new id from `next_id`.
 
-    With a `base` schema, fields whose full name it knows keep the id they have there: replacing a table reuses
-    the ids of columns that stay. Identifier fields follow their fields.
+    With a `base` schema, fields keep the id that the field of the same full name has there: replacing a table reuses
+    the ids of remaining columns. Identifier fields are renumbered too.
     """
     if not isinstance(numbered, Schema):
         return reassign_ids(numbered, lambda _: next_id())
@@ -37,8 +37,8 @@ def assign_fresh_ids(
     new_ids: dict[int, int] = {}
 
     def new_id(old_id: int) -> int:
-        known = None if base is None else base.find_field(names[old_id])
-        new_ids[old_id] = next_id() if known is None else known.field_id
+        base_field = None if base is None else base.find_field(names[old_id])
+        new_ids[old_id] = next_id() if base_field is None else base_field.field_id
         return new_ids[old_id]
 
     fields = _reassign_fields(numbered.fields, new_id)
@@ -51,7 +51,7 @@ def assign_fresh_ids(
 
 
 def reassign_ids(data_type: Type, new_id: Callable[[int], int]) -> Type:
-    """Return a type in which every field's id is replaced, asking for the ids in the order above."""
+    """Return a type with every field id replaced by `new_id(old_id)`, called in the order of this module."""
     if isinstance(data_type, StructType):
         return StructType(_reassign_fields(data_type.fields, new_id))
     if isinstance(data_type, ListType):

@@ -1,7 +1,7 @@
-"""A dict that cannot change, so that frozen values stay frozen and still pickle, compare and print.
+"""An immutable dict that can be pickled, compared and printed, for the fields of frozen values.
 
-Frozen dataclasses call `freeze_tuples` and `freeze_maps` when they are made, so that callers may hand over lists and
-dicts and change theirs afterwards.
+Frozen dataclasses call `freeze_tuples` and `freeze_maps` on creation, so that callers may pass lists and dicts and
+change them afterwards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class FrozenMap(dict[K, V], Generic[K, V]):
-    """An immutable mapping; equal to a dict of the same items, hashable where its values are."""
+    """An immutable mapping, equal to a dict of the same items, and hashable if its values are."""
 
     __slots__ = ()
 
@@ -30,20 +30,20 @@ class FrozenMap(dict[K, V], Generic[K, V]):
 
 
 NO_EXTRA: FrozenMap[str, Any] = FrozenMap()
-"""The empty `extra`: nothing unknown was read."""
+"""The empty `extra`, of an object without unrecognised fields."""
 
 
 def freeze_tuples(value: object, *names: str, may_be_none: bool = False) -> None:
-    """Make tuples of some fields of a frozen value that is being made."""
+    """Convert some fields of a frozen value to tuples, while it is being created."""
     for name in names:
-        held = getattr(value, name)
-        if not isinstance(held, tuple) and not (held is None and may_be_none):
-            object.__setattr__(value, name, tuple(held))
+        current = getattr(value, name)
+        if not isinstance(current, tuple) and not (current is None and may_be_none):
+            object.__setattr__(value, name, tuple(current))
 
 
 def freeze_maps(value: object, *names: str, may_be_none: bool = False) -> None:
-    """Make frozen maps of some fields of a frozen value that is being made."""
+    """Convert some fields of a frozen value to frozen maps, while it is being created."""
     for name in names:
-        held = getattr(value, name)
-        if not isinstance(held, FrozenMap) and not (held is None and may_be_none):
-            object.__setattr__(value, name, FrozenMap(held))
+        current = getattr(value, name)
+        if not isinstance(current, FrozenMap) and not (current is None and may_be_none):
+            object.__setattr__(value, name, FrozenMap(current))

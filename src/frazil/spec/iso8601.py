@@ -1,11 +1,11 @@
-"""Dates, times and timestamps between ISO 8601 text and the integers that frazil holds.
+"""Conversion of dates, times and timestamps between ISO 8601 text and integers.
 
-Used by values (`spec/values.py`), by JSON single values and by partition paths. Python's `datetime` stops at
-the years 1 and 9999 and at microseconds; the format's integers do not, so the calendar is computed here on
-plain integers (proleptic Gregorian, as the specification's "days from 1970-01-01" means).
+Used by values (`spec/values.py`), JSON single values and partition paths. The `datetime` module is limited to the
+years 1 to 9999 and to microseconds, but the integers of Iceberg are not, so the calendar is computed here on
+plain integers (proleptic Gregorian, as implied by the specification's "days from 1970-01-01").
 
-Years of five digits and more carry a sign (`+10000-01-01`), as ISO 8601 and Iceberg Java write them; the
-year before 0001 is 0000. Fractions are written with as few digits as the value needs.
+Years of five digits and more have a sign (`+10000-01-01`), as in ISO 8601 and Iceberg Java; the year before 0001 is
+0000. Fractions are written with as few digits as possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 def days_from_civil(year: int, month: int, day: int) -> int:
     """Return the days from 1970-01-01 to a date of the proleptic Gregorian calendar."""
-    # Years start in March here, so that the leap day is the last day of its year.
+    # Years start in March in this computation, so that the leap day is the last day of its year.
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
     day_of_year = (153 * (month - 3 if month > 2 else month + 9) + 2) // 5 + day - 1
@@ -38,7 +38,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Return the year, month and day that lie a number of days from 1970-01-01."""
+    """Return the year, month and day of a date given as days from 1970-01-01."""
     era, day_of_era = divmod(days + 719_468, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -49,22 +49,22 @@ def civil_from_days(days: int) -> tuple[int, int, int]:
 
 
 def parse_date(text: str) -> int | None:
-    """Return the days from 1970-01-01 that ISO text names, or None where it is not a date."""
+    """Parse an ISO date as days from 1970-01-01, or return None if it is invalid."""
     match = _DATE_TEXT.fullmatch(text)
     return None if match is None else _days(match[1], match[2], match[3])
 
 
 def parse_time(text: str) -> int | None:
-    """Return the nanoseconds from midnight that ISO text names, or None where it is not a time of day."""
+    """Parse an ISO time of day as nanoseconds from midnight, or return None if it is invalid."""
     match = _TIME_TEXT.fullmatch(text)
     return None if match is None else _nanos_of_day(match[1], match[2], match[3], match[4])
 
 
 def parse_timestamp(text: str, *, needs_t: bool = False) -> tuple[int, int | None] | None:
-    """Return nanoseconds from 1970-01-01 as written and the zone offset in seconds, or None.
+    """Parse an ISO timestamp as local nanoseconds from 1970-01-01 and zone offset in seconds, or return None.
 
-    The offset is None where the text has none. To get the point in time, subtract the offset. Unless
-    `needs_t`, a space may stand in place of the T.
+    The offset is None if the text has none. To get the point in time, subtract the offset. Unless `needs_t`,
+    a space may replace the T.
     """
     match = _TIMESTAMP_TEXT.fullmatch(text)
     if match is None or (needs_t and match[4] == " "):
@@ -102,7 +102,7 @@ def format_timestamp(nanos: int) -> str:
 
 
 def show_ms(timestamp_ms: int) -> str:
-    """Return a time in milliseconds as ISO 8601 text in UTC, or as a number where no calendar has it."""
+    """Return a time in milliseconds as ISO 8601 text in UTC, or as a number if it is out of range."""
     try:
         when = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(milliseconds=timestamp_ms)
     except OverflowError:

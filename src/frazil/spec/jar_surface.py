@@ -1,6 +1,6 @@
-"""What scripts for Iceberg's jar name beside options: procedures, settings, classes; and what each becomes.
+"""Procedures, settings and classes of the Iceberg jar that scripts use, and their replacements.
 
-`frazil doctor` and `docs/migrate-from-the-jar.md` read the same lists.
+`frazil doctor` and `docs/migrate-from-the-jar.md` use these lists.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ PROCEDURES: Final[dict[str, tuple[str, ...]]] = {
     "set_current_snapshot": ("table", "snapshot_id", "ref"),
     "snapshot": ("source_table", "table", "location", "properties", "parallelism", "ignore_missing_files"),
 }
-"""The jar's procedures and their arguments (1.12)."""
+"""The procedures of the jar (1.12) and their arguments."""
 
 SAME_ANSWER: Final = {
-    ("expire_snapshots", "stream_results"): "what is deleted is never held on the driver",
-    ("remove_orphan_files", "prefix_listing"): "storages are listed by prefix where they can",
+    ("expire_snapshots", "stream_results"): "deleted files are never collected on the driver",
+    ("remove_orphan_files", "prefix_listing"): "storages are listed by prefix if they support it",
     ("rewrite_manifests", "use_caching"): "nothing is cached",
 }
-"""Arguments that ask how something is done, and change no answer."""
+"""Arguments that change how something is done, but not the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A text that scripts and configurations may hold, and what becomes of it."""
+    """A text that scripts and configurations may contain, and its replacement."""
 
     text: str
     """A regular expression."""
     grep: str
-    """What to look for, as people type it."""
+    """The search term for people."""
     fate: Fate
     becomes: str
 
@@ -70,14 +70,14 @@ SETTINGS: Final = (
         r"spark\.jars(\.packages)?\b.*iceberg",
         "iceberg-spark-runtime, iceberg-aws-bundle",
         "change",
-        "goes: frazil is a Python package",
+        "remove it: frazil is a Python package",
     ),
-    Pattern(r"IcebergSparkSessionExtensions", "IcebergSparkSessionExtensions", "change", "goes"),
+    Pattern(r"IcebergSparkSessionExtensions", "IcebergSparkSessionExtensions", "change", "remove it"),
     Pattern(
         r"org\.apache\.iceberg\.spark\.SparkSessionCatalog",
         "SparkSessionCatalog",
         "cannot",
-        "lakes stand beside Spark's own catalog: attach one under a name of its own",
+        "lakes exist beside the built-in Spark catalog: attach one under a separate name",
     ),
     Pattern(
         r"org\.apache\.iceberg\.spark\.SparkCatalog",
@@ -89,25 +89,25 @@ SETTINGS: Final = (
         r"spark\.sql\.catalog\.\w+\.type\W+hive\b",
         "type = hive",
         "cannot",
-        "the Hive metastore is no catalog here; register tables by their metadata file, or copy the catalog",
+        "the Hive metastore is not supported; register tables by their metadata file, or copy the catalog",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.type\W+(glue|dynamodb|nessie|bigquery)\b",
         "type = glue, dynamodb, nessie",
         "cannot",
-        "reached by the REST protocol alone, where the service has it (Glue and Nessie do)",
+        "only supported through the REST protocol, if the service offers it (Glue and Nessie do)",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.catalog-impl",
         "catalog-impl",
         "cannot",
-        "Java classes are not run: use SQLite, PostgreSQL, a folder or a REST service",
+        "Java classes are not supported: use SQLite, PostgreSQL, a folder or a REST service",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.io-impl",
         "io-impl",
         "change",
-        "goes: the scheme of a location says which store keeps it",
+        "remove it: the scheme of a location determines the store",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.(type|uri|warehouse|credential|token|jdbc\.\w+|s3\.[\w.-]+|client\.[\w.-]+)",
@@ -119,37 +119,37 @@ SETTINGS: Final = (
         r"spark\.sql\.catalog\.\w+\.(cache-enabled|cache\.[\w.-]+)",
         "cache-enabled, cache.expiration-interval-ms",
         "change",
-        "goes: a statement loads its table once",
+        "remove it: a statement loads its table once",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.default-namespace",
         "default-namespace",
         "change",
-        "goes: write USE lake.db",
+        "remove it: write USE lake.db",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.use-nullable-query-schema\W+false\b",
         "use-nullable-query-schema = false",
         "cannot",
-        "columns of CREATE TABLE … AS may be null: create the table first, with NOT NULL",
+        "columns of CREATE TABLE … AS are nullable: create the table first, with NOT NULL",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.use-nullable-query-schema",
         "use-nullable-query-schema",
         "change",
-        "goes: columns of CREATE TABLE … AS may be null, as the jar has it",
+        "remove it: columns of CREATE TABLE … AS are nullable, as in the jar",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.hadoop\.[\w.-]+",
         "hadoop.*",
         "change",
-        "credentials and endpoints of stores are properties of frazil.connect; the rest is Spark's own: spark.hadoop.*",
+        "credentials and endpoints of stores are properties of frazil.connect; other settings are spark.hadoop.*",
     ),
     Pattern(
         r"spark\.sql\.catalog\.\w+\.(metrics-reporter-impl|(table|view)-(default|override)\.[\w.-]+)",
         "metrics-reporter-impl, table-default.*, table-override.*, view-default.*, view-override.*",
         "cannot",
-        "not built: set properties when tables and views are created",
+        "not supported: set properties when tables and views are created",
     ),
 )
 
@@ -169,7 +169,7 @@ JAVA: Final = (
         r"\b(HiveCatalog|GlueCatalog|DynamoDbCatalog|NessieCatalog)\b",
         "HiveCatalog, GlueCatalog",
         "cannot",
-        "not built",
+        "not supported",
     ),
     Pattern(
         r"\bIcebergSpark\.registerBucketUDF\b", "IcebergSpark.registerBucketUDF", "change", "lake.system.bucket(n, c)"
@@ -187,7 +187,7 @@ COLUMNS: Final = (
         r"(?i)(?<!\bas )(?<!\bselect )\b(?:varchar|(?<=[\w`<] )char)\s?\(\s?\d{1,9}\s?\)",
         "char(n), varchar(n)",
         "same",
-        "string, as with the jar: nothing holds text to a length, and a warning says so",
+        "string, as in the jar: the length is not enforced, and a warning says so",
     ),
 )
 

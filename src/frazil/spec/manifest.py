@@ -1,8 +1,8 @@
 """Manifests and their entries. Specification: "Manifests", "Manifest Entry Fields", "Manifest Lists".
 
-A `ManifestFile` is one line of a manifest list: where a manifest is, what it tracks and how many, and for
-each partition field a summary of its values. A `ManifestEntry` is one line of a manifest: a data file and
-what happened to it. `codec/manifest_list_avro.py` and `codec/manifest_avro.py` read and write them.
+A `ManifestFile` is one line of a manifest list: a manifest's location, content type and counts, and a summary of the
+values of each partition field. A `ManifestEntry` is one line of a manifest: a data file and its status.
+`codec/manifest_list_avro.py` and `codec/manifest_avro.py` read and write them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import freeze_tuples
 
 UNASSIGNED_SEQUENCE_NUMBER = -1
-"""The sequence number of a manifest that no manifest list has yet; it is assigned when one is written."""
+"""The sequence number of a manifest that is in no manifest list yet; writing a list assigns one."""
 
 
 class ManifestContent(IntEnum):
-    """What the files of a manifest hold; `label` is the word in a manifest's own header."""
+    """The content type of a manifest's files."""
 
     DATA = 0
     DELETES = 1
 
     @property
     def label(self) -> str:
-        """The name of this content in a manifest's key-value metadata."""
+        """The name of this content type in a manifest's key-value metadata."""
         return self.name.lower()
 
 
 class EntryStatus(IntEnum):
-    """What a snapshot did to a file."""
+    """The change that a snapshot made to a file."""
 
     EXISTING = 0
     ADDED = 1
@@ -42,7 +42,7 @@ class EntryStatus(IntEnum):
 class ManifestEntry:
     """A file in a manifest.
 
-    Null ids and sequence numbers are inherited from the manifest when it is read; after that only
+    Null ids and sequence numbers are inherited from the manifest when it is read; afterwards, only
     entries of old writers have none.
     """
 
@@ -70,10 +70,10 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """What the files of a manifest have as values of one partition field.
+    """The values of one partition field in the files of a manifest.
 
-    Bounds are bytes in the specification's single-value form, None where all values are null or NaN.
-    `contains_nan` is None where the writer did not say.
+    Bounds are bytes in the specification's single-value form, or None if all values are null or NaN.
+    `contains_nan` is None if the writer did not record it.
     """
 
     contains_null: bool
@@ -84,10 +84,10 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """A manifest as a manifest list describes it.
+    """A manifest, as described in a manifest list.
 
-    A count that is None is not known and must be taken as not zero. `partitions` has a summary for each
-    field of the manifest's partition spec, in order.
+    A count of None is unknown and must be treated as nonzero. `partitions` has a summary for each field of the
+    manifest's partition spec, in order.
     """
 
     manifest_path: str
@@ -127,25 +127,25 @@ class ManifestFile:
 
     @property
     def has_added_files(self) -> bool:
-        """Whether some entry is added, or may be."""
+        """Whether the manifest has, or may have, added entries."""
         return self.added_files_count is None or self.added_files_count > 0
 
     @property
     def has_existing_files(self) -> bool:
-        """Whether some entry is existing, or may be."""
+        """Whether the manifest has, or may have, existing entries."""
         return self.existing_files_count is None or self.existing_files_count > 0
 
     @property
     def has_deleted_files(self) -> bool:
-        """Whether some entry is deleted, or may be."""
+        """Whether the manifest has, or may have, deleted entries."""
         return self.deleted_files_count is None or self.deleted_files_count > 0
 
     @property
     def has_live_files(self) -> bool:
-        """Whether some file of the manifest is part of the table, or may be."""
+        """Whether the manifest has, or may have, files that are part of the table."""
         return self.has_added_files or self.has_existing_files
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether the manifest needs a key to be read."""
+        """Whether reading the manifest requires a key."""
         return self.key_metadata is not None and len(self.key_metadata) > 0

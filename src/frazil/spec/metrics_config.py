@@ -1,9 +1,8 @@
-"""Which columns get which metrics in a data file's description. Specification: "Data File Fields".
+"""The metrics mode of each column of a table. Specification: "Data File Fields".
 
-Asked on the write path, by whoever measures data files. Each column takes, in this order: its own
-property, `truncate(16)` at least if the table is sorted by it, the table's default mode. A table that
-sets no default mode measures its first columns only, up to a limit, since a wide table's metadata would
-otherwise outgrow its use.
+Used when the metrics of data files are collected. The mode of a column is, in this order: its own property, at least
+`truncate(16)` if the table is sorted by it, the table's default mode. A table without a default mode measures only its
+first columns, up to a limit, since a wide table's metadata would otherwise become too large.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ __all__ = ["MetricsMode", "parse_metrics_mode"]
 POSITION_DELETE_METRICS_MODES: Mapping[int, MetricsMode] = FrozenMap(
     {DELETE_FILE_PATH.field_id: FULL, DELETE_POS.field_id: FULL}
 )
-"""The modes of a position delete file: always full, since readers find its data files by the bounds."""
+"""The modes of a position delete file: always full, since readers find its data files by bounds."""
 
 
 def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
 ) -> dict[int, MetricsMode]:
-    """Return the metrics mode of every column that holds values, nested ones included, by field id.
+    """Return the metrics mode of every column that holds values, including nested ones, by field id.
 
-    A property that names no column of the schema is left alone; `check_metrics_columns` refuses it. A mode
-    that cannot be read is an error, where Iceberg Java would measure the column some other way.
+    Properties that name no column of the schema are ignored; `check_metrics_columns` refuses them. An invalid mode is
+    an error, while Iceberg Java would fall back to another mode.
     """
     leaves = _leaves(schema)
     default = read_property(properties, known.DEFAULT_METRICS_MODE)
@@ -56,7 +55,7 @@ def metrics_modes(
 
 
 def check_metrics_columns(schema: Schema, properties: Mapping[str, str]) -> None:
-    """Refuse metrics properties whose column the schema does not have; for those who set properties."""
+    """Refuse metrics properties of columns that the schema does not have, when properties are set."""
     for column in read_column_properties(properties, known.METRICS_MODE_COLUMN):
         if schema.find_field(column) is None:
             raise InvalidPropertyError(
@@ -66,11 +65,11 @@ def check_metrics_columns(schema: Schema, properties: Mapping[str, str]) -> None
 
 
 def _leaves(schema: Schema) -> list[int]:
-    """Return the ids of fields with values: of each struct, list or map its own first, then those further down."""
-    found: list[int] = []
+    """Return the ids of fields with values; in each struct, list or map, direct children come first."""
+    leaves: list[int] = []
     stack: list[NestedType] = [schema.struct]
     while stack:
         parts = stack.pop().fields
-        found += [field.field_id for field in parts if not isinstance(field.field_type, NestedType)]
+        leaves += [field.field_id for field in parts if not isinstance(field.field_type, NestedType)]
         stack += [field.field_type for field in reversed(parts) if isinstance(field.field_type, NestedType)]
-    return found
+    return leaves

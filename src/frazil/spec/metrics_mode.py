@@ -1,7 +1,7 @@
-"""How much is recorded about a column in each data file: none, counts, truncated bounds, or full bounds.
+"""Metrics modes of columns: none, counts, truncated bounds, or full bounds.
 
-A value of the properties `write.metadata.metrics.default` and `write.metadata.metrics.column.*`;
-`spec/metrics_config.py` settles which column gets which mode.
+They are values of the properties `write.metadata.metrics.default` and `write.metadata.metrics.column.*`;
+`spec/metrics_config.py` determines the mode of each column.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ METRICS_MODES_TEXT = "none, counts, truncate(<length>) or full"
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """What to record about a column; `length` is that of truncated bounds, None for the other kinds.
+    """The metrics to record for a column; `length` is that of truncated bounds, None for other kinds.
 
-    The length counts Unicode code points of strings and bytes of binaries; other types are never cut.
+    The length counts Unicode code points of strings and bytes of binaries; other types are never truncated.
     """
 
     kind: MetricsKind
@@ -56,7 +56,7 @@ TRUNCATE_16 = MetricsMode("truncate", 16)
 
 
 def parse_metrics_mode(text: str) -> MetricsMode:
-    """Read a metrics mode, upper or lower case."""
+    """Parse a metrics mode, in upper or lower case."""
     lowered = text.lower()
     if lowered == "none":
         return NONE

@@ -1,10 +1,10 @@
-"""The 32-bit hash of single values. Specification: "Appendix B: 32-bit Hash Requirements".
+"""32-bit hashes of single values. Specification: "Appendix B: 32-bit Hash Requirements".
 
-Murmur3, x86 variant, 32 bits, seed 0. Bucket partition values are made of it, so it must never change:
-a value hashed differently lands in another bucket and is not found again. `columns/murmur3.py` computes
-the same over whole Arrow columns.
+The hash is Murmur3, x86 variant, 32 bits, seed 0. Bucket partition values are derived from it, so it must never
+change: a value that is hashed differently would go to another bucket and be missed by readers. `columns/murmur3.py`
+computes the same hash over whole Arrow columns.
 
-`boolean`, `float` and `double` cannot be bucketed, but the specification fixes their hashes too.
+`boolean`, `float` and `double` cannot be bucketed, but the specification defines their hashes too.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def hash_bytes(value: bytes) -> int:
 
 
 def hash_long(value: int) -> int:
-    """Return the hash of a 64-bit integer; integers of 32 bits hash as if they were 64 bits wide."""
+    """Return the hash of a 64-bit integer; 32-bit integers hash as if they had 64 bits."""
     return mmh3.mmh3_32_sintdigest(struct.pack("<q", value), 0)
 
 
@@ -70,7 +70,7 @@ def hash_value(value: Any, value_type: Type) -> int | None:
 
 
 def unscaled_decimal(value: Decimal, value_type: DecimalType) -> int:
-    """Return a decimal as an integer count of the type's smallest unit."""
+    """Return a decimal as its unscaled integer at the type's scale."""
     unscaled = unscaled_value(value, value_type.scale) if isinstance(value, Decimal) else None
     if unscaled is None or not fits_precision(unscaled, value_type.precision):
         raise SchemaMismatchError(f"Cannot use {show_value(value)} as a {value_type} value: it does not fit")
@@ -78,7 +78,7 @@ def unscaled_decimal(value: Decimal, value_type: DecimalType) -> int:
 
 
 def minimal_big_endian(value: int) -> bytes:
-    """Return an integer in two's complement, big-endian, in the fewest bytes that hold it."""
+    """Return an integer in big-endian two's complement, in the fewest bytes that hold it."""
     bits = value.bit_length() if value >= 0 else (value + 1).bit_length()
     return value.to_bytes(bits // 8 + 1, "big", signed=True)
 
@@ -91,7 +91,7 @@ def _hash_double(value: float) -> int:
 
 
 def _hash_nanos(value: int) -> int:
-    # A timestamp must hash alike in both precisions, so promotion keeps its bucket.
+    # A timestamp hashes equally in both precisions, so that promotion keeps its bucket.
     return hash_long(value // NANOS_PER_MICRO)
 
 

@@ -1,11 +1,11 @@
-"""Field ids for files that carry none, by column name. Specification: "Column Projection", name mapping.
+"""Field ids by column name, for files without field ids. Specification: "Column Projection", name mapping.
 
-A table's property `schema.name-mapping.default` holds the mapping; its JSON form is
-`codec/name_mapping_json.py`'s. Readers use it for files without field ids (`assign_ids_by_name`,
-`apply_name_mapping`), and a change of schema brings it up to date (`update_name_mapping`).
+The table property `schema.name-mapping.default` holds the mapping as JSON (`codec/name_mapping_json.py`). Readers use
+it for files without field ids (`assign_ids_by_name`, `apply_name_mapping`), and schema changes update it
+(`update_name_mapping`).
 
 Names are literal: `a.b` is a column of that name. The parts of lists are named `element`, those of maps
-`key` and `value`, whatever the file format calls them.
+`key` and `value`, in every file format.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from frazil.spec.types import ListType, MapType, NestedField, NestedType, Struct
 
 @dataclass(frozen=True)
 class MappedField:
-    """The names under which files may hold a field.
+    """The names that a field may have in files.
 
-    `field_id` is None for a column that files have and the table has not; `names` is empty for a field
-    that no file without ids has. `fields` is None where the field has no parts.
+    `field_id` is None for a column that files have but the table lacks; `names` is empty for a field that no file
+    without ids has. `fields` is None if the field has no parts.
     """
 
     names: tuple[str, ...]
@@ -43,13 +43,13 @@ class MappedField:
 
     @cached_property
     def parts_by_name(self) -> dict[str, MappedField]:
-        """The mappings of this field's parts by each of their names."""
+        """The mappings of this field's parts, by each of their names."""
         return _index_names(self.fields or ())
 
 
 @dataclass(frozen=True)
 class NameMapping:
-    """The mappings of a table's columns; ids are unique in all of it, names among siblings."""
+    """The mappings of a table's columns; ids are unique throughout, names among siblings."""
 
     fields: tuple[MappedField, ...] = ()
 
@@ -62,26 +62,26 @@ class NameMapping:
 
     @cached_property
     def columns_by_name(self) -> dict[str, MappedField]:
-        """The mappings of top-level columns by each of their names."""
+        """The mappings of top-level columns, by each of their names."""
         return _index_names(self.fields)
 
     @cached_property
     def fields_by_id(self) -> dict[int, MappedField]:
-        """Every mapping that has a field id, nested ones included, by that id."""
+        """All mappings with a field id, including nested ones, by that id."""
         return {mapped.field_id: mapped for mapped, _ in _walk(self.fields) if mapped.field_id is not None}
 
     def find_field(self, path_or_id: str | tuple[str, ...] | int) -> MappedField | None:
-        """Return the mapping of a field id, of a column's name or of the names on the way to a nested field."""
+        """Return the mapping of a field, given by id, by column name or by the path of names to a nested field."""
         if isinstance(path_or_id, int):
             return self.fields_by_id.get(path_or_id)
         path = (path_or_id,) if isinstance(path_or_id, str) else path_or_id
-        names, found = self.columns_by_name, None
+        names, mapped_field = self.columns_by_name, None
         for name in path:
-            found = names.get(name)
-            if found is None:
+            mapped_field = names.get(name)
+            if mapped_field is None:
                 return None
-            names = found.parts_by_name
-        return found
+            names = mapped_field.parts_by_name
+        return mapped_field
 
     def __iter__(self) -> Iterator[MappedField]:
         return iter(self.fields)
@@ -91,7 +91,7 @@ class NameMapping:
 
 
 def create_name_mapping(schema: Schema) -> NameMapping:
-    """Return the mapping of a schema's present names to its ids."""
+    """Return the mapping of a schema's current names to its ids."""
     return NameMapping(_map_parts(schema.struct))
 
 
@@ -107,11 +107,11 @@ def _map_field(nested_field: NestedField) -> MappedField:
 
 
 def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> NameMapping:
-    """Return the mapping brought up to date with a change of schema.
+    """Return the mapping updated for a change of schema.
 
     A renamed field gains its new name and keeps the old ones, so that old files stay readable. An added
-    field is mapped by its name. A name taken over by a renamed or added field is taken from the sibling
-    that had it. Dropped fields stay mapped: their ids are never used again.
+    field is mapped by its name. A name that a renamed or added field uses is removed from the sibling
+    that had it. Dropped fields stay mapped, since their ids are never reused.
     """
     return NameMapping(_update_parts(mapping.fields, after.struct, before, mapping.fields_by_id))
 
@@ -119,44 +119,44 @@ def update_name_mapping(mapping: NameMapping, before: Schema, after: Schema) -> 
 def _update_parts(
     mapped: tuple[MappedField, ...], data_type: NestedType, before: Schema, by_id: Mapping[int, MappedField]
 ) -> tuple[MappedField, ...]:
-    """Return the mappings of one level, after a change that led to `kind`."""
+    """Return the updated mappings of one level, of a type in the new schema."""
     parts = {child.field_id: child for child in data_type.fields}
-    taken = {child.name: child.field_id for child in data_type.fields if _is_new_name(child, before)}
+    moved = {child.name: child.field_id for child in data_type.fields if _is_new_name(child, before)}
     result = []
     for mapped_field in mapped:
         nested_field = None if mapped_field.field_id is None else parts.get(mapped_field.field_id)
-        names = [name for name in mapped_field.names if taken.get(name, mapped_field.field_id) == mapped_field.field_id]
+        names = [name for name in mapped_field.names if moved.get(name, mapped_field.field_id) == mapped_field.field_id]
         fields = mapped_field.fields
         if nested_field is not None:
-            if nested_field.name in taken and nested_field.name not in names:
+            if nested_field.name in moved and nested_field.name not in names:
                 names.append(nested_field.name)
             if isinstance(nested_field.field_type, NestedType):
                 fields = _update_parts(fields or (), nested_field.field_type, before, by_id) or fields
         result.append(replace(mapped_field, names=tuple(names), fields=fields))
     for nested_field in data_type.fields:
-        # A field that an earlier schema had, but the mapping has not, was left out on purpose.
+        # A field of the earlier schema without a mapping was omitted on purpose.
         if nested_field.field_id not in before.fields_by_id and nested_field.field_id not in by_id:
             result.append(_map_field(nested_field))
     return tuple(result)
 
 
 def _is_new_name(nested_field: NestedField, before: Schema) -> bool:
-    known = before.find_field(nested_field.field_id)
-    return known is None or known.name != nested_field.name
+    old = before.find_field(nested_field.field_id)
+    return old is None or old.name != nested_field.name
 
 
 @dataclass(frozen=True, slots=True)
 class NamedColumn:
-    """A column of a file without ids: its name and its parts, if it is nested."""
+    """A column of a file without ids: its name and, if it is nested, its parts."""
 
     name: str
     parts: tuple[NamedColumn, ...] = ()
 
 
 def assign_ids_by_name(columns: Iterable[NamedColumn], mapping: NameMapping) -> dict[tuple[str, ...], int]:
-    """Return the field ids of a file's columns by their path; columns without an id are left out.
+    """Return the field ids of a file's columns, by path, for columns that have one.
 
-    Two columns of a file that map to one id are refused: no rule says which of them is meant.
+    Two columns of a file that map to the same id are refused as ambiguous.
     """
     ids: dict[tuple[str, ...], int] = {}
     paths: dict[int, tuple[str, ...]] = {}
@@ -165,29 +165,30 @@ def assign_ids_by_name(columns: Iterable[NamedColumn], mapping: NameMapping) -> 
     ]
     while stack:
         path, column, names = stack.pop()
-        found = names.get(column.name)
-        if found is None:
+        mapped_field = names.get(column.name)
+        if mapped_field is None:
             continue
-        if found.field_id is not None:
-            other = paths.setdefault(found.field_id, path)
+        if mapped_field.field_id is not None:
+            other = paths.setdefault(mapped_field.field_id, path)
             if other is not path:
                 raise SchemaMismatchError(
                     f"Cannot map the file's columns {'.'.join(other)!r} and {'.'.join(path)!r}: both have the "
-                    f"field id {found.field_id} in the name mapping",
-                    hint="Take one of the names out of the table's property schema.name-mapping.default.",
+                    f"field id {mapped_field.field_id} in the name mapping",
+                    hint="Remove one of the names from the table property schema.name-mapping.default.",
                 )
-            ids[path] = found.field_id
+            ids[path] = mapped_field.field_id
         _check_depth(len(path))
         stack += [
-            ((*path, named_column.name), named_column, found.parts_by_name) for named_column in reversed(column.parts)
+            ((*path, named_column.name), named_column, mapped_field.parts_by_name)
+            for named_column in reversed(column.parts)
         ]
     return ids
 
 
 def apply_name_mapping(struct: StructType, mapping: NameMapping) -> StructType:
-    """Return a file's struct with ids given by name, whatever ids it had, without the columns that get none.
+    """Return a file's struct with ids assigned by name, replacing any others, without unmapped columns.
 
-    A list or map whose parts have no id is left out too: nothing says what its parts are.
+    A list or map with an unmapped part is omitted too.
     """
     for _ in walk_fields(struct):
         pass  # Bounds the depth, which files choose, before anything recurses.
@@ -206,18 +207,18 @@ def _named_parts(data_type: Type) -> tuple[NamedColumn, ...]:
 def _mapped_parts(
     data_type: NestedType, path: tuple[str, ...], ids: Mapping[tuple[str, ...], int]
 ) -> tuple[NestedField, ...]:
-    kept = []
+    mapped_fields = []
     for nested_field in data_type.fields:
-        here = (*path, nested_field.name)
-        field_id = ids.get(here)
+        child_path = (*path, nested_field.name)
+        field_id = ids.get(child_path)
         if field_id is None:
             continue
         inner: Type | None = nested_field.field_type
         if isinstance(inner, NestedType):
-            inner = _rebuild(inner, _mapped_parts(inner, here, ids))
+            inner = _rebuild(inner, _mapped_parts(inner, child_path, ids))
         if inner is not None:
-            kept.append(replace(nested_field, field_id=field_id, field_type=inner))
-    return tuple(kept)
+            mapped_fields.append(replace(nested_field, field_id=field_id, field_type=inner))
+    return tuple(mapped_fields)
 
 
 def _rebuild(data_type: NestedType, parts: tuple[NestedField, ...]) -> NestedType | None:
@@ -251,7 +252,7 @@ def _check_depth(depth: int) -> None:
 
 
 def _check(mapping: NameMapping) -> None:
-    """Refuse a mapping in which an id, or a name among siblings, has two meanings."""
+    """Refuse a mapping in which an id, or a name among siblings, occurs twice."""
     ids: set[int] = set()
     _check_siblings(mapping.fields)
     for mapped, depth in _walk(mapping.fields):

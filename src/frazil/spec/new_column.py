@@ -1,6 +1,6 @@
-"""What a new column, or a new type of one, must obey in a table of a format version. Specification: "Schema Evolution".
+"""Checks of new columns and of new column types. Specification: "Schema Evolution".
 
-Used by `schema_evolution.SchemaUpdate` before it notes a step; `what` is the start of the error's text.
+Used by `schema_evolution.SchemaUpdate` before it records a step; `what` is the start of the error message.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from frazil.spec.values import show_value, to_internal
 
 
 def check_own_name(what: str, name: str) -> None:
-    """Refuse a name that no column can have."""
+    """Refuse a name that columns cannot have."""
     if not name:
         raise SchemaChangeError(f"{what}: the name is empty")
 
 
 def check_new_field(what: str, draft: NestedField, format_version: int) -> None:
-    """Refuse a field with types, defaults or a depth that the table cannot have."""
+    """Refuse a field with types, defaults or nesting that the table's format version does not allow."""
     try:
         parts = [nested_field for nested_field, _, _ in walk_fields(StructType((draft,)))]
     except InvalidRequestError as error:
@@ -60,7 +60,7 @@ def _check_struct_default(what: str, nested_field: NestedField) -> None:
 
 
 def prepare_default(what: str, default: Any, data_type: Type, format_version: int) -> Any:
-    """Return a default in the form values are held in, or refuse it."""
+    """Return a default in its internal form, or refuse it."""
     if default is None:
         return None
     if format_version < DEFAULTS_MIN_FORMAT_VERSION:
@@ -85,7 +85,7 @@ def prepare_default(what: str, default: Any, data_type: Type, format_version: in
 def with_fresh_ids(
     what: str, draft: NestedField, last_column_id: int, *, keep_own: bool = False
 ) -> tuple[NestedField, int]:
-    """Return a field with ids above all that were ever used, for itself and for what is in it, and the last id."""
+    """Return a field with unused ids for itself and its nested fields, and the last id."""
     last = last_column_id
 
     def next_id() -> int:

@@ -1,7 +1,7 @@
-"""The metadata of a table that is being created. Specification: "Table Metadata Fields".
+"""The metadata of new tables. Specification: "Table Metadata Fields".
 
-Every id is new, whatever ids the caller's schema carries: columns from 1 in Iceberg Java's order, partition
-fields from 1000. The spec and the order are given in the caller's ids and follow their columns by name.
+All ids are new, regardless of those in the caller's schema: columns count from 1 in the order of Iceberg Java,
+partition fields from 1000. The spec and the order refer to the caller's ids and are matched to new columns by name.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def new_table_metadata(
     if not location:
         raise InvalidRequestError("Cannot create a table without a location")
     if not is_uuid(uuid):
-        raise InvalidRequestError(f"Cannot create a table with the UUID {uuid[:60]!r}: it is none")
+        raise InvalidRequestError(f"Cannot create a table with the UUID {uuid[:60]!r}: it is not a UUID")
     properties = {} if properties is None else properties
     check_properties(properties)
     if ENCRYPTION_TABLE_KEY.name in properties:
-        raise UnsupportedError("Cannot create an encrypted table: this build does not encrypt")
+        raise UnsupportedError("Cannot create an encrypted table: encryption is not supported")
     fresh = assign_fresh_ids(schema, count(1).__next__).with_schema_id(INITIAL_SCHEMA_ID)
     check_schema_allowed(fresh, format_version)
     check_metrics_columns(fresh, properties)
@@ -82,7 +82,7 @@ def new_table_metadata(
 
 def _fresh_spec(schema: Schema, fresh: Schema, spec: PartitionSpec) -> PartitionSpec:
     fields = tuple(
-        replace(field, source_ids=_follow(schema, fresh, field.source_ids), field_id=field_id)
+        replace(field, source_ids=_fresh_source_ids(schema, fresh, field.source_ids), field_id=field_id)
         for field_id, field in enumerate(spec.fields, FIRST_PARTITION_FIELD_ID)
     )
     fresh_spec = PartitionSpec(INITIAL_SPEC_ID, fields, spec.extra)
@@ -94,11 +94,13 @@ def _fresh_spec(schema: Schema, fresh: Schema, spec: PartitionSpec) -> Partition
 def _fresh_order(schema: Schema, fresh: Schema, order: SortOrder) -> SortOrder:
     if order.is_unsorted:
         return UNSORTED
-    fields = tuple(replace(field, source_ids=_follow(schema, fresh, field.source_ids)) for field in order.fields)
+    fields = tuple(
+        replace(field, source_ids=_fresh_source_ids(schema, fresh, field.source_ids)) for field in order.fields
+    )
     fresh_order = SortOrder(INITIAL_SORT_ORDER_ID, fields, order.extra)
     check_sort_order(fresh, fresh_order)
     return fresh_order
 
 
-def _follow(schema: Schema, fresh: Schema, source_ids: tuple[int, ...]) -> tuple[int, ...]:
+def _fresh_source_ids(schema: Schema, fresh: Schema, source_ids: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(fresh.field(schema.name_of(source_id)).field_id for source_id in source_ids)

@@ -1,8 +1,8 @@
-"""Metadata that breaks the specification and can still be read only one way. Specification: "Table Metadata Fields".
+"""Metadata that violates the specification but is unambiguous. Specification: "Table Metadata Fields".
 
-Read leniently, written strictly: what Iceberg Java reads is read here, what is odd about it is kept in words for
-`check()`, and counters that are behind are set right, so that nothing written later gets a number twice.
-`spec/check_table_metadata.py` refuses what is left. Decision 0007 lists both.
+Metadata is read leniently and written strictly. Metadata that Iceberg Java accepts is accepted here, its oddities are
+described for `check()`, and counters that are too low are corrected, so that no number is assigned twice.
+`spec/check_table_metadata.py` refuses everything else. Decision 0007 lists both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_uuid(text: str) -> bool:
 
 
 def with_oddities(metadata: TableMetadata) -> TableMetadata:
-    """Return metadata as it was read, its counters set right, with what is odd about it."""
+    """Return metadata with its counters corrected and its oddities recorded."""
     columns = max((schema.highest_field_id for schema in metadata.schemas), default=0)
     partitions = max((field.field_id for spec in metadata.partition_specs for field in spec.fields), default=0)
     heads = metadata.snapshots.heads if metadata.format_version >= 3 else ()
@@ -35,20 +35,20 @@ def with_oddities(metadata: TableMetadata) -> TableMetadata:
     )
     odd: list[str] = []
 
-    def right(name: str, stated: int, needed: int, most: int) -> int:
+    def corrected(name: str, stated: int, needed: int, most: int) -> int:
         if not 0 <= stated < needed <= most:
-            return stated  # as it should be, or beyond mending
-        odd.append(f"{name} is {stated}, and is {needed} by what is in use")
+            return stated  # correct, or beyond repair
+        odd.append(f"{name} is {stated}, but {needed} is in use")
         return needed
 
-    mended = replace(
+    repaired = replace(
         metadata,
-        last_column_id=right("last-column-id", metadata.last_column_id, columns, MAX_FIELD_ID),
-        last_partition_id=right("last-partition-id", metadata.last_partition_id, partitions, INT_MAX),
-        next_row_id=right("next-row-id", metadata.next_row_id, rows, LONG_MAX),
+        last_column_id=corrected("last-column-id", metadata.last_column_id, columns, MAX_FIELD_ID),
+        last_partition_id=corrected("last-partition-id", metadata.last_partition_id, partitions, INT_MAX),
+        next_row_id=corrected("next-row-id", metadata.next_row_id, rows, LONG_MAX),
     )
     odd += _oddities(metadata)
-    return replace(mended, oddities=tuple(odd)) if odd else metadata
+    return replace(repaired, oddities=tuple(odd)) if odd else metadata
 
 
 def _oddities(metadata: TableMetadata) -> Iterator[str]:

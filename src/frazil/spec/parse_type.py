@@ -1,14 +1,14 @@
-"""Types and schemas from text: `decimal(9,2)`, `id bigint not null, points list<struct<x: double>>`.
+"""Parser of types and schemas: `decimal(9,2)`, `id bigint not null, points list<struct<x: double>>`.
 
-What users write in `create_table` and `add_column`. Type names are the specification's ("Schemas and Data Types");
-Spark's are accepted where they mean one thing. `str(type)` is read back too, with the field ids it shows. Fields
-whose ids the text does not give are numbered as in a new table (`spec/fresh_ids.py`).
+It parses the text that users pass to `create_table` and `add_column`. Type names are those of the specification
+("Schemas and Data Types"); Spark names are accepted if they are unambiguous. `str(type)` can be parsed too, with its
+field ids. Fields without ids in the text are numbered as in a new table (`spec/fresh_ids.py`).
 
     columns    column, column, ...
     column     name type [not null | null] [default literal] [comment 'text']      in any order after the type
     struct     struct<name: type ..., ...>  or  struct<1: name: required type (doc), ...>
     list, map  list<type [not null]>, array<...>, map<type, type [not null]>
-    name       a word, or anything in `backticks` or "double quotes" (doubled to stand for themselves)
+    name       a word, or anything in `backticks` or "double quotes" (doubled to escape them)
     literal    null, true, false, a number, 'text' (dates, times and uuids too), X'hexadecimal'
 """
 
@@ -67,7 +67,7 @@ TYPE_NAMES: dict[str, Type] = {
     "timestamp_ltz": TIMESTAMPTZ,
     "void": UNKNOWN,
 }
-"""Types without parameters by the names the text may use."""
+"""Types without parameters, by the names that the text may use."""
 
 _NAMES_WITH_PARTS = ("decimal", "fixed", "geometry", "geography", "struct", "list", "map")
 
@@ -102,25 +102,25 @@ _QUOTES = {"quoted": '"', "backticks": "`", "string": "'"}
 _CONSTANTS = {"null": None, "true": True, "false": False}
 
 
-def _cut(text: str, offset: int) -> Iterator[Token]:
-    """Yield the tokens of a text from an offset on; a quote that is not closed gives a last one of kind `broken`."""
+def _tokenize(text: str, offset: int) -> Iterator[Token]:
+    """Yield the tokens of a text from an offset; an unclosed quote becomes a final token of kind `broken`."""
     while (offset := _SPACE.match(text, offset).end()) < len(text):  # type: ignore[union-attr]
-        found = _TOKEN.match(text, offset)
-        if found is None:
+        match = _TOKEN.match(text, offset)
+        if match is None:
             yield Token(BROKEN, f"the {text[offset]} is not closed", offset, offset + 1)
             return
-        token_kind = str(found.lastgroup)
+        token_kind = str(match.lastgroup)
         value = (
-            found[token_kind].replace(_QUOTES[token_kind] * 2, _QUOTES[token_kind])
+            match[token_kind].replace(_QUOTES[token_kind] * 2, _QUOTES[token_kind])
             if token_kind in _QUOTES
-            else found[token_kind]
+            else match[token_kind]
         )
-        yield Token(QUOTED if token_kind == "backticks" else token_kind, value, *found.span())
-        offset = found.end()
+        yield Token(QUOTED if token_kind == "backticks" else token_kind, value, *match.span())
+        offset = match.end()
 
 
 def parse_type(text: str) -> Type:
-    """Return the type that text names."""
+    """Parse a type."""
     parser = _Parser(text, "type")
     data_type = parser.type_at(depth=0)
     parser.expect_end()
@@ -128,7 +128,7 @@ def parse_type(text: str) -> Type:
 
 
 def parse_schema(text: str) -> Schema:
-    """Return the schema that a list of columns describes."""
+    """Parse a list of columns as a schema."""
     parser = _Parser(text, "schema")
     fields = [parser.field(depth=1)]
     while parser.take_mark(","):
@@ -140,29 +140,29 @@ def parse_schema(text: str) -> Schema:
 
 
 def _number_type(data_type: Type) -> Type:
-    """Return a type with ids in place of the negative ones that stand for "not given"."""
+    """Return a type with ids in place of the negative placeholders."""
     if not isinstance(data_type, NestedType):
         return data_type
-    given = [field.field_id for field, _, _ in walk_fields(data_type) if field.field_id >= 0]
-    fresh = count(max(given, default=0) + 1)
+    explicit_ids = [field.field_id for field, _, _ in walk_fields(data_type) if field.field_id >= 0]
+    fresh = count(max(explicit_ids, default=0) + 1)
     return reassign_ids(data_type, lambda old_id: next(fresh) if old_id < 0 else old_id)
 
 
 def _advice(word: str) -> str | None:
-    """Return what to write in place of a name that is no type."""
+    """Return a suggestion for an invalid type name."""
     near = get_close_matches(word, (*TYPE_NAMES, *_NAMES_WITH_PARTS), n=1)
     return _ADVICE.get(word) or (f"Did you mean {near[0]}?" if near else None)
 
 
 class _Parser(TokenCursor):
-    """One method for each rule of the grammar."""
+    """A recursive descent parser, with one method for each rule of the grammar."""
 
     def __init__(self, text: str, what: str) -> None:
         if len(text) > MAX_TEXT_CHARS:
             raise InvalidRequestError(
                 f"Cannot parse the {what}: the text has {len(text)} characters, more than {MAX_TEXT_CHARS}"
             )
-        super().__init__(text, f"the {what}", _cut(text, 0))
+        super().__init__(text, f"the {what}", _tokenize(text, 0))
         self._unnumbered = 0
         self._has_ids = False
 
@@ -181,7 +181,7 @@ class _Parser(TokenCursor):
         data_type = self.type_at(depth)
         required, write_default, doc = self._options(data_type)
         if prefix is not None and required is not None:
-            self.fail(f"{name!r} is said to be required or optional twice")
+            self.fail(f"{name!r} is declared required or optional twice")
         required = prefix if required is None else required
         self._check_unknown(data_type, start, required=required is True)
         return NestedField(field_id, name, data_type, required is True, doc, None, write_default)
@@ -236,7 +236,7 @@ class _Parser(TokenCursor):
         return ListType(element_id, element, required)
 
     def _part(self, depth: int) -> tuple[Type, bool]:
-        """Read the element of a list or the value of a map."""
+        """Parse the element of a list or the value of a map."""
         prefix = self._requirement()
         start = self.peek()
         data_type = self.type_at(depth)
@@ -255,7 +255,7 @@ class _Parser(TokenCursor):
             nullability = self._nullability()
             if nullability is not None:
                 if required is not None:
-                    self.fail("null or not null is given twice", start)
+                    self.fail("null or not null occurs twice", start)
                 required = nullability
             elif self.take_words("default"):
                 if has_default:
@@ -297,7 +297,7 @@ class _Parser(TokenCursor):
         self.expect_mark(")")
         if scale > precision:
             self.fail("the scale must be from 0 to the precision", start)
-        return self._made(lambda: DecimalType(precision, scale), start)
+        return self._build(lambda: DecimalType(precision, scale), start)
 
     def _fixed(self, start: Token) -> Type:
         closing = ")" if self.take_mark("(") else "]" if self.take_mark("[") else None
@@ -316,19 +316,19 @@ class _Parser(TokenCursor):
         if word == "geometry":
             if len(parameters) > 1:
                 self.fail("geometry has one parameter, the CRS", start)
-            return self._made(lambda: GeometryType(parameters[0]), start)
+            return self._build(lambda: GeometryType(parameters[0]), start)
         if len(parameters) > 2:
             self.fail("geography has two parameters, the CRS and the edge algorithm", start)
         algorithm: Any = parameters[1].lower() if len(parameters) == 2 else DEFAULT_EDGE_ALGORITHM
-        return self._made(lambda: GeographyType(parameters[0], algorithm), start)
+        return self._build(lambda: GeographyType(parameters[0], algorithm), start)
 
     def _has_parameters(self) -> bool:
-        """Return whether a parenthesis opens parameters; after a space, in the form with ids, it opens a doc."""
+        """Return whether a parenthesis opens parameters; in text with ids, one after a space opens a doc."""
         return self.at_mark("(") and not (self._has_ids and self.text[self.peek().start - 1].isspace())
 
-    def _made(self, make: Callable[[], Type], start: Token) -> Type:
+    def _build(self, create: Callable[[], Type], start: Token) -> Type:
         try:
-            return make()
+            return create()
         except InvalidRequestError as error:
             return self.fail(error.message.partition(": ")[2], start, error.hint)
 
@@ -385,7 +385,7 @@ class _Parser(TokenCursor):
         return self.take().text
 
     def _parenthesized(self) -> str:
-        """Read text in balanced parentheses, as it is."""
+        """Return the raw text in balanced parentheses."""
         opening, depth = self.peek(), 0
         for offset in range(opening.start, len(self.text)):
             char = self.text[offset]
@@ -411,5 +411,5 @@ class _Parser(TokenCursor):
             self.fail("expected the end of the text")
 
     def _read_from(self, offset: int) -> None:
-        """Go on at an offset of the text, behind what was read as it is."""
-        self.read_on(_cut(self.text, offset))
+        """Continue at an offset of the text, after raw text."""
+        self.read_on(_tokenize(self.text, offset))

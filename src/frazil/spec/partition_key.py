@@ -1,8 +1,8 @@
 """Partitions as keys of mappings: the spec's id and the values of its fields.
 
-Python's NaN is not equal to itself and its two zeros are equal; partitions are told apart by bits, all NaN alike.
-Tuples of different specs are not equal, since their fields mean different things. `columns/partition_keys.py` has the
-keys of a manifest's files.
+In Python, NaN is not equal to itself and the two zeros are equal, but partitions are distinguished by bits, with all
+NaN alike. Keys of different specs are not equal, since their fields mean different things.
+`columns/partition_keys.py` has the keys of a manifest's files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAN = b"nan"
 
 
 class InPartition(Protocol):
-    """What is in a partition: a file, or rows of one."""
+    """An object that belongs to a partition, such as a file."""
 
     @property
     def spec_id(self) -> int:
@@ -34,7 +34,7 @@ def partition_key(spec_id: int, values: Iterable[Any]) -> PartitionKey:
 
 
 def values_key(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the key of a partition among those of one spec."""
+    """Return the key of a partition among the partitions of one spec."""
     return tuple(map(key_value, values))
 
 
@@ -44,7 +44,7 @@ def partition_key_of(file: InPartition) -> PartitionKey:
 
 
 def key_value(value: Any) -> Any:
-    """Return a value of a partition that is equal to those of the same bits."""
+    """Return a comparable form of a partition value, equal for values with the same bits."""
     if not isinstance(value, float):
         return value
     return _NAN if value != value else struct.pack("<d", value)

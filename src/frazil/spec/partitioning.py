@@ -1,9 +1,9 @@
-"""Partition specs: how partition values derive from rows. Specification: "Partitioning".
+"""Partition specs: how partition values are derived from rows. Specification: "Partitioning".
 
-A spec is a list of fields, each a transform of a source column under a name and a field id. The ids are the
-ids of the partition struct in manifests, so they never change meaning. A spec knows column ids only; what
-needs names or types takes the schema. Where a source column has been dropped since, its type is looked up in
-`other_schemas` (the table's older schemas), else it is `unknown`.
+A spec is a list of fields, each a transform of a source column with a name and a field id. The ids are those of the
+partition struct in manifests, so they never change meaning. A spec holds column ids only; functions that need names or
+types take the schema. The type of a dropped source column is looked up in `other_schemas` (the table's older schemas),
+and is `unknown` otherwise.
 
 `spec/partition_evolution.py` changes specs; `codec/partition_spec_json.py` reads and writes them.
 """
@@ -30,8 +30,8 @@ INITIAL_SPEC_ID = 0
 class PartitionField:
     """One field of a partition spec.
 
-    A field over several source columns is always of an unknown transform: the format allows such fields,
-    and defines none yet.
+    A field of several source columns always has an unknown transform: the format allows such fields, but
+    defines no transform for them yet.
     """
 
     source_ids: tuple[int, ...]
@@ -48,7 +48,7 @@ class PartitionField:
 
     @property
     def source_id(self) -> int:
-        """The id of the only source column."""
+        """The id of the single source column."""
         if len(self.source_ids) != 1:
             raise UnsupportedError(
                 f"Cannot use partition field {self.name!r}: {self.transform} takes {len(self.source_ids)} columns"
@@ -56,7 +56,7 @@ class PartitionField:
         return self.source_ids[0]
 
     def same_field(self, other: PartitionField) -> bool:
-        """Return whether both have the same sources, transform and name, whatever their ids."""
+        """Return whether both have the same sources, transform and name, ignoring ids."""
         return (
             self.source_ids == other.source_ids
             and str(self.transform) == str(other.transform)
@@ -64,11 +64,11 @@ class PartitionField:
         )
 
     def source_type(self, schema: Schema, other_schemas: Iterable[Schema] = ()) -> Type:
-        """Return the source column's type, `unknown` where no schema has it any more."""
-        for known in (schema, *other_schemas):
-            found = known.find_field(self.source_ids[0])
-            if found is not None:
-                return found.field_type
+        """Return the source column's type, or `unknown` if no schema has the column."""
+        for candidate in (schema, *other_schemas):
+            source = candidate.find_field(self.source_ids[0])
+            if source is not None:
+                return source.field_type
         return UNKNOWN
 
     def result_type(self, schema: Schema, other_schemas: Iterable[Schema] = ()) -> Type:
@@ -106,22 +106,22 @@ class PartitionSpec:
 
     @property
     def is_unpartitioned(self) -> bool:
-        """Whether there is one partition only: no fields, or void ones only."""
+        """Whether there is only one partition: no fields, or only void ones."""
         return all(partition_field.transform.is_void for partition_field in self.fields)
 
     @property
     def is_partitioned(self) -> bool:
-        """Whether some field may tell rows apart."""
+        """Whether some field may distinguish rows."""
         return not self.is_unpartitioned
 
     @property
     def last_assigned_field_id(self) -> int:
-        """The highest field id, one less than the first where there are no fields."""
+        """The highest field id, or one less than the first if there are no fields."""
         return max((partition_field.field_id for partition_field in self.fields), default=FIRST_PARTITION_FIELD_ID - 1)
 
     @property
     def has_sequential_ids(self) -> bool:
-        """Whether ids are those a v1 reader would assign by position."""
+        """Whether the ids are those that a v1 reader would assign by position."""
         return all(
             partition_field.field_id == index
             for index, partition_field in enumerate(self.fields, FIRST_PARTITION_FIELD_ID)
@@ -129,12 +129,12 @@ class PartitionSpec:
 
     @property
     def unknown_fields(self) -> tuple[PartitionField, ...]:
-        """The fields whose transform this version does not know."""
+        """The fields with unrecognised transforms."""
         return tuple(partition_field for partition_field in self.fields if partition_field.transform.is_unknown)
 
     @property
     def identity_source_ids(self) -> frozenset[int]:
-        """The ids of columns that are partition values themselves."""
+        """The ids of the source columns of identity transforms."""
         return frozenset(
             partition_field.source_id for partition_field in self.fields if partition_field.transform.is_identity
         )
@@ -148,11 +148,11 @@ class PartitionSpec:
         return next((partition_field for partition_field in self.fields if partition_field.name == name_or_id), None)
 
     def fields_of_source(self, source_id: int) -> tuple[PartitionField, ...]:
-        """Return the fields that use a column."""
+        """Return the fields derived from a column."""
         return tuple(partition_field for partition_field in self.fields if source_id in partition_field.source_ids)
 
     def partition_type(self, schema: Schema, *, other_schemas: Iterable[Schema] = ()) -> StructType:
-        """Return the struct of this spec's partition values, all optional, under the partition field ids."""
+        """Return the struct type of this spec's partition values, all optional, with the partition field ids."""
         others = tuple(other_schemas)
         return StructType(
             tuple(
@@ -166,7 +166,7 @@ class PartitionSpec:
     ) -> str:
         """Return the directory of a partition: `name=value/name=value`, each part URL-encoded.
 
-        An empty string is written as nothing, null as `null`; readers never parse paths.
+        An empty string becomes an empty value, null becomes `null`; readers never parse paths.
         """
         in_order = (
             [values[partition_field.name] for partition_field in self.fields]
@@ -182,7 +182,7 @@ class PartitionSpec:
     def partition_paths(
         self, schema: Schema, *, other_schemas: Iterable[Schema] = ()
     ) -> Callable[[Sequence[Any]], str]:
-        """Return the function that makes the directory of a partition of its values, in the order of the fields."""
+        """Return a function from the values of a partition, in field order, to its directory."""
         others = tuple(other_schemas)
         parts = [
             (f"{_escape(field.name)}=", field.transform.human_text, field.result_type(schema, others))
@@ -200,7 +200,7 @@ class PartitionSpec:
         )
 
     def with_spec_id(self, spec_id: int) -> PartitionSpec:
-        """Return this spec under another id."""
+        """Return this spec with another id."""
         return PartitionSpec(spec_id, self.fields, self.extra)
 
     def __str__(self) -> str:
@@ -210,12 +210,12 @@ class PartitionSpec:
 
 
 UNPARTITIONED = PartitionSpec()
-"""The spec of tables without partitions."""
+"""The spec of unpartitioned tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionTerm:
-    """What a user asks to partition by: a column, a transform and, if not the default, a field name."""
+    """A user's request for a partition field: a column, a transform and optionally a field name."""
 
     column: str
     transform: Transform
@@ -223,7 +223,7 @@ class PartitionTerm:
 
 
 def parse_partition_term(text: str) -> PartitionTerm:
-    """Return the partition term of a text such as `day(ts)`, `bucket(16, id) as shard` or `region`."""
+    """Parse a partition term such as `day(ts)`, `bucket(16, id) as shard` or `region`."""
     reader = TermReader(text, "partition term")
     column, transform = read_term(reader)
     name = reader.name() if reader.take_words("as") else None
@@ -232,7 +232,7 @@ def parse_partition_term(text: str) -> PartitionTerm:
 
 
 def default_field_name(column: str, transform: Transform) -> str:
-    """Return the name a field gets in a new spec when the user gives none."""
+    """Return the default name of a field in a new spec."""
     if transform.is_identity:
         return column
     if transform.is_void:
@@ -243,7 +243,7 @@ def default_field_name(column: str, transform: Transform) -> str:
 
 
 def evolved_field_name(column: str, transform: Transform) -> str:
-    """Return the name a field gets when it is added to an existing spec and the user gives none."""
+    """Return the default name of a field that is added to an existing spec."""
     if isinstance(transform, Bucket):
         return f"{column}_bucket_{transform.num_buckets}"
     if isinstance(transform, Truncate):
@@ -261,7 +261,7 @@ def build_partition_spec(
 ) -> PartitionSpec:
     """Return the spec that partitions a schema by these terms, with new field ids."""
     fields: list[PartitionField] = []
-    taken: dict[tuple[int, str], PartitionField] = {}
+    by_source: dict[tuple[int, str], PartitionField] = {}
     for term in terms:
         if isinstance(term, str):
             term = parse_partition_term(term)
@@ -278,7 +278,7 @@ def build_partition_spec(
         last_assigned_field_id += 1
         new = PartitionField((source.field_id,), last_assigned_field_id, name, term.transform)
         if term.transform.is_time or term.transform.is_identity:
-            other = taken.setdefault((source.field_id, term.transform.dedup_name), new)
+            other = by_source.setdefault((source.field_id, term.transform.dedup_name), new)
             if other is not new:
                 raise InvalidRequestError(
                     f"Cannot partition {column!r} by {term.transform}: {other.name!r} already partitions it by "
@@ -291,10 +291,10 @@ def build_partition_spec(
 
 
 def find_taken_names(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator[tuple[PartitionField, str]]:
-    """Yield the fields of specs whose names another column than their source has, with the name of their source.
+    """Yield fields named like a column other than their source, with the name of their source.
 
-    Iceberg's Java opens no table with such a field, whichever of its specs that is in. A source that was dropped
-    leaves the name free.
+    Iceberg Java fails to open a table with such a field in any of its specs. Fields of dropped sources are not
+    affected.
     """
     for spec in specs:
         for partition_field in spec.fields:
@@ -306,10 +306,10 @@ def find_taken_names(schema: Schema, specs: Iterable[PartitionSpec]) -> Iterator
 
 
 def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_sources: bool = False) -> None:
-    """Refuse a spec whose sources a schema does not have or whose transforms do not accept their types.
+    """Refuse a spec whose sources are missing from a schema or have types that the transforms do not accept.
 
-    Void fields are always fine. With `may_miss_sources` a dropped source column is fine too, as it is in
-    the specs of older data.
+    Void fields are always valid. With `may_miss_sources`, dropped source columns are allowed too, as in the specs of
+    older data.
     """
     for partition_field in spec.fields:
         if partition_field.transform.is_void:
@@ -325,12 +325,12 @@ def check_partition_spec(schema: Schema, spec: PartitionSpec, *, may_miss_source
 
 
 def check_writable(spec: PartitionSpec) -> None:
-    """Refuse to write data under a spec with a transform this version does not know ("Writing data files")."""
+    """Refuse to write data with a spec that has an unknown transform ("Writing data files")."""
     for unknown_field in spec.unknown_fields:
         raise UnsupportedError(
             f"Cannot write with partition spec {spec.spec_id}: field {unknown_field.name!r} uses the unknown transform "
             f"{unknown_field.transform}",
-            hint="Such tables can be read. Write them with the software that made the spec.",
+            hint="Such tables can be read. Write them with the software that created the spec.",
         )
 
 
@@ -339,39 +339,39 @@ def unified_partition_type(
 ) -> StructType:
     """Return the union of all specs' fields, sorted by field id ("Partition Statistics File").
 
-    Each field has the name of the newest spec that has it, and the type of its transform where a newer
-    spec has it as void. An older field whose name a newer one has taken becomes `name_<field id>`. Fields of
-    unknown transforms are left out: the type of their values is not known.
+    Each field has its name in the newest spec that has it, and its original type even if a newer spec replaced it
+    by void. An older field with the name of a newer one becomes `name_<field id>`. Fields of unknown transforms
+    are omitted, since the type of their values is unknown.
     """
     names: dict[int, str] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     chosen: dict[int, PartitionField] = {}
     others = tuple(other_schemas)
     for spec in sorted(specs, key=lambda spec: spec.spec_id, reverse=True):
         for partition_field in spec.fields:
             if partition_field.transform.is_unknown:
                 continue
-            known = chosen.get(partition_field.field_id)
-            if known is None:
+            newer = chosen.get(partition_field.field_id)
+            if newer is None:
                 name = partition_field.name
-                while name in taken:
+                while name in used_names:
                     name = f"{name}_{partition_field.field_id}"
-                taken.add(name)
+                used_names.add(name)
                 names[partition_field.field_id] = name
                 chosen[partition_field.field_id] = partition_field
                 continue
             is_same = (
-                known.transform == partition_field.transform
-                or known.transform.is_void
+                newer.transform == partition_field.transform
+                or newer.transform.is_void
                 or partition_field.transform.is_void
             )
-            if known.source_ids != partition_field.source_ids or not is_same:
-                # Only v1 tables can be in this state: their ids were assigned by position in each spec.
+            if newer.source_ids != partition_field.source_ids or not is_same:
+                # Only v1 tables can get here: each of their specs assigned ids by position.
                 raise UnsupportedError(
-                    f"Cannot unite the partition specs: field id {partition_field.field_id} is both [{known}] "
+                    f"Cannot unite the partition specs: field id {partition_field.field_id} is both [{newer}] "
                     f"and [{partition_field}]"
                 )
-            if known.transform.is_void:
+            if newer.transform.is_void:
                 chosen[partition_field.field_id] = partition_field
     return StructType(
         tuple(
@@ -384,7 +384,7 @@ def unified_partition_type(
 def active_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
     """Return the unified partition type without fields whose source column the schema has dropped.
 
-    It is the `partition` column of Iceberg Java's metadata tables.
+    It is the type of the `partition` column in the metadata tables of Iceberg Java.
     """
     in_use = [
         PartitionSpec(
@@ -426,5 +426,5 @@ def check_source(what: str, schema: Schema, source_id: int, transform: Transform
 
 
 def _escape(text: str) -> str:
-    # URLEncoder's alphabet: it keeps the asterisk and encodes the tilde, quote_plus does the reverse.
+    # As in Java's URLEncoder, which keeps the asterisk and encodes the tilde, unlike quote_plus.
     return quote_plus(text, safe="*", errors="replace").replace("~", "%7E")

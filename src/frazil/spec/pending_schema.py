@@ -1,9 +1,8 @@
-"""A schema with changes noted on it but not yet made. Specification: "Schema Evolution".
+"""A schema with recorded but not yet applied changes. Specification: "Schema Evolution".
 
-`schema_evolution.SchemaUpdate` decides what is allowed and notes it here; this module finds columns,
-remembers what happens to them, and in the end builds the struct that results. Within one update a column
-is known by its name in the schema the update started from, or by the name it was added under: a rename
-does not change how later steps speak of it.
+`schema_evolution.SchemaUpdate` decides which changes are allowed; this module finds columns, records changes and
+finally builds the resulting struct. Within one update, a column is identified by its name in the original schema, or
+by the name it was added under: later steps do not use the new name of a renamed column.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from frazil.spec.schema import Schema, walk_fields
 from frazil.spec.types import ListType, MapType, NestedField, NestedType, StructType, Type
 
 ColumnPath: TypeAlias = str | tuple[str, ...]
-"""A column: its full name, or the names on the way to it, which are exact even where a name has dots."""
+"""A column, given by its full name, or by a tuple of the names leading to it, which may contain dots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,12 @@ class Move:
 
 
 def show_path(path: ColumnPath) -> str:
-    """Return a path as errors show it."""
+    """Return a path as shown in errors."""
     return f"column {(path if isinstance(path, str) else '.'.join(path))!r}"
 
 
 class PendingSchema:
-    """A base schema and the changes noted so far."""
+    """A base schema and the changes recorded so far."""
 
     def __init__(self, base: Schema, *, case_sensitive: bool = True) -> None:
         self.base = base
@@ -51,7 +50,7 @@ class PendingSchema:
         self._dropped: set[int] = set()
         self._above_dropped: set[int] = set()
         self._edited: set[int] = set()
-        """Fields that were changed, moved or added, and the fields around them."""
+        """Fields that were changed, moved or added, and their ancestors."""
 
     def _key(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
@@ -59,14 +58,14 @@ class PendingSchema:
     # Finding columns
 
     def find(self, path: ColumnPath) -> NestedField | None:
-        """Return a column as it is by now, or None; a dropped one is found unless another took its name."""
+        """Return a column with its pending changes, or None; dropped columns are found unless their name is reused."""
         field_id = self._find_name(path) if isinstance(path, str) else self._find_path(path)
         return None if field_id is None else self.current(field_id)
 
     def _find_name(self, name: str) -> int | None:
-        found = self.base.find_field(name, case_sensitive=self.case_sensitive)
-        if found is not None and not self.is_gone(found.field_id):
-            return found.field_id
+        base_field = self.base.find_field(name, case_sensitive=self.case_sensitive)
+        if base_field is not None and not self.is_gone(base_field.field_id):
+            return base_field.field_id
         added = self._added_names.get((None, self._key(name)))
         dot = name.find(".")
         while added is None and dot >= 0:
@@ -74,39 +73,39 @@ class PendingSchema:
             if parent is not None:
                 added = self._added_names.get((self.struct_id(parent), self._key(name[dot + 1 :])))
             dot = name.find(".", dot + 1)
-        return added if added is not None or found is None else found.field_id
+        return added if added is not None or base_field is None else base_field.field_id
 
     def _find_path(self, path: tuple[str, ...]) -> int | None:
         field_id: int | None = None
         for name in path:
-            below = field_id
-            field_id = self.find_child(below, name)
-            if field_id is None and below is not None:
-                # The step into a list's element or a map's value may be left out, as in names.
-                struct_id = self.struct_id(self.current(below))
-                field_id = None if struct_id is None or struct_id == below else self.find_child(struct_id, name)
+            parent_id = field_id
+            field_id = self.find_child(parent_id, name)
+            if field_id is None and parent_id is not None:
+                # The step into a list's element or a map's value may be omitted, as in names.
+                struct_id = self.struct_id(self.current(parent_id))
+                field_id = None if struct_id is None or struct_id == parent_id else self.find_child(struct_id, name)
             if field_id is None:
                 return None
         return field_id
 
     def find_child(self, parent_id: int | None, name: str) -> int | None:
-        """Return the id of a field's part by its own name, preferring what is not dropped."""
+        """Return the id of a field's part by its own name, preferring parts that are not dropped."""
         key = (parent_id, self._key(name))
-        known = self._base_names.get(key, [])
-        kept = [field_id for field_id in known if not self.is_gone(field_id)]
-        if len(kept) > 1:
-            names = ", ".join(self.base.name_of(field_id) for field_id in kept)
+        base_ids = self._base_names.get(key, [])
+        remaining = [field_id for field_id in base_ids if not self.is_gone(field_id)]
+        if len(remaining) > 1:
+            names = ", ".join(self.base.name_of(field_id) for field_id in remaining)
             raise InvalidRequestError(
                 f"Cannot resolve column {name!r}: it matches {names}",
                 hint="Names that differ only in case need a case-sensitive lookup.",
             )
-        if kept:
-            return kept[0]
+        if remaining:
+            return remaining[0]
         added = self._added_names.get(key)
-        return added if added is not None or not known else known[0]
+        return added if added is not None or not base_ids else base_ids[0]
 
     def struct_id(self, field: NestedField) -> int | None:
-        """Return the id of the field whose struct a column adds to: itself, its list's element or its map's value."""
+        """Return the id of the field whose struct takes new columns: itself, its list's element or its map's value."""
         inner: NestedField = field
         if isinstance(field.field_type, ListType):
             inner = field.field_type.element_field
@@ -115,16 +114,16 @@ class PendingSchema:
         return inner.field_id if isinstance(inner.field_type, StructType) else None
 
     def current(self, field_id: int) -> NestedField:
-        """Return a field with its changes so far, those to its parts aside."""
+        """Return a field with its own changes so far, without those to its parts."""
         changed = self._changed.get(field_id)
         return self.base.field(field_id) if changed is None else changed
 
     def parent_of(self, field_id: int) -> int | None:
-        """Return the id of the field that holds a field, None for a column."""
+        """Return the id of a field's parent, or None for a column."""
         return self._parents[field_id]
 
     def is_struct_field(self, field_id: int) -> bool:
-        """Return whether a field belongs to a struct or is a column, and is no element, key or value."""
+        """Return whether a field is a column or part of a struct, not an element, key or value."""
         parent = self._parents[field_id]
         return parent is None or isinstance(self.current(parent).field_type, StructType)
 
@@ -143,23 +142,23 @@ class PendingSchema:
         return field_id in self._changed and field_id not in self.base.fields_by_id
 
     def dropped_at(self, field_id: int) -> int | None:
-        """Return the id of the dropped field that takes a field along, which may be the field itself."""
+        """Return the id of the nearest dropped field among a field and its ancestors, or None."""
         ancestor_id: int | None = field_id
         while ancestor_id is not None and ancestor_id not in self._dropped:
             ancestor_id = self._parents[ancestor_id]
         return ancestor_id
 
     def is_gone(self, field_id: int) -> bool:
-        """Return whether a field, or one around it, is dropped."""
+        """Return whether a field or one of its ancestors is dropped."""
         return self.dropped_at(field_id) is not None
 
     def is_edited(self, field_id: int) -> bool:
-        """Return whether something else than a drop happens to a field or to one inside it."""
+        """Return whether a field or one inside it is changed, moved or added."""
         return field_id in self._edited
 
     @property
     def has_changes(self) -> bool:
-        """Whether anything was noted."""
+        """Whether any change was recorded."""
         return bool(self._edited or self._dropped)
 
     @property
@@ -171,7 +170,7 @@ class PendingSchema:
             if field_id in self.base.fields_by_id and self.base.field(field_id).name != field.name
         }
 
-    # Noting changes
+    # Recording changes
 
     def note_change(self, field: NestedField) -> None:
         """Replace a field."""
@@ -191,7 +190,7 @@ class PendingSchema:
         self._mark(self._above_dropped, field_id)
 
     def note_move(self, move: Move) -> None:
-        """Move a field among its siblings, after all moves noted before."""
+        """Move a field among its siblings, after all previously recorded moves."""
         self._moves.setdefault(self._parents[move.field_id], []).append(move)
         self._mark(self._edited, move.field_id)
         if move.reference_id is not None:
@@ -206,13 +205,13 @@ class PendingSchema:
     # Building the result
 
     def build(self) -> StructType:
-        """Return the struct that results."""
+        """Return the resulting struct."""
         built = self._build(self.base.struct, None)
         assert isinstance(built, StructType)
         return built
 
     def _build(self, data_type: Type, owner_id: int | None) -> Type:
-        """Return a type with the changes in it made; one call a level, so that the depth stays bearable."""
+        """Return a type with its changes applied; there is only one call per level, to limit the stack depth."""
         if not isinstance(data_type, NestedType):
             return data_type
         parts = []
@@ -220,10 +219,10 @@ class PendingSchema:
             field_id = field.field_id
             if field_id in self._dropped:
                 continue
-            now = self._changed.get(field_id, field)
+            current = self._changed.get(field_id, field)
             if field_id in self._edited or field_id in self._above_dropped:
-                now = replace(now, field_type=self._build(now.field_type, field_id))
-            parts.append(now)
+                current = replace(current, field_type=self._build(current.field_type, field_id))
+            parts.append(current)
         if isinstance(data_type, ListType):
             return ListType(parts[0].field_id, parts[0].field_type, parts[0].required)
         if isinstance(data_type, MapType):
@@ -236,13 +235,13 @@ class PendingSchema:
 
 
 def _move(parts: list[NestedField], move: Move) -> None:
-    moved = parts.pop(_place_of(parts, move.field_id))
+    moved = parts.pop(_index_of(parts, move.field_id))
     if move.reference_id is None:
         parts.insert(0, moved)
         return
-    index = _place_of(parts, move.reference_id)
+    index = _index_of(parts, move.reference_id)
     parts.insert(index if move.position == "before" else index + 1, moved)
 
 
-def _place_of(parts: list[NestedField], field_id: int) -> int:
+def _index_of(parts: list[NestedField], field_id: int) -> int:
     return next(index for index, field in enumerate(parts) if field.field_id == field_id)

@@ -1,10 +1,10 @@
-"""Every table and view property: name, type, default and meaning, in one table.
+"""All table and view properties: name, type, default and meaning.
 
-Code reads a property by its constant, `read_property(metadata.properties, properties.COMMIT_NUM_RETRIES)`,
-and gets a checked, typed value. Properties that are not listed are kept and ignored: other engines have
-their own; a name that is a listed one but for a letter or two is refused. `docs/properties.md` is made from this table.
+Code reads a property by its constant, `read_property(metadata.properties, properties.COMMIT_NUM_RETRIES)`, and gets
+a checked, typed value. Unlisted properties are kept and ignored, since other engines have their own; names that differ
+from a listed one only by a letter or two are refused. `docs/properties.md` is generated from this list.
 
-Where Iceberg Java's documents and code disagree, the choice is in `default_note`.
+If the documentation and the code of Iceberg Java disagree, `default_note` states the choice.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _views: list[Property[Any]] = []
 
 
 class _Section:
-    """Makes the properties of one section and enters them into the table."""
+    """A section of properties, whose methods create properties and register them."""
 
     def __init__(self, title: str, into: list[Property[Any]]) -> None:
         self.title = title
@@ -95,29 +95,29 @@ class _Section:
     def of(
         self, name: str, value_type: ValueType[T], default: T, meaning: str, *, note: str | None = None
     ) -> Property[T]:
-        made = Property(name, value_type, default, meaning, self.title, default_note=note)
-        self.into.append(made)
-        return made
+        prop = Property(name, value_type, default, meaning, self.title, default_note=note)
+        self.into.append(prop)
+        return prop
 
     def unset(
         self, name: str, value_type: ValueType[T], meaning: str, *, note: str | None = None
     ) -> Property[T | None]:
-        made: Property[T | None] = Property(name, value_type, None, meaning, self.title, default_note=note)
-        self.into.append(made)
-        return made
+        prop: Property[T | None] = Property(name, value_type, None, meaning, self.title, default_note=note)
+        self.into.append(prop)
+        return prop
 
     def like(self, name: str, other: Property[T]) -> Property[T]:
         meaning = f"The same for delete files: {other.meaning[0].lower()}{other.meaning[1:]}"
-        made = replace(other, name=name, meaning=meaning, section=self.title, falls_back_to=other, default_note=None)
-        self.into.append(made)
-        return made
+        prop = replace(other, name=name, meaning=meaning, section=self.title, falls_back_to=other, default_note=None)
+        self.into.append(prop)
+        return prop
 
     def column(
         self, prefix: str, value_type: ValueType[T], default: T, meaning: str, *, note: str | None = None
     ) -> ColumnProperty[T]:
-        made = ColumnProperty(prefix, value_type, default, meaning, self.title, note)
-        _columns.append(made)
-        return made
+        prop = ColumnProperty(prefix, value_type, default, meaning, self.title, note)
+        _columns.append(prop)
+        return prop
 
 
 _of = _Section("Format and schema", _table)
@@ -135,34 +135,34 @@ SNAPSHOT_ID_INHERITANCE_ENABLED = _of.of(
     "Lets version 1 manifests inherit snapshot ids; always so from version 2",
 )
 IDENTIFIER_FIELDS_RELY = _of.of(
-    "identifier-fields.rely", _FLAG, False, "Says that engines may rely on identifier fields being unique"
+    "identifier-fields.rely", _FLAG, False, "Whether engines may rely on identifier fields being unique"
 )
 
 _of = _Section("Commit", _table)
 COMMIT_NUM_RETRIES = _of.of(
-    "commit.retry.num-retries", _COUNT, 4, "How often a commit is tried again after another writer won"
+    "commit.retry.num-retries", _COUNT, 4, "How often a commit is retried after a conflict with another writer"
 )
-COMMIT_MIN_RETRY_WAIT_MS = _of.of("commit.retry.min-wait-ms", _INT_MS, 100, "First wait before a commit is tried again")
+COMMIT_MIN_RETRY_WAIT_MS = _of.of("commit.retry.min-wait-ms", _INT_MS, 100, "First wait before a commit is retried")
 COMMIT_MAX_RETRY_WAIT_MS = _of.of(
-    "commit.retry.max-wait-ms", _INT_MS, MINUTE_MS, "Longest wait before a commit is tried again"
+    "commit.retry.max-wait-ms", _INT_MS, MINUTE_MS, "Longest wait before a commit is retried"
 )
 COMMIT_TOTAL_RETRY_TIME_MS = _of.of(
-    "commit.retry.total-timeout-ms", _INT_MS, 30 * MINUTE_MS, "Time after which a commit is not tried again"
+    "commit.retry.total-timeout-ms", _INT_MS, 30 * MINUTE_MS, "Time after which a commit is not retried"
 )
 COMMIT_NUM_STATUS_CHECKS = _of.of(
-    "commit.status-check.num-retries", _COUNT, 3, "How often to ask whether a commit of unknown outcome happened"
+    "commit.status-check.num-retries", _COUNT, 3, "How often to check whether a commit of unknown outcome happened"
 )
 COMMIT_STATUS_CHECKS_MIN_WAIT_MS = _of.of(
-    "commit.status-check.min-wait-ms", _MS, SECOND_MS, "First wait before the outcome is asked again"
+    "commit.status-check.min-wait-ms", _MS, SECOND_MS, "First wait before the outcome is checked again"
 )
 COMMIT_STATUS_CHECKS_MAX_WAIT_MS = _of.of(
-    "commit.status-check.max-wait-ms", _MS, MINUTE_MS, "Longest wait before the outcome is asked again"
+    "commit.status-check.max-wait-ms", _MS, MINUTE_MS, "Longest wait before the outcome is checked again"
 )
 COMMIT_STATUS_CHECKS_TOTAL_WAIT_MS = _of.of(
-    "commit.status-check.total-timeout-ms", _MS, 30 * MINUTE_MS, "Time after which the outcome is left unknown"
+    "commit.status-check.total-timeout-ms", _MS, 30 * MINUTE_MS, "Time after which the outcome stays unknown"
 )
 MANIFEST_TARGET_SIZE_BYTES = _of.of(
-    "commit.manifest.target-size-bytes", _BYTES, 8 * MB, "Size that merged manifests should have"
+    "commit.manifest.target-size-bytes", _BYTES, 8 * MB, "Target size of merged manifests"
 )
 MANIFEST_MIN_MERGE_COUNT = _of.of(
     "commit.manifest.min-count-to-merge", _COUNT, 100, "Number of manifests from which they are merged"
@@ -180,17 +180,20 @@ _of = _Section("History and metadata files", _table)
 GC_ENABLED = _of.of("gc.enabled", _FLAG, True, "Whether expiry, purge and orphan removal may delete files")
 MAX_SNAPSHOT_AGE_MS = _of.of("history.expire.max-snapshot-age-ms", _MS, 5 * DAY_MS, "Age from which snapshots expire")
 MIN_SNAPSHOTS_TO_KEEP = _of.of(
-    "history.expire.min-snapshots-to-keep", _POSITIVE, 1, "Snapshots each branch keeps whatever their age"
+    "history.expire.min-snapshots-to-keep", _POSITIVE, 1, "Snapshots that each branch keeps regardless of their age"
 )
 MAX_REF_AGE_MS = _of.of(
     "history.expire.max-ref-age-ms", _MS, LONG_MAX, "Age from which branches and tags other than main expire"
 )
 METADATA_COMPRESSION = _of.of("write.metadata.compression-codec", _METADATA_CODEC, "none", "Codec of metadata files")
 METADATA_PREVIOUS_VERSIONS_MAX = _of.of(
-    "write.metadata.previous-versions-max", _COUNT, 100, "Previous metadata files to remember; at least one is"
+    "write.metadata.previous-versions-max", _COUNT, 100, "Previous metadata files to track, at least one"
 )
 METADATA_DELETE_AFTER_COMMIT_ENABLED = _of.of(
-    "write.metadata.delete-after-commit.enabled", _FLAG, False, "Whether a commit deletes the metadata files it forgets"
+    "write.metadata.delete-after-commit.enabled",
+    _FLAG,
+    False,
+    "Whether a commit deletes the metadata files it no longer tracks",
 )
 WRITE_PARTITION_SUMMARY_LIMIT = _of.of(
     "write.summary.partition-limit", _COUNT, 0, "Changed partitions up to which a snapshot's summary lists them"
@@ -204,7 +207,7 @@ METRICS_MAX_INFERRED_COLUMN_DEFAULTS = _of.of(
     "write.metadata.metrics.max-inferred-column-defaults",
     _COUNT,
     100,
-    "Columns that get the default mode where it is not set; the rest get none",
+    "Columns that get the default mode if it is not set; the rest get none",
 )
 METRICS_MODE_COLUMN: ColumnProperty[MetricsMode | None] = _of.column(
     "write.metadata.metrics.column.", Mode(), None, "Metrics mode of one column", note="the table's default mode"
@@ -227,17 +230,15 @@ OBJECT_STORE_PARTITIONED_PATHS = _of.of(
 LOCATION_PROVIDER_IMPL = _of.unset(
     "write.location-provider.impl",
     Text("a Java class"),
-    "Java class that names data files; refused on write, since it cannot be run here",
+    "Java class that names data files; writes are refused, since Java classes are not supported",
 )
 
 _of = _Section("Write", _table)
 DEFAULT_FILE_FORMAT = _of.of("write.format.default", _FORMAT, "parquet", "Format of data files")
 DELETE_DEFAULT_FILE_FORMAT = _of.like("write.delete.format.default", DEFAULT_FILE_FORMAT)
-WRITE_TARGET_FILE_SIZE_BYTES = _of.of(
-    "write.target-file-size-bytes", _BYTES, 512 * MB, "Size that data files should have"
-)
+WRITE_TARGET_FILE_SIZE_BYTES = _of.of("write.target-file-size-bytes", _BYTES, 512 * MB, "Target size of data files")
 DELETE_TARGET_FILE_SIZE_BYTES = _of.of(
-    "write.delete.target-file-size-bytes", _BYTES, 64 * MB, "Size that delete files should have"
+    "write.delete.target-file-size-bytes", _BYTES, 64 * MB, "Target size of delete files"
 )
 WRITE_DISTRIBUTION_MODE = _of.unset(
     "write.distribution-mode",
@@ -277,7 +278,7 @@ DELETE_GRANULARITY = _of.of(
     _GRANULARITY,
     "file",
     "Whether a position delete file is for one data file or for a partition",
-    note="file, as Iceberg Java does on Spark, though its documents say partition",
+    note="file, as in Iceberg Java on Spark, although its documentation says partition",
 )
 WRITE_AUDIT_PUBLISH_ENABLED = _of.of(
     "write.wap.enabled", _FLAG, False, "Whether writes may be staged for audit and published later"
@@ -286,13 +287,13 @@ SPARK_FANOUT_ENABLED = _of.unset(
     "write.spark.fanout.enabled",
     _FLAG,
     "Whether writers keep a file open for each partition instead of sorting rows",
-    note="on where the table asks for no order",
+    note="on if the table has no sort order",
 )
 SPARK_ACCEPT_ANY_SCHEMA = _of.of(
     "write.spark.accept-any-schema",
     _FLAG,
     False,
-    "Whether writes with other columns than the table's are accepted, to merge schemas",
+    "Whether writes with columns that the table lacks are accepted, to merge schemas",
 )
 SPARK_AUTO_SCHEMA_EVOLUTION = _of.of(
     "write.spark.auto-schema-evolution.enabled",
@@ -332,19 +333,19 @@ PARQUET_ROW_GROUP_CHECK_MIN_RECORD_COUNT = _of.of(
     "write.parquet.row-group-check-min-record-count",
     _POSITIVE,
     100,
-    "Fewest rows between two looks at the size of a row group",
+    "Fewest rows between two checks of a row group's size",
 )
 PARQUET_ROW_GROUP_CHECK_MAX_RECORD_COUNT = _of.of(
     "write.parquet.row-group-check-max-record-count",
     _POSITIVE,
     10_000,
-    "Most rows between two looks at the size of a row group",
+    "Most rows between two checks of a row group's size",
 )
 PARQUET_SHRED_VARIANTS = _of.of(
     "write.parquet.shred-variants", _FLAG, False, "Whether variants are written with typed columns for common fields"
 )
 PARQUET_VARIANT_BUFFER_SIZE = _of.of(
-    "write.parquet.variant-inference-buffer-size", _POSITIVE, 100, "Rows looked at to choose those columns"
+    "write.parquet.variant-inference-buffer-size", _POSITIVE, 100, "Rows sampled to choose those columns"
 )
 PARQUET_BLOOM_FILTER_MAX_BYTES = _of.of(
     "write.parquet.bloom-filter-max-bytes", _INT_BYTES, MB, "Most bytes in a bloom filter"
@@ -353,7 +354,7 @@ PARQUET_BLOOM_FILTER_ADAPTIVE_ENABLED = _of.of(
     "write.parquet.bloom-filter-adaptive-enabled",
     _FLAG,
     False,
-    "Whether bloom filters take the smallest size that keeps their rate",
+    "Whether bloom filters have the smallest size that satisfies their rate",
 )
 PARQUET_BLOOM_FILTER_COLUMN_ENABLED = _of.column(
     "write.parquet.bloom-filter-enabled.column.", _FLAG, False, "Whether one column gets a bloom filter"
@@ -362,7 +363,10 @@ PARQUET_BLOOM_FILTER_COLUMN_FPP = _of.column(
     "write.parquet.bloom-filter-fpp.column.", Ratio(), 0.01, "Rate of false positives of one column's bloom filter"
 )
 PARQUET_BLOOM_FILTER_COLUMN_NDV: ColumnProperty[int | None] = _of.column(
-    "write.parquet.bloom-filter-ndv.column.", Whole(1, LONG_MAX), None, "Distinct values expected in one column"
+    "write.parquet.bloom-filter-ndv.column.",
+    Whole(1, LONG_MAX),
+    None,
+    "Expected number of distinct values in one column",
 )
 PARQUET_COLUMN_STATS_ENABLED = _of.column(
     "write.parquet.stats-enabled.column.", _FLAG, True, "Whether one column gets statistics in the file"
@@ -395,7 +399,9 @@ ORC_STRIPE_SIZE_BYTES = _of.of("write.orc.stripe-size-bytes", _BYTES, 64 * MB, "
 ORC_BLOCK_SIZE_BYTES = _of.of("write.orc.block-size-bytes", _BYTES, 256 * MB, "Size of a file system block")
 ORC_WRITE_BATCH_SIZE = _of.of("write.orc.vectorized.batch-size", _POSITIVE, 1024, "Rows written at a time")
 ORC_COMPRESSION = _of.of("write.orc.compression-codec", _ORC_CODEC, "zlib", "Codec of ORC files")
-ORC_COMPRESSION_STRATEGY = _of.of("write.orc.compression-strategy", _ORC_STRATEGY, "speed", "What the codec aims for")
+ORC_COMPRESSION_STRATEGY = _of.of(
+    "write.orc.compression-strategy", _ORC_STRATEGY, "speed", "Whether the codec favours speed or size"
+)
 ORC_BLOOM_FILTER_COLUMNS: Property[tuple[str, ...]] = _of.of(
     "write.orc.bloom.filter.columns", Names("column names separated by commas"), (), "Columns that get a bloom filter"
 )
@@ -409,13 +415,13 @@ DELETE_ORC_COMPRESSION = _of.like("write.delete.orc.compression-codec", ORC_COMP
 DELETE_ORC_COMPRESSION_STRATEGY = _of.like("write.delete.orc.compression-strategy", ORC_COMPRESSION_STRATEGY)
 
 _of = _Section("Read", _table)
-SPLIT_SIZE = _of.of("read.split.target-size", _BYTES, 128 * MB, "Bytes of data files that one task should read")
+SPLIT_SIZE = _of.of("read.split.target-size", _BYTES, 128 * MB, "Target size of the data that one task reads")
 METADATA_SPLIT_SIZE = _of.of(
-    "read.split.metadata-target-size", _BYTES, 32 * MB, "Bytes of metadata files that one task should read"
+    "read.split.metadata-target-size", _BYTES, 32 * MB, "Target size of the metadata that one task reads"
 )
 SPLIT_LOOKBACK = _of.of("read.split.planning-lookback", _POSITIVE, 10, "Groups kept open while splits are packed")
 SPLIT_OPEN_FILE_COST = _of.of(
-    "read.split.open-file-cost", Whole(0, LONG_MAX, "bytes"), 4 * MB, "Bytes that opening a file counts for"
+    "read.split.open-file-cost", Whole(0, LONG_MAX, "bytes"), 4 * MB, "Cost of opening a file, in bytes"
 )
 ADAPTIVE_SPLIT_SIZE_ENABLED = _of.of(
     "read.split.adaptive-size.enabled", _FLAG, True, "Whether splits shrink so that small scans still use every core"
@@ -439,7 +445,7 @@ HIVE_LOCK_ENABLED = _of.of("engine.hive.lock-enabled", _FLAG, True, "Used by Hiv
 
 _of = _Section("Views", _views)
 VIEW_COMMENT = _of.unset("comment", AnyText("any text"), "What the view is for")
-VIEW_VERSION_HISTORY_SIZE = _of.of("version.history.num-entries", _POSITIVE, 10, "Versions a view keeps")
+VIEW_VERSION_HISTORY_SIZE = _of.of("version.history.num-entries", _POSITIVE, 10, "Number of versions that a view keeps")
 VIEW_REPLACE_DROP_DIALECT_ALLOWED = _of.of(
     "replace.drop-dialect.allowed", _FLAG, False, "Whether a new version may lack an SQL dialect of the current one"
 )
@@ -458,11 +464,11 @@ _views += [
 ]
 
 TABLE_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({prop.name: prop for prop in _table})
-"""Every table property by name."""
+"""All table properties, by name."""
 COLUMN_PROPERTIES: Mapping[str, ColumnProperty[Any]] = FrozenMap({column.prefix: column for column in _columns})
-"""Every family of column properties by prefix."""
+"""All families of column properties, by prefix."""
 VIEW_PROPERTIES: Mapping[str, Property[Any]] = FrozenMap({view.name: view for view in _views})
-"""Every view property by name."""
+"""All view properties, by name."""
 
 RESERVED_PROPERTIES = frozenset(
     {
@@ -477,36 +483,36 @@ RESERVED_PROPERTIES = frozenset(
         "default-sort-order",
     }
 )
-"""Names that stand for the table's own state; they are never stored as properties."""
+"""Names that represent the table's state; they are never stored as properties."""
 
 RETIRED_PROPERTIES: Mapping[str, str] = FrozenMap(
     {"write.object-storage.path": "write.data.path", "write.folder-storage.path": "write.data.path"}
 )
-"""Properties that no longer work, each with what to use; a table that relies on one cannot be written."""
+"""Properties that no longer work, with their replacements; a table that relies on one cannot be written."""
 
 
 def without_reserved(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that may be stored."""
+    """Return the properties without reserved names."""
     return {key: value for key, value in properties.items() if key not in RESERVED_PROPERTIES}
 
 
 def properties_for_new_table(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what a new table stores: the properties asked for, and defaults that hold for new tables only."""
+    """Return the properties to store in a new table: the requested ones and defaults for new tables."""
     return {PARQUET_COMPRESSION.name: "zstd", **without_reserved(properties)}
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Refuse values that a later use would refuse; for those who set properties, to fail early."""
+    """Refuse invalid property values when they are set, rather than when they are used."""
     _check(properties, TABLE_PROPERTIES)
 
 
 def check_view_properties(properties: Mapping[str, str]) -> None:
-    """Refuse values that a later use would refuse; for those who set a view's properties, to fail early."""
+    """Refuse invalid view property values when they are set, rather than when they are used."""
     _check(properties, VIEW_PROPERTIES, columns=())
 
 
 def check_retired(properties: Mapping[str, str], names: Iterable[str] = RETIRED_PROPERTIES) -> None:
-    """Refuse properties that no longer work, where a decision would rely on them."""
+    """Refuse properties that no longer work, if an operation would rely on them."""
     for name in names:
         if name in properties:
             raise InvalidPropertyError(
@@ -516,7 +522,7 @@ def check_retired(properties: Mapping[str, str], names: Iterable[str] = RETIRED_
 
 def _check(
     properties: Mapping[str, str],
-    known: Mapping[str, Property[Any]],
+    listed: Mapping[str, Property[Any]],
     columns: Iterable[ColumnProperty[Any]] = tuple(_columns),
 ) -> None:
     for key, text in properties.items():
@@ -524,7 +530,7 @@ def _check(
             raise InvalidPropertyError(
                 f"Cannot use the property {key!r}: keys and values are text, this is {key!r}: {text!r}"
             )
-        prop = known.get(key)
+        prop = listed.get(key)
         if prop is not None:
             parse_value(key, text, prop.value_type)
             continue
@@ -532,15 +538,15 @@ def _check(
         if family is not None:
             parse_value(key, text, family.value_type)
         elif key not in RETIRED_PROPERTIES:
-            check_spelling(key, known)
+            check_spelling(key, listed)
 
 
 def check_spelling(key: str, known: Mapping[str, Property[Any]] = TABLE_PROPERTIES) -> None:
-    """Refuse a name that is a known one but for a letter or two; names of others' own stay."""
+    """Refuse a name that differs from a listed one only by a letter or two; other names are accepted."""
     if key in known:
         return
     near = get_close_matches(key, known, n=1, cutoff=0.93) if "." in key else []
     if near:
         raise InvalidPropertyError(
-            f"Cannot use the property {key}: there is none of that name", hint=f"Did you mean {near[0]}?"
+            f"Cannot use the property {key}: there is no such property", hint=f"Did you mean {near[0]}?"
         )

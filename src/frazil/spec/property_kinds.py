@@ -1,8 +1,7 @@
-"""What a property is: a name, a kind of value, a default and a meaning; and how one is read from a table.
+"""The definition of properties and their value types, and how properties are read.
 
-Properties are text in table metadata. They are checked when they are used, never when a table is read: a
-table with a bad value stays readable by everything that does not need the value. The list of properties
-is `spec/properties.py`.
+Properties are text in table metadata. They are checked when they are used, never when a table is loaded: a table with
+an invalid value remains usable for everything that does not need the value. `spec/properties.py` lists the properties.
 """
 
 from __future__ import annotations
@@ -29,28 +28,28 @@ _SHOWN_CHARS = 80
 
 
 class ValueType(ABC, Generic[T_co]):
-    """A kind of value: what it is called, what is allowed in words, and how its text is read."""
+    """A type of property values: its name, a description of the allowed values, and a parser."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """The kind's name, for lists of properties."""
+        """The type's name, for lists of properties."""
 
     @property
     @abstractmethod
     def allowed(self) -> str:
-        """What is allowed, in words that fit after "set it to"."""
+        """The allowed values, in words that fit after "set it to"."""
 
     @abstractmethod
     def parse(self, text: str) -> T_co | None:
-        """Return the value of a text, or None where the text is not allowed."""
+        """Return the value of a text, or None if the text is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whole(ValueType[int]):
-    """Whole numbers from low to high; the unit is for people."""
+    """Whole numbers from `low` to `high`; the unit is only displayed."""
 
     low: int
     high: int
@@ -70,7 +69,7 @@ class Whole(ValueType[int]):
         return f"a whole number{unit} from {self.low} to {top}"
 
     def parse(self, text: str) -> int | None:
-        """Read decimal digits with an optional sign."""
+        """Parse decimal digits with an optional sign."""
         if _WHOLE.fullmatch(text) is None:
             return None
         value = int(text)
@@ -95,7 +94,7 @@ class OneNumberOf(ValueType[int]):
         return _either(tuple(map(str, self.values)))
 
     def parse(self, text: str) -> int | None:
-        """Read one of the numbers."""
+        """Parse one of the numbers."""
         value = Whole(min(self.values), max(self.values)).parse(text)
         return value if value in self.values else None
 
@@ -115,7 +114,7 @@ class Ratio(ValueType[float]):
         return "a number above 0 and below 1"
 
     def parse(self, text: str) -> float | None:
-        """Read a decimal number."""
+        """Parse a decimal number."""
         if _DECIMAL.fullmatch(text) is None:
             return None
         value = float(text)
@@ -137,7 +136,7 @@ class Flag(ValueType[bool]):
         return "true or false"
 
     def parse(self, text: str) -> bool | None:
-        """Read either word, upper or lower case."""
+        """Parse either word, in upper or lower case."""
         return {"true": True, "false": False}.get(text.lower())
 
 
@@ -158,7 +157,7 @@ class Choice(ValueType[WordT]):
         return _either(self.words)
 
     def parse(self, text: str) -> WordT | None:
-        """Read a word, upper or lower case, as the word of the list."""
+        """Parse one of the words in any case and return it as listed."""
         lowered = text.lower()
         return next((word for word in self.words if word.lower() == lowered), None)
 
@@ -176,11 +175,11 @@ class Text(ValueType[str]):
 
     @property
     def allowed(self) -> str:
-        """What the text is."""
+        """A description of the text."""
         return self.what
 
     def parse(self, text: str) -> str | None:
-        """Read the text as it is."""
+        """Return the text unless it is empty."""
         return text if text != "" else None
 
 
@@ -189,7 +188,7 @@ class AnyText(Text):
     """Free text that may be empty."""
 
     def parse(self, text: str) -> str | None:
-        """Read the text as it is."""
+        """Return the text."""
         return text
 
 
@@ -206,11 +205,11 @@ class Names(ValueType[tuple[str, ...]]):
 
     @property
     def allowed(self) -> str:
-        """What the names are."""
+        """A description of the names."""
         return self.what
 
     def parse(self, text: str) -> tuple[str, ...] | None:
-        """Read the names; spaces around them do not count."""
+        """Parse the names, ignoring spaces around them."""
         return tuple(piece.strip() for piece in text.split(",") if piece.strip() != "")
 
 
@@ -229,7 +228,7 @@ class Mode(ValueType[MetricsMode]):
         return METRICS_MODES_TEXT
 
     def parse(self, text: str) -> MetricsMode | None:
-        """Read a mode, upper or lower case."""
+        """Parse a mode, in upper or lower case."""
         try:
             return parse_metrics_mode(text)
         except InvalidRequestError:
@@ -240,8 +239,8 @@ class Mode(ValueType[MetricsMode]):
 class Property(Generic[T_co]):
     """A property of a table or view.
 
-    Where the key is absent the value is that of `falls_back_to`, where there is one, else `default`.
-    `default_note` says what the default depends on, where it is not a fixed value.
+    If the key is absent, the value is that of `falls_back_to`, if any, or `default`. `default_note` describes a
+    default that is not a fixed value.
     """
 
     name: str
@@ -278,7 +277,7 @@ class ColumnProperty(Generic[T_co]):
 
 
 def read_property(properties: Mapping[str, str], wanted: Property[T]) -> T:
-    """Return the value of a property, its default where it is not set, or refuse a value not allowed."""
+    """Return the value of a property or its default, refusing invalid values."""
     current: Property[T] | None = wanted
     while current is not None:
         text = properties.get(current.name)
@@ -289,19 +288,19 @@ def read_property(properties: Mapping[str, str], wanted: Property[T]) -> T:
 
 
 def read_column_property(properties: Mapping[str, str], wanted: ColumnProperty[T], column: str) -> T:
-    """Return the value of a column's property, its default where it is not set, or refuse a value not allowed."""
+    """Return the value of a column's property or its default, refusing invalid values."""
     text = properties.get(wanted.key(column))
     return wanted.default if text is None else parse_value(wanted.key(column), text, wanted.value_type)
 
 
 def read_column_properties(properties: Mapping[str, str], wanted: ColumnProperty[T]) -> dict[str, T]:
-    """Return the values that are set for columns, by column name; the columns need not exist."""
-    found = ((key, text) for key, text in properties.items() if key.startswith(wanted.prefix))
-    return {key[len(wanted.prefix) :]: parse_value(key, text, wanted.value_type) for key, text in found}
+    """Return the property values that are set for columns, by column name; the columns need not exist."""
+    entries = ((key, text) for key, text in properties.items() if key.startswith(wanted.prefix))
+    return {key[len(wanted.prefix) :]: parse_value(key, text, wanted.value_type) for key, text in entries}
 
 
 def parse_value(key: str, text: str, value_type: ValueType[T]) -> T:
-    """Return the value of a property's text, or refuse it with the key and what is allowed."""
+    """Parse the text of a property, refusing an invalid one with the key and the allowed values."""
     value = value_type.parse(text) if isinstance(text, str) else None
     if value is None:
         excerpt = repr(text)

@@ -1,8 +1,8 @@
-"""What a Puffin file says about itself. Specification: Puffin file format, "Footer Payload".
+"""The footer of Puffin files, as values. Specification: Puffin file format, "Footer Payload".
 
 A Puffin file holds blobs (sketches of column values, deletion vectors) and ends with a footer that lists
-them. These are the footer's values; `codec/puffin.py` turns them into bytes and back. The `statistics`
-entries of table metadata repeat a part of them, so that planning need not open the file.
+them. `codec/puffin.py` encodes and decodes these values. The `statistics` entries of table metadata repeat
+a part of them, so that planning need not open the file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from frazil.errors import InvalidRequestError
 from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_maps, freeze_tuples
 
 THETA_SKETCH_V1 = "apache-datasketches-theta-v1"
-"""The blob type of a sketch of a column's distinct values."""
+"""The blob type of a sketch for counting a column's distinct values."""
 
 DELETION_VECTOR_V1 = "deletion-vector-v1"
 """The blob type of the deleted positions of one data file."""
@@ -24,13 +24,13 @@ CREATED_BY = "created-by"
 """The file property that names the application that wrote the file."""
 
 NDV = "ndv"
-"""The property of a theta sketch: the estimated number of distinct values."""
+"""The property of a theta sketch that holds the estimated number of distinct values."""
 
 REFERENCED_DATA_FILE = "referenced-data-file"
-"""The property of a deletion vector: the location of the data file it applies to."""
+"""The property of a deletion vector that holds the location of its data file."""
 
 CARDINALITY = "cardinality"
-"""The property of a deletion vector: the number of positions in it."""
+"""The property of a deletion vector that holds its number of positions."""
 
 CompressionCodec: TypeAlias = Literal["lz4", "zstd"]
 COMPRESSION_CODECS: tuple[CompressionCodec, ...] = ("lz4", "zstd")
@@ -40,10 +40,10 @@ NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class BlobMetadata:
-    """One blob of a Puffin file: what it was computed from and where it lies.
+    """One blob of a Puffin file: its origin and its location in the file.
 
-    `compression_codec` is None for a blob stored as it is. A codec that is not in `COMPRESSION_CODECS` may be
-    read, so that the other blobs of the file stay readable; its blob cannot be.
+    `compression_codec` is None for an uncompressed blob. Codecs outside `COMPRESSION_CODECS` are accepted here, so that
+    the other blobs of the file stay readable.
     """
 
     type: str
@@ -88,5 +88,5 @@ class FileMetadata:
 
     @property
     def created_by(self) -> str | None:
-        """The application that wrote the file, where it said so."""
+        """The application that wrote the file, or None if unknown."""
         return self.properties.get(CREATED_BY)

@@ -1,8 +1,8 @@
-"""The metadata columns: fields with ids above those a table may use. Specification: "Reserved Field IDs".
+"""The metadata columns: fields with reserved ids. Specification: "Reserved Field IDs".
 
-Scans offer `_file`, `_pos` and their kin beside a table's own columns, position delete files store
-`file_path`, `pos` and `row`, change feeds add `_change_type` and its kin, and v3 data files may store the
-two row lineage columns. Whether a column is required here says whether a reader can always fill it.
+Scans offer `_file`, `_pos` and others beside a table's own columns, position delete files store `file_path`, `pos` and
+`row`, change feeds add `_change_type` and others, and v3 data files may store the two row lineage columns. A column is
+required here if a reader can always fill it.
 
 `_partition` and `row` have no fixed type: build them with `partition_column` and `deleted_row_column`.
 """
@@ -51,15 +51,15 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
 )
 
 ROW_LINEAGE_COLUMNS = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
-"""The columns a v3 data file may store for its rows, in the order they are appended to a schema."""
+"""The columns that a v3 data file may store for its rows, in the order they are appended to a schema."""
 
 CHANGE_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
-"""The columns a change feed adds to each row."""
+"""The columns that a change feed adds to each row."""
 
 METADATA_COLUMNS: FrozenMap[str, NestedField] = FrozenMap(
     {column.name: column for column in (FILE, POS, DELETED, SPEC_ID, *ROW_LINEAGE_COLUMNS)}
 )
-"""The columns any scan can add to its rows, by name; `_partition` is the one more that has no fixed type."""
+"""The columns that any scan can add, by name, except `_partition`, which has no fixed type."""
 
 RESERVED_COLUMN_NAMES: FrozenMap[int, str] = FrozenMap(
     {
@@ -69,11 +69,11 @@ RESERVED_COLUMN_NAMES: FrozenMap[int, str] = FrozenMap(
         DELETE_ROW_FIELD_ID: DELETE_ROW_NAME,
     }
 )
-"""The names of all reserved columns the specification defines, by field id."""
+"""The names of all reserved columns in the specification, by field id."""
 
 
 def is_reserved_id(field_id: int) -> bool:
-    """Return whether a field id is above those that a table's own fields may have."""
+    """Return whether a field id is above those of a table's own fields."""
     return field_id > MAX_FIELD_ID
 
 
@@ -83,11 +83,11 @@ def partition_column(partition_type: StructType) -> NestedField:
 
 
 def deleted_row_column(row_type: StructType, *, required: bool = True) -> NestedField:
-    """Return `row`, the deleted values in a position delete file; readers that may not find it ask for optional."""
+    """Return `row`, the deleted values in a position delete file; readers pass `required=False`."""
     return NestedField(DELETE_ROW_FIELD_ID, DELETE_ROW_NAME, row_type, required, doc="Deleted row values")
 
 
 def with_row_lineage(schema: Schema) -> Schema:
-    """Return a schema with the row lineage columns after its own, those it has already left as they are."""
+    """Return a schema with any missing row lineage columns appended."""
     missing = tuple(column for column in ROW_LINEAGE_COLUMNS if schema.find_field(column.field_id) is None)
     return Schema((*schema.fields, *missing), schema.schema_id, schema.identifier_field_ids, schema.extra)

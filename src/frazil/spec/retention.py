@@ -1,11 +1,11 @@
-"""Which snapshots and references expire. Specification: "Snapshot Retention Policy".
+"""The snapshots and references that expire. Specification: "Snapshot Retention Policy".
 
-A pure function of the metadata and the time: `commit/expire_snapshots.py` turns its answer into changes.
-Beside the specification's rules there is one of Iceberg Java's: a snapshot that no reference leads to (one
-staged for a later cherry-pick, say, or one rolled back) stays until it is older than the table's own limit.
+This is a pure function of the metadata and the time; `commit/expire_snapshots.py` turns its result into changes.
+In addition to the specification, as in Iceberg Java, a snapshot that no reference leads to (one staged for a later
+cherry-pick, say, or one rolled back) is retained until it is older than the table's limit.
 
-And one of frazil's: a stream that is guarded has the property `frazil.stream.<name>`, the snapshot up to which it has
-read. That snapshot and all that came of it stay; of one that began before the first snapshot it reads (-1), all do.
+Guarded streams are specific to frazil: the property `frazil.stream.<name>` holds the snapshot up to which a stream has
+read. That snapshot and its descendants are retained; -1, for a stream that has read nothing yet, retains all snapshots.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from frazil.spec.snapshot_history import ancestor_heads
 from frazil.spec.table_metadata import TableMetadata
 
 GUARD_PREFIX: Final = "frazil.stream."
-"""What the properties of guarded streams begin with."""
+"""The prefix of the properties of guarded streams."""
 _BEFORE_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What stays and what goes; every snapshot id of the table is in exactly one of the two sets."""
+    """The retained and expired snapshots, which together are all of the table's, and the expired references."""
 
     retained_ids: frozenset[int]
     expired_ids: frozenset[int]
@@ -42,10 +42,10 @@ def snapshots_to_retain(
     min_snapshots_to_keep: int | None = None,
     max_ref_age_ms: int | None = None,
 ) -> Retention:
-    """Return which snapshots and references a table keeps at a time.
+    """Return the snapshots and references that a table retains at a time.
 
-    References that set no limits of their own have the table's: those given here, else its properties
-    `history.expire.*`. The main branch never expires, nor does what a kept reference names.
+    References without limits of their own have the table's: the arguments, or else its properties
+    `history.expire.*`. The main branch never expires, nor do the snapshots of retained references.
     """
     if older_than_ms is None:
         older_than_ms = now_ms - read_property(metadata.properties, MAX_SNAPSHOT_AGE_MS)
@@ -55,7 +55,7 @@ def snapshots_to_retain(
         max_ref_age_ms = read_property(metadata.properties, MAX_REF_AGE_MS)
     if min_snapshots_to_keep < 1:
         raise InvalidRequestError(
-            f"Cannot keep {min_snapshots_to_keep} snapshots of a branch: keep at least 1, the branch's own"
+            f"Cannot keep {min_snapshots_to_keep} snapshots of a branch: at least 1 must be kept, the current one"
         )
     snapshots = metadata.snapshots
     retained: set[int] = set()
@@ -73,11 +73,11 @@ def snapshots_to_retain(
             continue
         branch_cutoff_ms = older_than_ms if ref.max_snapshot_age_ms is None else now_ms - ref.max_snapshot_age_ms
         keep_count = min_snapshots_to_keep if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
-        is_kept = True
+        is_retained = True
         for index, ancestor in enumerate(ancestor_heads(snapshots, ref.snapshot_id)):
             referenced.add(ancestor.snapshot_id)
-            is_kept = is_kept and (index < keep_count or ancestor.timestamp_ms >= branch_cutoff_ms)
-            if is_kept:
+            is_retained = is_retained and (index < keep_count or ancestor.timestamp_ms >= branch_cutoff_ms)
+            if is_retained:
                 retained.add(ancestor.snapshot_id)
     retained |= {
         head.snapshot_id
@@ -95,26 +95,26 @@ def snapshots_to_retain(
 
 def guarded_snapshots(metadata: TableMetadata) -> dict[int, str]:
     """Return the snapshots that guarded streams still need, each with the name of such a stream."""
-    found: dict[int, str] = {}
+    stream_by_snapshot: dict[int, str] = {}
     guards = {
         int(text): key.removeprefix(GUARD_PREFIX)
         for key, text in metadata.properties.items()
         if key.startswith(GUARD_PREFIX) and text.isascii() and text.removeprefix("-").isdigit()
     }
     if not guards:
-        return found
+        return stream_by_snapshot
     for ref in metadata.refs.values():
         passed: list[int] = []
         for head in ancestor_heads(metadata.snapshots, ref.snapshot_id):
             passed.append(head.snapshot_id)
-            # The snapshot itself may have gone: what came of it names it.
+            # The snapshot itself may have expired, but its children still name it.
             named = [
                 guards[snapshot_id]
                 for snapshot_id in (head.snapshot_id, head.parent_snapshot_id)
                 if snapshot_id in guards
             ]
             if named:
-                found |= dict.fromkeys(passed, named[0])
+                stream_by_snapshot |= dict.fromkeys(passed, named[0])
         if _BEFORE_ALL in guards:
-            found |= dict.fromkeys(passed, guards[_BEFORE_ALL])
-    return found
+            stream_by_snapshot |= dict.fromkeys(passed, guards[_BEFORE_ALL])
+    return stream_by_snapshot

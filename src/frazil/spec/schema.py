@@ -1,8 +1,8 @@
 """A table's schema: a struct with an id, identifier fields, and lookups. Specification: "Schemas and Data Types".
 
-Lookups go by field id or by full name. The full name of a nested field joins names with dots, with
-`element`, `key` and `value` for the parts of lists and maps (`points.element.x`); where no field has
-that name, the short form that leaves `element` and `value` out of structs inside lists and maps works too.
+Fields are looked up by id or by full name. The full name of a nested field joins names with dots, with
+`element`, `key` and `value` for the parts of lists and maps (`points.element.x`). If no field has that name,
+the short form without `element` and `value` before fields of structs works too (`points.x`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.spec.types import (
 
 INITIAL_SCHEMA_ID = 0
 MAX_NESTING_DEPTH = 64
-"""How deep types may nest. Comparing and pickling nest with them, and Python's stack ends near 1,000 calls."""
+"""The deepest nesting of types; comparing and pickling recurse, and Python's stack is limited to about 1,000 calls."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Schema:
             check_identifier_field(self, field_id)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("fields", "schema_id", "identifier_field_ids", "extra")
-        return {name: self.__dict__[name] for name in kept}
+        names = ("fields", "schema_id", "identifier_field_ids", "extra")
+        return {name: self.__dict__[name] for name in names}
 
     @cached_property
     def struct(self) -> StructType:
@@ -57,12 +57,12 @@ class Schema:
 
     @cached_property
     def fields_by_id(self) -> dict[int, NestedField]:
-        """Every field, nested ones included, by id."""
+        """All fields, including nested ones, by id."""
         return {nested_field.field_id: nested_field for nested_field, _, _ in walk_fields(self.struct)}
 
     @cached_property
     def names_by_id(self) -> dict[int, str]:
-        """The full name of every field by id."""
+        """The full names of all fields, by id."""
         return {nested_field.field_id: name for nested_field, name, _ in walk_fields(self.struct)}
 
     @cached_property
@@ -74,7 +74,7 @@ class Schema:
 
     @cached_property
     def ids_by_name(self) -> dict[str, int]:
-        """Field ids by full name and, where that leaves no doubt, by short name."""
+        """Field ids by full name and, if unambiguous, by short name."""
         names = {name: field_id for field_id, name in self.names_by_id.items()}
         for nested_field, name, _ in _walk_short_names(self.struct):
             names.setdefault(name, nested_field.field_id)
@@ -84,14 +84,14 @@ class Schema:
     def _ids_by_lower_name(self) -> dict[str, tuple[int, ...]]:
         lowered: dict[str, tuple[int, ...]] = {}
         for name, field_id in self.ids_by_name.items():
-            known = lowered.get(name.lower(), ())
-            if field_id not in known:
-                lowered[name.lower()] = (*known, field_id)
+            ids = lowered.get(name.lower(), ())
+            if field_id not in ids:
+                lowered[name.lower()] = (*ids, field_id)
         return lowered
 
     @cached_property
     def highest_field_id(self) -> int:
-        """The largest field id in use, 0 where there are no fields."""
+        """The largest field id in use, or 0 if there are no fields."""
         return max(self.fields_by_id, default=0)
 
     def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField | None:
@@ -103,7 +103,7 @@ class Schema:
             return None if field_id is None else self.fields_by_id[field_id]
         ids = self._ids_by_lower_name.get(name_or_id.lower(), ())
         if len(ids) > 1:
-            candidates = ", ".join(self.names_by_id[found_id] for found_id in ids)
+            candidates = ", ".join(self.names_by_id[candidate_id] for candidate_id in ids)
             raise InvalidRequestError(
                 f"Cannot resolve column {name_or_id!r}: it matches {candidates}",
                 hint="Names that differ only in case need a case-sensitive lookup.",
@@ -112,14 +112,14 @@ class Schema:
 
     def field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField:
         """Return a field by full name or id."""
-        found = self.find_field(name_or_id, case_sensitive=case_sensitive)
-        if found is None:
+        matching = self.find_field(name_or_id, case_sensitive=case_sensitive)
+        if matching is None:
             what = f"field id {name_or_id}" if isinstance(name_or_id, int) else f"column {name_or_id!r}"
             raise FieldNotFoundError(
                 f"Cannot find {what}: the schema has no such field",
                 hint=f"The columns are: {', '.join(nested_field.name for nested_field in self.fields) or '(none)'}.",
             )
-        return found
+        return matching
 
     def name_of(self, field_id: int) -> str:
         """Return the full name of a field."""
@@ -136,33 +136,33 @@ class Schema:
         return chain
 
     def select(self, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
-        """Return this schema with only the named columns and what they contain."""
+        """Return this schema with only the named columns and their nested fields."""
         ids = {self.field(name, case_sensitive=case_sensitive).field_id for name in names}
         return self.project(ids)
 
     def project(self, field_ids: Iterable[int]) -> Schema:
-        """Return this schema with only the fields of these ids, their contents and their ancestors.
+        """Return this schema with only the fields of these ids, their nested fields and their ancestors.
 
-        Order and ids are the schema's. A struct asked for by id keeps all of its fields; a struct that
-        is only on the way keeps those below it that were asked for.
+        Order and ids stay the same. A struct whose id is given keeps all of its fields; a struct that is only
+        an ancestor keeps the requested fields below it.
         """
-        wanted = set(field_ids)
-        kept = tuple(
+        requested = set(field_ids)
+        columns = tuple(
             nested_field
-            for nested_field in (_project_field(nested_field, wanted) for nested_field in self.fields)
+            for nested_field in (_project_field(nested_field, requested) for nested_field in self.fields)
             if nested_field is not None
         )
-        left = StructType(kept)
-        present = {nested_field.field_id for nested_field, _, _ in walk_fields(left)}
+        projected = StructType(columns)
+        present = {nested_field.field_id for nested_field, _, _ in walk_fields(projected)}
         identifiers = tuple(field_id for field_id in self.identifier_field_ids if field_id in present)
-        return Schema(kept, self.schema_id, identifiers)
+        return Schema(columns, self.schema_id, identifiers)
 
     def same_columns(self, other: Schema) -> bool:
-        """Return whether both have the same fields and identifier fields, whatever their schema ids."""
+        """Return whether both have the same fields and identifier fields, ignoring schema ids."""
         return self.fields == other.fields and set(self.identifier_field_ids) == set(other.identifier_field_ids)
 
     def with_schema_id(self, schema_id: int) -> Schema:
-        """Return this schema under another id."""
+        """Return this schema with another id."""
         return Schema(self.fields, schema_id, self.identifier_field_ids, self.extra)
 
     def __str__(self) -> str:
@@ -193,7 +193,7 @@ def walk_fields(root: NestedType) -> Iterator[tuple[NestedField, str, int | None
 
 
 def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None]]:
-    """Yield fields named without the `element` and `value` steps into structs."""
+    """Yield fields with names that omit `element` and `value` before fields of structs."""
     stack = [(column, column.name) for column in reversed(root.fields)]
     while stack:
         nested_field, name = stack.pop()
@@ -210,16 +210,16 @@ def _walk_short_names(root: NestedType) -> Iterator[tuple[NestedField, str, None
             stack.append((inner.key_field, f"{name}.key"))
 
 
-def _project_field(nested_field: NestedField, wanted: set[int]) -> NestedField | None:
-    if nested_field.field_id in wanted:
+def _project_field(nested_field: NestedField, requested: set[int]) -> NestedField | None:
+    if nested_field.field_id in requested:
         return nested_field
-    kept_type = _project_type(nested_field.field_type, wanted)
-    if kept_type is None:
+    projected = _project_type(nested_field.field_type, requested)
+    if projected is None:
         return None
     return NestedField(
         nested_field.field_id,
         nested_field.name,
-        kept_type,
+        projected,
         nested_field.required,
         nested_field.doc,
         nested_field.initial_default,
@@ -228,24 +228,24 @@ def _project_field(nested_field: NestedField, wanted: set[int]) -> NestedField |
     )
 
 
-def _project_type(data_type: Type, wanted: set[int]) -> Type | None:
-    """Return the part of a type that holds wanted fields, or None where it holds none."""
+def _project_type(data_type: Type, requested: set[int]) -> Type | None:
+    """Return the part of a type that contains requested fields, or None if it contains none."""
     if isinstance(data_type, StructType):
-        kept = tuple(
+        projected = tuple(
             nested_field
-            for nested_field in (_project_field(nested_field, wanted) for nested_field in data_type.fields)
+            for nested_field in (_project_field(nested_field, requested) for nested_field in data_type.fields)
             if nested_field is not None
         )
-        return StructType(kept, data_type.extra) if kept else None
+        return StructType(projected, data_type.extra) if projected else None
     if isinstance(data_type, ListType):
-        element = _project_field(data_type.element_field, wanted)
+        element = _project_field(data_type.element_field, requested)
         if element is None:
             return None
         return ListType(data_type.element_id, element.field_type, data_type.element_required, data_type.extra)
     if isinstance(data_type, MapType):
-        if data_type.key_id in wanted or _project_type(data_type.key_type, wanted) is not None:
+        if data_type.key_id in requested or _project_type(data_type.key_type, requested) is not None:
             return data_type
-        value = _project_field(data_type.value_field, wanted)
+        value = _project_field(data_type.value_field, requested)
         if value is None:
             return None
         return MapType(

@@ -1,7 +1,7 @@
-"""Whether data of one schema can be read as another. Specification: "Schema Evolution", "Column Projection".
+"""Compatibility of a data schema with a read schema. Specification: "Schema Evolution", "Column Projection".
 
-Both schemas speak of the same field ids: a file's schema carries the table's. Every problem is reported, not only the
-first, each with the full name of its column, so that one error can tell a user all there is to mend.
+Both schemas use the same field ids: those of the table. All problems are reported, not only the first, each with the
+full name of its column, so that a single error lists everything to fix.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from frazil.spec.types import ListType, MapType, NestedField, NestedType, Struct
 
 @dataclass(frozen=True, slots=True)
 class Incompatibility:
-    """One reason why data does not fit: the full name of the column, and what is wrong with it."""
+    """A reason why data cannot be read: the full name of the column and the problem with it."""
 
     column: str
     problem: str
@@ -31,9 +31,9 @@ def check_read_compatible(
     check_nullability: bool = True,
     format_version: int = LATEST_PROMOTIONS,
 ) -> list[Incompatibility]:
-    """Return why data of `data_schema` cannot be read as `read_schema`; empty where it can.
+    """Return why data of `data_schema` cannot be read as `read_schema`; empty if it can.
 
-    Order does not matter and columns that are not wanted are skipped. A required column that the data
+    Order does not matter, and columns that are not requested are ignored. A required column that the data
     lacks is a problem unless it has an initial default.
     """
     check = _Check(format_version, check_nullability=check_nullability)
@@ -42,7 +42,7 @@ def check_read_compatible(
 
 
 class _Check:
-    """One comparison: its rules and the problems found so far."""
+    """A comparison: its options and the problems so far."""
 
     def __init__(self, format_version: int, *, check_nullability: bool) -> None:
         self.check_nullability = check_nullability
@@ -53,7 +53,7 @@ class _Check:
         self.problems.append(Incompatibility(column, problem))
 
     def compare(self, want: Type, have: Type, column: str) -> None:
-        """Compare two types and what is in them. Schemas bound the depth of the recursion."""
+        """Compare two types and their parts, recursively; schemas limit the depth."""
         if isinstance(want, StructType) and isinstance(have, StructType):
             self.compare_structs(want, have, column)
         elif isinstance(want, ListType) and isinstance(have, ListType):

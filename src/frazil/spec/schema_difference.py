@@ -1,4 +1,4 @@
-"""What changed from one schema to another, column by column: by id, so that a new name is no new column."""
+"""Differences between two schemas, column by column, by id, so that a renamed column is not a new one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frazil.spec.types import NestedField, PrimitiveType
 
 @dataclass(frozen=True, slots=True)
 class ColumnChange:
-    """A column that was added, removed or changed; `what` says how, where it stayed."""
+    """A column that was added, removed or changed; `what` describes the column or the change."""
 
     kind: str
     column: str
@@ -21,43 +21,43 @@ class ColumnChange:
 
 
 def schema_changes(before: Schema, after: Schema) -> list[ColumnChange]:
-    """Return what was added, removed and changed, in the order of the later schema."""
+    """Return the added, removed and changed columns, in the order of the later schema."""
     old, new = before.fields_by_id, after.fields_by_id
-    found = []
+    differences = []
     for field_id, nested_field in new.items():
         name = after.name_of(field_id)
         if field_id not in old:
-            found.append(ColumnChange("added", name, _type_text(nested_field)))
+            differences.append(ColumnChange("added", name, _type_text(nested_field)))
             continue
         changes = _changes(old[field_id], nested_field, before.name_of(field_id), name)
         if changes:
-            found.append(ColumnChange("changed", name, ", ".join(changes)))
-    found += [
+            differences.append(ColumnChange("changed", name, ", ".join(changes)))
+    differences += [
         ColumnChange("removed", before.name_of(field_id), _type_text(field))
         for field_id, field in old.items()
         if field_id not in new
     ]
     order = [field.field_id for field in before.fields if field.field_id in new]
     if order != [field.field_id for field in after.fields if field.field_id in old]:
-        found.append(ColumnChange("changed", "the order of columns"))
+        differences.append(ColumnChange("changed", "the order of columns"))
     if before.identifier_field_ids != after.identifier_field_ids:
-        found.append(ColumnChange("changed", "the identifier fields"))
-    return found
+        differences.append(ColumnChange("changed", "the identifier fields"))
+    return differences
 
 
 def _changes(old: NestedField, new: NestedField, old_name: str, new_name: str) -> list[str]:
-    found = []
+    differences = []
     if old.name != new.name:
-        found.append(f"was {old_name}")
+        differences.append(f"was {old_name}")
     if isinstance(new.field_type, PrimitiveType) and old.field_type != new.field_type:
-        found.append(f"{old.field_type} to {new.field_type}")
+        differences.append(f"{old.field_type} to {new.field_type}")
     if old.required != new.required:
-        found.append("required" if new.required else "optional")
+        differences.append("required" if new.required else "optional")
     if old.doc != new.doc:
-        found.append("another comment")
+        differences.append("another comment")
     if old.write_default != new.write_default:
-        found.append(f"default {new.write_default}")
-    return found
+        differences.append(f"default {new.write_default}")
+    return differences
 
 
 def _type_text(field: NestedField) -> str:

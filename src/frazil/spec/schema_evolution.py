@@ -1,13 +1,13 @@
-"""Changes of a schema, step by step, each checked as it is asked for. Specification: "Schema Evolution".
+"""Changes of a schema, step by step, each checked when it is requested. Specification: "Schema Evolution".
 
 A `SchemaUpdate` starts from a table's current schema, its `last-column-id` and its format version. Steps add,
-drop, rename, move and widen columns; `apply` gives the new schema, under ids that were never used before.
-What could make files that exist unreadable, or read as something else, is refused with `SchemaChangeError`,
-and a step that is refused leaves the update as it was.
+drop, rename, move and widen columns; `apply` returns the new schema, with unused ids for new columns.
+Changes that could make existing files unreadable, or readable only as something else, are refused with
+`SchemaChangeError`, and a refused step leaves the update unchanged.
 
-Within one update columns go by their names in the schema it started from, or by the names they were added
+Within one update, columns are identified by their names in the original schema, or by the names they were added
 under: after `rename_column("a", "b")` the column is still `a`. A column is given by its full name
-(`points.element.x`, or in short `points.x`) or, where names have dots, by a tuple of names.
+(`points.element.x`, or in short `points.x`) or, if names contain dots, by a tuple of names.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from frazil.spec.versions import check_version
 _Position: TypeAlias = Literal["first", "before", "after"]
 _ANOTHER_COLUMN = "Add a column of the new type under another name and write its values."
 _MAX_SHOWN_NAMES = 30
-_INCOMPATIBLE = "Where no file of the table contradicts it, call allow_incompatible_changes() first."
+_INCOMPATIBLE = "If no file of the table contradicts it, call allow_incompatible_changes() first."
 
 
 class EvolvedSchema(NamedTuple):
-    """What an update results in."""
+    """The result of an update."""
 
     schema: Schema
     last_column_id: int
 
 
 class SchemaUpdate:
-    """A schema being changed. Its methods return the update itself, so that steps can be chained.
+    """A set of changes to a schema. Its methods return the update itself, so that steps can be chained.
 
     `specs` are all partition specs of the table: a column that they use may not be promoted to a type
-    whose partition values differ.
+    with different partition values.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class SchemaUpdate:
 
     @property
     def has_changes(self) -> bool:
-        """Whether any step was taken that may change the schema."""
+        """Whether the update has any steps that may change the schema."""
         return self._pending.has_changes or self._identifiers is not None
 
     def allow_incompatible_changes(self) -> SchemaUpdate:
-        """Allow, from here on, what rows that exist may contradict: required columns without a default."""
+        """Allow, in later steps, changes that existing rows may contradict: required columns without a default."""
         self._allows_incompatible = True
         return self
 
@@ -95,10 +95,10 @@ class SchemaUpdate:
         before: ColumnPath | None = None,
         after: ColumnPath | None = None,
     ) -> SchemaUpdate:
-        """Add a column under fresh ids, at the end or at a position among its siblings.
+        """Add a column with fresh ids, at the end or at a position among its siblings.
 
-        What stands before the last dot of a name is the column to add to: a struct, a list of structs or a
-        map to structs. `default` becomes the initial and the write default.
+        The part of a name before the last dot is the column to add to: a struct, a list of structs or a map to
+        structs. `default` becomes the initial and the write default.
         """
         parent_id, name = self._place_of_new(path)
         what = f"Cannot add {show_path(path)}"
@@ -106,7 +106,7 @@ class SchemaUpdate:
         data_type = parse_type(column_type) if isinstance(column_type, str) else column_type
         if required and default is None and not self._allows_incompatible:
             raise SchemaChangeError(
-                f"{what}: it is required and has no default, so rows that exist would have no value",
+                f"{what}: it is required and has no default, so existing rows would have no value",
                 hint=f"Add it as optional, or with a default (format version 3). {_INCOMPATIBLE}",
             )
         value = prepare_default(what, default, data_type, self.format_version)
@@ -136,7 +136,7 @@ class SchemaUpdate:
         )
 
     def drop_column(self, path: ColumnPath) -> SchemaUpdate:
-        """Drop a column and all that is in it. Its id is never used again."""
+        """Drop a column and its nested fields. Its id is never reused."""
         what, field = self._find("drop {}", path)
         if self._pending.is_added(field.field_id):
             raise SchemaChangeError(f"{what}: it is added in the same update", hint="Leave both steps out.")
@@ -155,8 +155,8 @@ class SchemaUpdate:
     # Changing columns
 
     def rename_column(self, path: ColumnPath, new_name: str) -> SchemaUpdate:
-        """Give a column another name of its own; the column stays where it is."""
-        what, field = self._find_kept("rename {}", path)
+        """Rename a column within its struct; `new_name` is the last part of the full name."""
+        what, field = self._find_retained("rename {}", path)
         if self._pending.is_added(field.field_id):
             raise SchemaChangeError(
                 f"{what}: it is added in the same update", hint=f"Add it under the name {new_name!r}."
@@ -167,7 +167,7 @@ class SchemaUpdate:
 
     def set_type(self, path: ColumnPath, new_type: Type | str) -> SchemaUpdate:
         """Promote a column to a wider type."""
-        what, field = self._find_kept("change the type of {}", path)
+        what, field = self._find_retained("change the type of {}", path)
         data_type = parse_type(new_type) if isinstance(new_type, str) else new_type
         old = field.field_type
         if data_type == old:
@@ -202,34 +202,34 @@ class SchemaUpdate:
         return self._note(draft)
 
     def make_optional(self, path: ColumnPath) -> SchemaUpdate:
-        """Let a column hold nulls."""
-        _, field = self._find_kept("make {} optional", path)
+        """Allow nulls in a column."""
+        _, field = self._find_retained("make {} optional", path)
         return self if field.optional else self._note(replace(field, required=False))
 
     def make_required(self, path: ColumnPath) -> SchemaUpdate:
-        """Forbid nulls in a column: one added with a default, or any where incompatible changes are allowed."""
-        what, field = self._find_kept("make {} required", path)
+        """Forbid nulls in a column that is added with a default, or in any if incompatible changes are allowed."""
+        what, field = self._find_retained("make {} required", path)
         if field.required:
             return self
         if isinstance(field.field_type, UnknownType):
             raise SchemaChangeError(f"{what}: columns of type unknown hold nothing but nulls")
         has_values = self._pending.is_added(field.field_id) and field.initial_default is not None
         if not has_values and not self._allows_incompatible:
-            raise SchemaChangeError(f"{what}: rows that exist may hold nulls", hint=_INCOMPATIBLE)
+            raise SchemaChangeError(f"{what}: existing rows may hold nulls", hint=_INCOMPATIBLE)
         return self._note(replace(field, required=True))
 
     def set_doc(self, path: ColumnPath, doc: str | None) -> SchemaUpdate:
         """Set or, with None, remove a column's comment."""
-        what, field = self._find_kept("set the doc of {}", path)
+        what, field = self._find_retained("set the doc of {}", path)
         self._check_struct_field(what, field.field_id)
         return self if field.doc == doc else self._note(replace(field, doc=doc))
 
     def set_default(self, path: ColumnPath, default: Any) -> SchemaUpdate:
-        """Set the write default: what rows to come hold where a writer gives no value.
+        """Set the write default: the value of future rows whose writer gives none.
 
-        Rows that exist keep what they have; the initial default is set with the column and never changes.
+        Existing rows keep their values; the initial default is set with the column and never changes.
         """
-        what, field = self._find_kept("set the default of {}", path)
+        what, field = self._find_retained("set the default of {}", path)
         self._check_struct_field(what, field.field_id)
         value = prepare_default(what, default, field.field_type, self.format_version)
         return self._note(replace(field, write_default=value))
@@ -241,17 +241,17 @@ class SchemaUpdate:
         return self._move(path, "first", None)
 
     def move_before(self, path: ColumnPath, reference: ColumnPath) -> SchemaUpdate:
-        """Move a column in front of another one of the same struct."""
+        """Move a column in front of another column of the same struct."""
         return self._move(path, "before", reference)
 
     def move_after(self, path: ColumnPath, reference: ColumnPath) -> SchemaUpdate:
-        """Move a column behind another one of the same struct."""
+        """Move a column behind another column of the same struct."""
         return self._move(path, "after", reference)
 
     def set_identifier_fields(self, paths: Iterable[ColumnPath]) -> SchemaUpdate:
-        """Set the columns that identify rows, in place of those before; they may be added in a later step.
+        """Replace the columns that identify rows; they may be added in a later step.
 
-        Here new names of renamed columns are understood too.
+        New names of renamed columns are accepted here.
         """
         self._identifiers = (paths,) if isinstance(paths, str) else tuple(paths)
         return self
@@ -259,7 +259,7 @@ class SchemaUpdate:
     # The result
 
     def apply(self, *, schema_id: int | None = None) -> EvolvedSchema:
-        """Return the new schema, under the id given or the old one's, and the highest column id used so far."""
+        """Return the new schema, with the given or the old schema id, and the highest column id ever used."""
         number = self.schema.schema_id if schema_id is None else schema_id
         struct = self._pending.build()
         try:
@@ -275,17 +275,17 @@ class SchemaUpdate:
             raise SchemaChangeError(error.message, hint=error.hint) from error
         return EvolvedSchema(schema, self._last_column_id)
 
-    # Finding columns, and what no step may do
+    # Finding columns and checking steps
 
     def _find(self, action: str, path: ColumnPath) -> tuple[str, NestedField]:
-        """Return the start of an error's text and the column as it is by now."""
+        """Return the start of an error message and the column with its pending changes."""
         what = f"Cannot {action.format(show_path(path))}"
         field = self._pending.find(path)
         if field is None:
             raise FieldNotFoundError(f"{what}: the schema has no such column", hint=self._hint_for_missing(path))
         return what, field
 
-    def _find_kept(self, action: str, path: ColumnPath) -> tuple[str, NestedField]:
+    def _find_retained(self, action: str, path: ColumnPath) -> tuple[str, NestedField]:
         what, field = self._find(action, path)
         self._check_kept(what, field.field_id)
         return what, field
@@ -294,7 +294,7 @@ class SchemaUpdate:
         last = path if isinstance(path, str) else path[-1] if path else ""
         for old, new in self._pending.renamed.items():
             if new == last:
-                return f"Within the update that renames it the column is still {old!r}."
+                return f"Within the update that renames it, the column is still {old!r}."
         names = [field.name for field in self.schema.fields]
         listed = names if len(names) <= _MAX_SHOWN_NAMES else [*names[:_MAX_SHOWN_NAMES], "..."]
         return f"The columns are: {', '.join(listed) or '(none)'}."
@@ -304,7 +304,7 @@ class SchemaUpdate:
         return self
 
     def _check_kept(self, what: str, field_id: int) -> None:
-        """Refuse to touch a column that is dropped, or a map's key."""
+        """Refuse to change a column that is dropped, or a map's key."""
         if self._pending.is_gone(field_id):
             raise SchemaChangeError(f"{what}: it is dropped in the same update", hint="Leave one of the two steps out.")
         self._check_not_map_key(what, field_id)
@@ -312,8 +312,8 @@ class SchemaUpdate:
     def _check_not_map_key(self, what: str, field_id: int) -> None:
         if self._pending.is_in_map_key(field_id):
             raise SchemaChangeError(
-                f"{what}: the keys of maps cannot change, nor what is in them",
-                hint="Add a map with the keys wanted as a column of its own.",
+                f"{what}: the keys of maps cannot change, nor can their parts",
+                hint="Add another map column with the desired keys.",
             )
 
     def _check_struct_field(self, what: str, field_id: int) -> None:
@@ -323,7 +323,7 @@ class SchemaUpdate:
     # Adding
 
     def _place_of_new(self, path: ColumnPath) -> tuple[int | None, str]:
-        """Return the id of the field whose struct gets a new column, None for the schema, and the column's name."""
+        """Return the id of the field whose struct gets a new column, or None for the schema, and the column's name."""
         what = f"Cannot add {show_path(path)}"
         parent: ColumnPath
         if isinstance(path, str):
@@ -340,9 +340,9 @@ class SchemaUpdate:
                 f"{what}: there is no {show_path(parent)} to add it to",
                 hint="A name that has dots itself is given in a tuple: ('a.b',) or ('struct', 'a.b').",
             )
-        known = self.schema.find_field(holder.field_id)
-        if known is None or type(known.field_type) is not type(holder.field_type):
-            step = "is added" if known is None else "gets its type"
+        base_field = self.schema.find_field(holder.field_id)
+        if base_field is None or type(base_field.field_type) is not type(holder.field_type):
+            step = "is added" if base_field is None else "gets its type"
             raise SchemaChangeError(
                 f"{what}: {show_path(parent)} {step} in the same update", hint="Put the field into that type."
             )
@@ -371,7 +371,7 @@ class SchemaUpdate:
     # Order
 
     def _move(self, path: ColumnPath, position: _Position, reference: ColumnPath | None) -> SchemaUpdate:
-        what, field = self._find_kept("move {}", path)
+        what, field = self._find_retained("move {}", path)
         self._check_struct_field(what, field.field_id)
         reference_id = None
         if reference is not None:
@@ -414,7 +414,7 @@ class SchemaUpdate:
     # Applying
 
     def _check_names(self, struct: StructType) -> None:
-        """Refuse two columns of one name; names that differ in case only where they did before, or case counts."""
+        """Refuse two columns with one name, or with names that newly differ only in case if case does not matter."""
         before = self.schema.names_by_id
         seen: dict[str, tuple[int, str]] = {}
         for field, name, _ in walk_fields(struct):
@@ -449,9 +449,9 @@ class SchemaUpdate:
         field = self._pending.find(path)
         if field is not None and not self._pending.is_gone(field.field_id):
             return field.field_id
-        # Not a name of the old schema or of an addition: a new name, or a field of a column that is added.
-        found = PendingSchema(schema, case_sensitive=self.case_sensitive).find(path)
-        if found is not None:
-            return found.field_id
+        # Neither a name in the old schema nor an added one: a new name, or a field of an added column.
+        new_field = PendingSchema(schema, case_sensitive=self.case_sensitive).find(path)
+        if new_field is not None:
+            return new_field.field_id
         reason = "the new schema has no such column" if field is None else "it is dropped in the same update"
         raise SchemaChangeError(f"Cannot make {show_path(path)} an identifier field: {reason}")

@@ -1,8 +1,7 @@
 """Snapshots, references to them, and the two logs. Specification: "Snapshots", "Snapshot References".
 
-A snapshot is the state of a table at one time: the step of the read path between table metadata and the
-manifest list. Times are milliseconds from 1970-01-01 UTC; they only inform, since the order of snapshots
-is the chain of parents.
+A snapshot is the state of a table at one time, and refers to a manifest list. Times are milliseconds from 1970-01-01
+UTC; they are informational, since the order of snapshots is the chain of parents.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from frazil.spec.iso8601 import show_ms
 from frazil.visible_text import visible
 
 MAIN_BRANCH: Final = "main"
-"""The branch whose snapshot is the table's current one."""
+"""The branch whose snapshot is the table's current snapshot."""
 
 INITIAL_SEQUENCE_NUMBER: Final = 0
 """The sequence number of every snapshot of a v1 table."""
 
 
 class Operation:
-    """What a snapshot did: the values of the summary's `operation`."""
+    """The values of the summary's `operation`, which describe the change of a snapshot."""
 
     APPEND: Final = "append"
     REPLACE: Final = "replace"
@@ -87,7 +86,7 @@ class Summary:
 
 
 class SnapshotHead(Protocol):
-    """What ancestry, retention and the invariants need of a snapshot; a `Snapshot` is one."""
+    """The fields of a snapshot that ancestry, retention and the invariants need; `Snapshot` has them."""
 
     @property
     def snapshot_id(self) -> int:
@@ -95,15 +94,15 @@ class SnapshotHead(Protocol):
 
     @property
     def parent_snapshot_id(self) -> int | None:
-        """The id of the snapshot before it."""
+        """The id of the previous snapshot."""
 
     @property
     def sequence_number(self) -> int:
-        """The number of the commit that made it."""
+        """The sequence number of its commit."""
 
     @property
     def timestamp_ms(self) -> int:
-        """When it was made."""
+        """The time of its creation."""
 
     @property
     def first_row_id(self) -> int | None:
@@ -111,16 +110,16 @@ class SnapshotHead(Protocol):
 
     @property
     def added_rows(self) -> int | None:
-        """How many row ids it assigned at most."""
+        """An upper bound of the number of row ids it assigned."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Snapshot:
     """The state of a table after one commit.
 
-    `manifest_list` is the file that lists the manifests. Old v1 writers named the `manifests` here instead;
-    where a snapshot has both, the list counts. `first_row_id` and `added_rows` are absent before v3, and in
-    the snapshots a v3 table had before its upgrade.
+    `manifest_list` is the file that lists the manifests. Old v1 writers stored the `manifests` here instead;
+    if a snapshot has both, the list is used. `first_row_id` and `added_rows` are absent before v3, and in
+    snapshots from before an upgrade to v3.
     """
 
     snapshot_id: int
@@ -149,20 +148,20 @@ class Snapshot:
             )
 
     def __repr__(self) -> str:
-        """Return the id, what was done and when, and the rows that the summary counts."""
+        """Return the id, the operation and time, and the row counts of the summary."""
         summary = {} if self.summary is None else self.summary
         counts = (("+", "added-records", " rows"), ("-", "deleted-records", " rows"), ("", "total-records", " in all"))
         rows = [f"{sign}{summary[key]}{what}" for sign, key, what in counts if summary_number(self, key) is not None]
-        did = visible(self.operation or "unknown operation")
+        operation_text = visible(self.operation or "unknown operation")
         counts_text = f": {', '.join(rows)}" if rows else ""
-        return f"<Snapshot {self.snapshot_id}, {did}, {show_ms(self.timestamp_ms)}{counts_text}>"
+        return f"<Snapshot {self.snapshot_id}, {operation_text}, {show_ms(self.timestamp_ms)}{counts_text}>"
 
     @property
     def operation(self) -> str | None:
-        """What the commit did; None where the snapshot has no summary.
+        """The operation of the commit, or None if the snapshot has no summary.
 
-        A summary without an operation breaks the specification; as in Iceberg Java it is read as an
-        overwrite, the operation that promises nothing.
+        A summary without an operation violates the specification; as in Iceberg Java, it is read as an
+        overwrite, the operation without guarantees.
         """
         if not self.summary:
             return None
@@ -170,29 +169,29 @@ class Snapshot:
 
     @property
     def num_affected_rows(self) -> int | None:
-        """How many rows the commit was about, as SQL answers; None where nobody counted."""
+        """The number of rows that the commit affected, as reported by SQL, or None if unknown."""
         if self.operation == Operation.REPLACE:
             return 0
         counts = (self.num_inserted_rows, self.num_updated_rows, self.num_deleted_rows)
-        known = [count for count in counts if count is not None]
-        return sum(known) if known else None
+        counted = [count for count in counts if count is not None]
+        return sum(counted) if counted else None
 
     @property
     def num_inserted_rows(self) -> int | None:
-        """How many rows a write, a merge or an upsert added; None where nobody counted."""
+        """The number of rows that a write, a merge or an upsert added, or None if unknown."""
         counted = self._counted("inserted", Summary.NUM_INSERTED_ROWS)
         return self._count(Summary.ADDED_RECORDS) if counted is None and self.operation == Operation.APPEND else counted
 
     @property
     def num_updated_rows(self) -> int | None:
-        """How many rows an update, a merge or an upsert changed; None where nobody counted."""
+        """The number of rows that an update, a merge or an upsert changed, or None if unknown."""
         return self._counted("updated", Summary.NUM_UPDATED_ROWS)
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """How many rows a delete or a merge removed; None where nobody counted.
+        """The number of rows that a delete or a merge removed, or None if unknown.
 
-        Of files that went whole, by their metadata, it is known where no delete file hid rows of them.
+        For whole files that were removed by their metadata, it is known only if no delete file applied to them.
         """
         counted = self._counted("deleted", Summary.NUM_DELETED_ROWS)
         if counted is not None or self.operation != Operation.DELETE:
@@ -210,7 +209,7 @@ class Snapshot:
 
 
 def summary_number(snapshot: Snapshot | None, key: str) -> int | None:
-    """Return a number of a snapshot's summary; None where there is none, or something else."""
+    """Return a number in a snapshot's summary, or None if it is missing or not a number."""
     text = "" if snapshot is None or snapshot.summary is None else snapshot.summary.get(key, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
@@ -222,9 +221,9 @@ TAG: Final = "tag"
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRef:
-    """A branch or a tag: a name for a snapshot, with how long to keep what it names.
+    """A branch or a tag: a name for a snapshot, with the retention of its snapshots.
 
-    Where a retention value is None, the table's property of the same name decides.
+    If a retention value is None, the table property of the same name applies.
     """
 
     snapshot_id: int
@@ -248,18 +247,18 @@ class SnapshotRef:
 
     @property
     def is_branch(self) -> bool:
-        """Whether commits may move it."""
+        """Whether this is a branch, which commits may move."""
         return self.type == BRANCH
 
     @property
     def is_tag(self) -> bool:
-        """Whether it stays where it is."""
+        """Whether this is a tag, which does not move."""
         return self.type == TAG
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLogEntry:
-    """From this time on, this snapshot was the table's current one."""
+    """The snapshot that became the table's current one at a time."""
 
     timestamp_ms: int
     snapshot_id: int
@@ -268,7 +267,7 @@ class SnapshotLogEntry:
 
 @dataclass(frozen=True, slots=True)
 class MetadataLogEntry:
-    """A metadata file that was current before; the time is that of its own last update."""
+    """A previously current metadata file; the time is that of its own last update."""
 
     timestamp_ms: int
     metadata_file: str
@@ -279,7 +278,7 @@ NO_REFS: FrozenMap[str, SnapshotRef] = FrozenMap()
 
 
 def with_main_branch(refs: Mapping[str, SnapshotRef], current_snapshot_id: int | None) -> FrozenMap[str, SnapshotRef]:
-    """Return the references with `main` at the current snapshot where they do not name it ("refs")."""
+    """Return the references, with `main` at the current snapshot if it is missing ("refs")."""
     if current_snapshot_id is None or MAIN_BRANCH in refs:
         return refs if isinstance(refs, FrozenMap) else FrozenMap(refs)
     return FrozenMap({MAIN_BRANCH: SnapshotRef(current_snapshot_id), **refs})

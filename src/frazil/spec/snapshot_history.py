@@ -1,8 +1,8 @@
-"""Who came before a snapshot, and what was current when. Specification: "Point in Time Reads (Time Travel)".
+"""Ancestry of snapshots, and time travel by the snapshot log. Specification: "Point in Time Reads (Time Travel)".
 
-A table has two histories. The chain of parents says how a snapshot came to be; the snapshot log says which
-snapshot was current at a time. Time travel asks the log, everything else the chain. The chain may end early,
-since the snapshots before it expire.
+A table has two histories. The chain of parents shows how a snapshot came to be; the snapshot log shows which
+snapshot was current at a time. Time travel uses the log, everything else the chain. The chain may end early,
+since old snapshots expire.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from frazil.spec.table_metadata import TableMetadata
 
 
 def ancestor_heads(snapshots: SnapshotList, snapshot_id: int) -> Iterator[SnapshotHead]:
-    """Yield the head of a snapshot and of its ancestors, the newest first, as far as the table has them."""
+    """Yield the heads of a snapshot and its ancestors, newest first, until one is missing."""
     seen: set[int] = set()
     head = snapshots.find_head(snapshot_id)
     while head is not None and head.snapshot_id not in seen:
@@ -29,28 +29,28 @@ def ancestor_heads(snapshots: SnapshotList, snapshot_id: int) -> Iterator[Snapsh
 
 
 def ancestor_ids(metadata: TableMetadata, snapshot_id: int) -> Iterator[int]:
-    """Yield the id of a snapshot and of its ancestors, the newest first."""
+    """Yield the ids of a snapshot and its ancestors, newest first."""
     return (head.snapshot_id for head in ancestor_heads(metadata.snapshots, snapshot_id))
 
 
 def ancestors_of(metadata: TableMetadata, snapshot_id: int) -> Iterator[Snapshot]:
-    """Yield a snapshot and its ancestors, the newest first."""
+    """Yield a snapshot and its ancestors, newest first."""
     return (metadata.snapshot(ancestor_id) for ancestor_id in ancestor_ids(metadata, snapshot_id))
 
 
 def is_ancestor_of(metadata: TableMetadata, snapshot_id: int, ancestor_id: int) -> bool:
-    """Return whether a snapshot is another one or came to be from it."""
-    return any(known_id == ancestor_id for known_id in ancestor_ids(metadata, snapshot_id))
+    """Return whether `ancestor_id` is a snapshot or one of its ancestors."""
+    return any(chain_id == ancestor_id for chain_id in ancestor_ids(metadata, snapshot_id))
 
 
 def ancestor_ids_between(
     metadata: TableMetadata, *, after_snapshot_id: int | None, to_snapshot_id: int
 ) -> tuple[int, ...]:
-    """Return the ids after one snapshot up to another one, the newest first.
+    """Return the ids after one snapshot up to and including another, newest first.
 
-    The first one may have expired, as long as the chain still names it as a parent. Where the chain does not
-    lead from the one to the other, what lies between is not known, and the request is refused. With
-    `after_snapshot_id` None the whole chain is wanted, which must reach the table's first snapshot.
+    The first one may have expired, as long as the chain still names it as a parent. If the chain does not lead from
+    one to the other, the request is refused. With `after_snapshot_id` None, the whole chain is returned, which must
+    reach the table's first snapshot.
     """
     between: list[int] = []
     if to_snapshot_id == after_snapshot_id:
@@ -73,10 +73,10 @@ def ancestor_ids_between(
 
 
 def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
-    """Return the id of the snapshot that was current at a time, by the snapshot log.
+    """Return the id of the snapshot that was current at a time, according to the snapshot log.
 
     That is the last entry of the log whose time is not later. The log is in the order of the changes, so
-    that of two changes in one millisecond, or with a clock that went back, the later change counts.
+    that of two changes in one millisecond, or with a clock that was set back, the later change wins.
     """
     for entry in reversed(metadata.snapshot_log):
         if entry.timestamp_ms <= timestamp_ms:
@@ -92,23 +92,23 @@ def snapshot_id_as_of(metadata: TableMetadata, timestamp_ms: int) -> int:
 
 
 def snapshot_as_of(metadata: TableMetadata, timestamp_ms: int) -> Snapshot:
-    """Return the snapshot that was current at a time, by the snapshot log."""
+    """Return the snapshot that was current at a time, according to the snapshot log."""
     snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
-    found = metadata.find_snapshot(snapshot_id)
-    if found is None:
+    snapshot = metadata.find_snapshot(snapshot_id)
+    if snapshot is None:
         raise SnapshotNotFoundError(
             f"Cannot read the table as of {show_ms(timestamp_ms)}: snapshot {snapshot_id}, current then, has expired"
         )
-    return found
+    return snapshot
 
 
 def schema_of_snapshot(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
-    """Return the schema a snapshot was written with; the current one where the snapshot does not say."""
+    """Return the schema that a snapshot was written with, or the current one if the snapshot has none recorded."""
     return metadata.current_schema if snapshot.schema_id is None else metadata.schema(snapshot.schema_id)
 
 
 def schema_of_ref(metadata: TableMetadata, name: str) -> Schema:
-    """Return the schema to read a branch or tag with: a tag's is its snapshot's, a branch's the table's."""
+    """Return the schema for reading a branch or tag: that of a tag's snapshot, or the table's for a branch."""
     if name == MAIN_BRANCH or metadata.ref(name).is_branch:
         return metadata.current_schema
     return schema_of_snapshot(metadata, metadata.ref_snapshot(name))

@@ -1,9 +1,9 @@
-"""The snapshots of a table, in order and by id, read only when asked for. Specification: "Snapshots".
+"""The snapshots of a table, in order and by id, read lazily. Specification: "Snapshots".
 
-Tables keep thousands of snapshots and most work looks at one. A list holds either snapshots or
-`StoredSnapshot`s: heads whose rest is read on demand by whoever made them (`codec/snapshot_json.py` keeps
-the snapshot's text). What needs only heads - ancestry, retention, the invariants - reads no snapshot at all,
-and adding or removing one leaves the others unread.
+Tables keep thousands of snapshots, and most operations need only one. A list holds either snapshots or
+`StoredSnapshot`s: heads that read the rest on demand (`codec/snapshot_json.py` keeps the snapshot's text). Ancestry,
+retention and the invariants need only heads and read no snapshot at all, and adding or removing one leaves the others
+unread.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from frazil.spec.snapshot import Snapshot, SnapshotHead
 
 
 class StoredSnapshot(SnapshotHead, Protocol):
-    """A snapshot not read yet."""
+    """A snapshot that has not been read yet."""
 
     def read(self) -> Snapshot:
         """Return the whole snapshot."""
@@ -26,7 +26,7 @@ Cell: TypeAlias = Snapshot | StoredSnapshot
 
 
 class SnapshotList(Sequence[Snapshot]):
-    """Snapshots in the order of table metadata. Immutable; equal to a list of equal snapshots, read or not."""
+    """Snapshots in the order of table metadata: immutable, and equal to a list of equal snapshots, read or not."""
 
     __slots__ = ("_cells", "_positions")
 
@@ -42,12 +42,12 @@ class SnapshotList(Sequence[Snapshot]):
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """The snapshots as they are held, read or not."""
+        """The stored snapshots, read or not."""
         return self._cells
 
     @property
     def heads(self) -> Sequence[SnapshotHead]:
-        """The heads in order; none of them costs a read."""
+        """The heads in order, available without reading snapshots."""
         return self._cells
 
     @property
@@ -56,17 +56,17 @@ class SnapshotList(Sequence[Snapshot]):
         return self._positions.keys()
 
     def find_head(self, snapshot_id: int) -> SnapshotHead | None:
-        """Return the head of the snapshot of an id, or None."""
+        """Return the head of a snapshot by id, or None."""
         position = self._positions.get(snapshot_id)
         return None if position is None else self._cells[position]
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """Return the snapshot of an id, or None."""
+        """Return a snapshot by id, or None."""
         position = self._positions.get(snapshot_id)
         return None if position is None else self[position]
 
     def with_added(self, snapshot: Snapshot) -> SnapshotList:
-        """Return the list with one more snapshot at its end."""
+        """Return the list with a snapshot appended."""
         return SnapshotList((*self._cells, snapshot))
 
     def without(self, snapshot_ids: Collection[int]) -> SnapshotList:

@@ -1,7 +1,7 @@
-"""Sort orders: how rows are sorted inside data files. Specification: "Sorting".
+"""Sort orders of rows in data files. Specification: "Sorting".
 
-A sort order is a list of fields, each a transform of a source column with a direction and an order for
-nulls. Order id 0 is the unsorted order. `sort_key` orders rows held as dicts;
+A sort order is a list of fields, each a transform of a source column with a direction and an order of
+nulls. Order id 0 is the unsorted order. `sort_key` sorts rows given as dicts;
 `codec/sort_order_json.py` reads and writes orders.
 """
 
@@ -37,7 +37,7 @@ class SortDirection(Enum):
 
 
 class NullOrder(Enum):
-    """Where nulls go."""
+    """Whether nulls come first or last."""
 
     NULLS_FIRST = "nulls first"
     NULLS_LAST = "nulls last"
@@ -48,7 +48,7 @@ class NullOrder(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SortField:
-    """One key of a sort order. A field over several source columns is always of an unknown transform."""
+    """One key of a sort order. A field of several source columns always has an unknown transform."""
 
     source_ids: tuple[int, ...]
     transform: Transform
@@ -62,13 +62,13 @@ class SortField:
 
     @property
     def source_id(self) -> int:
-        """The id of the only source column."""
+        """The id of the single source column."""
         if len(self.source_ids) != 1:
             raise UnsupportedError(f"Cannot use the sort field: {self.transform} takes {len(self.source_ids)} columns")
         return self.source_ids[0]
 
     def same_field(self, other: SortField) -> bool:
-        """Return whether both sort alike."""
+        """Return whether both sort in the same way."""
         return (
             self.source_ids == other.source_ids
             and self.direction is other.direction
@@ -77,7 +77,7 @@ class SortField:
         )
 
     def satisfies(self, other: SortField, source_type: Type | None = None) -> bool:
-        """Return whether rows sorted by this field are sorted by the other too."""
+        """Return whether rows sorted by this field are also sorted by the other."""
         return (
             self.source_ids == other.source_ids
             and self.direction is other.direction
@@ -114,13 +114,13 @@ class SortOrder:
 
     @property
     def order_preserving_source_ids(self) -> tuple[int, ...]:
-        """The columns whose own values the order follows; their file bounds are worth keeping."""
+        """The columns whose values follow the order, so that their file bounds are worth keeping."""
         return tuple(sort_field.source_id for sort_field in self.fields if sort_field.transform.preserves_order)
 
     def satisfies(self, other: SortOrder, schema: Schema | None = None) -> bool:
-        """Return whether rows in this order are in the other order too.
+        """Return whether rows in this order are also in the other order.
 
-        With a schema, truncations of different widths are compared by what their source type means.
+        With a schema, truncations of different widths are compared according to their source types.
         """
         if len(other.fields) > len(self.fields):
             return False
@@ -130,13 +130,13 @@ class SortOrder:
         )
 
     def same_order(self, other: SortOrder) -> bool:
-        """Return whether both sort alike, whatever their ids."""
+        """Return whether both sort in the same way, ignoring ids."""
         return len(self.fields) == len(other.fields) and all(
             sort_field.same_field(another) for sort_field, another in zip(self.fields, other.fields, strict=True)
         )
 
     def with_order_id(self, order_id: int) -> SortOrder:
-        """Return this order under another id."""
+        """Return this order with another id."""
         return SortOrder(order_id, self.fields, self.extra)
 
     def __str__(self) -> str:
@@ -144,12 +144,12 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
-"""The order of rows in no order."""
+"""The order of unsorted rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortTerm:
-    """What a user asks to sort by."""
+    """A user's request for a sort field."""
 
     column: str
     transform: Transform
@@ -158,9 +158,9 @@ class SortTerm:
 
 
 def parse_sort_term(text: str) -> SortTerm:
-    """Return the sort term of a text such as `ts desc nulls last` or `bucket(4, id)`.
+    """Parse a sort term such as `ts desc nulls last` or `bucket(4, id)`.
 
-    Ascending is the default; nulls go first in ascending and last in descending order unless said.
+    The default is ascending; by default, nulls come first in ascending and last in descending order.
     """
     reader = TermReader(text, "sort term")
     column, transform = read_term(reader)
@@ -182,7 +182,7 @@ def build_sort_order(
     *,
     case_sensitive: bool = True,
 ) -> SortOrder:
-    """Return the order that sorts a schema's rows by these terms; no terms make the unsorted order."""
+    """Return the order that sorts a schema's rows by these terms; without terms, the unsorted order."""
     fields = []
     for term in terms:
         if isinstance(term, str):
@@ -197,23 +197,21 @@ def build_sort_order(
 
 
 def check_sort_order(schema: Schema, order: SortOrder) -> None:
-    """Refuse an order whose sources a schema does not have or whose transforms do not accept their types."""
+    """Refuse an order whose sources are missing from a schema or have types that the transforms do not accept."""
     for sort_field in order.fields:
         for source_id in sort_field.source_ids:
             check_source(f"sort by {sort_field}", schema, source_id, sort_field.transform)
 
 
 def sort_key(order: SortOrder, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """Return a key function that puts rows, held as dicts by column name, in an order."""
+    """Return a key function for sorting rows, given as dicts by column name."""
     parts = [_key_part(sort_field, schema) for sort_field in order.fields]
     return lambda row: tuple(make_key(row) for make_key in parts)
 
 
 def _key_part(sort_field: SortField, schema: Schema) -> Callable[[Mapping[str, Any]], tuple[int, Any]]:
     if sort_field.transform.is_unknown:
-        raise UnsupportedError(
-            f"Cannot sort by {sort_field}: this version does not know the transform {sort_field.transform}"
-        )
+        raise UnsupportedError(f"Cannot sort by {sort_field}: the transform {sort_field.transform} is not supported")
     check_source(f"sort by {sort_field}", schema, sort_field.source_id, sort_field.transform)
     source = schema.field(sort_field.source_id)
     path = [*(nested_field.name for nested_field in reversed(schema.ancestors_of(sort_field.source_id))), source.name]
@@ -236,7 +234,7 @@ def _key_part(sort_field: SortField, schema: Schema) -> Callable[[Mapping[str, A
 
 @total_ordering
 class _Descending:
-    """A value that compares the other way round."""
+    """A value with reversed comparison."""
 
     __slots__ = ("value",)
 
@@ -254,5 +252,5 @@ class _Descending:
 
 
 def _type_of(schema: Schema | None, sort_field: SortField) -> Type | None:
-    found = None if schema is None else schema.find_field(sort_field.source_ids[0])
-    return None if found is None else found.field_type
+    source = None if schema is None else schema.find_field(sort_field.source_ids[0])
+    return None if source is None else source.field_type

@@ -1,6 +1,6 @@
-"""Statistics files as table metadata lists them. Specification: "Table Statistics", "Partition Statistics".
+"""Statistics files in table metadata. Specification: "Table Statistics", "Partition Statistics".
 
-They only inform: a reader may ignore them, and a snapshot they name may have expired. The files themselves
+They are optional: a reader may ignore them, and their snapshots may have expired. The files themselves
 are read by `codec/puffin.py` (table statistics) and as data files (partition statistics).
 """
 
@@ -16,7 +16,7 @@ NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class BlobMetadata:
-    """What table metadata says of one blob in a statistics file."""
+    """The description of a statistics file's blob in table metadata."""
 
     type: str
     snapshot_id: int

@@ -1,9 +1,9 @@
-"""Table metadata: everything a table knows of itself but its data. Specification: "Table Metadata Fields".
+"""Table metadata: the complete state of a table except its data. Specification: "Table Metadata Fields".
 
-The first step of the read path and the last of the write path. A value of any format version has the same
-fields; `codec/table_metadata_json.py` knows how each version spells them. A value may break the invariants
-while it is being changed: `spec/check_table_metadata.py` states them, and is asked at every read and write
-of a metadata file. Ancestry and time travel are in `spec/snapshot_history.py`.
+It is read first and written last. The fields are the same in all format versions; `codec/table_metadata_json.py`
+handles the differences in files. A value may violate the invariants while it is being changed:
+`spec/check_table_metadata.py` checks them when a metadata file is read or written. Ancestry and time travel are in
+`spec/snapshot_history.py`.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ _MAPS = ("properties", "refs", "extra")
 class TableMetadata:
     """The metadata of a table at one time.
 
-    `table_uuid` is text as written by whoever made the table, None only in old v1 tables. `refs` names
-    `main` whenever there is a current snapshot. `last_sequence_number` is 0 in v1, `next_row_id` is 0
-    before v3.
+    `table_uuid` is text as written by the table's creator, None only in old v1 tables. `refs` contains `main`
+    if there is a current snapshot. `last_sequence_number` is 0 in v1, `next_row_id` is 0 before v3.
     """
 
     format_version: int
@@ -84,7 +83,7 @@ class TableMetadata:
     encryption_keys: tuple[EncryptedKey, ...] = ()
     extra: FrozenMap[str, Any] = field(default=NO_EXTRA, hash=False, repr=False)
     oddities: tuple[str, ...] = field(default=(), hash=False, compare=False, repr=False)
-    """What was odd about the file it was read from (`spec/odd_metadata.py`); never written."""
+    """Oddities of the file that it was read from (`spec/odd_metadata.py`); never written."""
 
     def __post_init__(self) -> None:
         freeze_tuples(self, *_TUPLES)
@@ -99,62 +98,62 @@ class TableMetadata:
 
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
-        """The schemas by their ids."""
+        """The schemas, by id."""
         return {schema.schema_id: schema for schema in self.schemas}
 
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
-        """The partition specs by their ids."""
+        """The partition specs, by id."""
         return {partition_spec.spec_id: partition_spec for partition_spec in self.partition_specs}
 
     @cached_property
     def sort_orders_by_id(self) -> dict[int, SortOrder]:
-        """The sort orders by their ids; the unsorted order is always there."""
+        """The sort orders, by id, always including the unsorted order."""
         return {UNSORTED.order_id: UNSORTED, **{sort_order.order_id: sort_order for sort_order in self.sort_orders}}
 
     def schema(self, schema_id: int) -> Schema:
-        """Return the schema of an id."""
-        found = self.schemas_by_id.get(schema_id)
-        if found is None:
+        """Return a schema by id."""
+        schema = self.schemas_by_id.get(schema_id)
+        if schema is None:
             raise NotFoundError(
                 f"Cannot find schema {schema_id}: the table has no such schema",
                 hint=f"Its schemas are: {_listed(self.schemas_by_id)}.",
             )
-        return found
+        return schema
 
     @property
     def current_schema(self) -> Schema:
-        """The schema new data is written with."""
+        """The schema for new data."""
         return self.schema(self.current_schema_id)
 
     def spec(self, spec_id: int) -> PartitionSpec:
-        """Return the partition spec of an id."""
-        found = self.specs_by_id.get(spec_id)
-        if found is None:
+        """Return a partition spec by id."""
+        spec = self.specs_by_id.get(spec_id)
+        if spec is None:
             raise NotFoundError(
                 f"Cannot find partition spec {spec_id}: the table has no such spec",
                 hint=f"Its specs are: {_listed(self.specs_by_id)}.",
             )
-        return found
+        return spec
 
     @property
     def default_spec(self) -> PartitionSpec:
-        """The partition spec new data is written with."""
+        """The partition spec for new data."""
         return self.spec(self.default_spec_id)
 
     def sort_order(self, order_id: int) -> SortOrder:
-        """Return the sort order of an id."""
-        found = self.sort_orders_by_id.get(order_id)
-        if found is None:
+        """Return a sort order by id."""
+        order = self.sort_orders_by_id.get(order_id)
+        if order is None:
             raise NotFoundError(
                 f"Cannot find sort order {order_id}: the table has no such order",
                 hint=f"Its orders are: {_listed(self.sort_orders_by_id)}.",
             )
-        return found
+        return order
 
     @property
     def default_sort_order(self) -> SortOrder:
-        """The order new data is sorted in."""
+        """The sort order for new data."""
         return self.sort_order(self.default_sort_order_id)
 
     @property
@@ -165,44 +164,44 @@ class TableMetadata:
     # Snapshots and references
 
     def find_snapshot(self, snapshot_id: int) -> Snapshot | None:
-        """Return the snapshot of an id, or None."""
+        """Return a snapshot by id, or None."""
         return self.snapshots.find(snapshot_id)
 
     def snapshot(self, snapshot_id: int) -> Snapshot:
-        """Return the snapshot of an id."""
-        found = self.snapshots.find(snapshot_id)
-        if found is None:
+        """Return a snapshot by id."""
+        snapshot = self.snapshots.find(snapshot_id)
+        if snapshot is None:
             raise SnapshotNotFoundError(
                 f"Cannot find snapshot {snapshot_id}: the table has no such snapshot",
-                hint="It may have expired. The table's history lists the snapshots there are.",
+                hint="It may have expired. The table's history lists the existing snapshots.",
             )
-        return found
+        return snapshot
 
     @property
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot a plain read sees; None where nothing has been committed."""
+        """The snapshot of the main branch, or None if nothing has been committed."""
         return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
 
     def find_ref(self, name: str) -> SnapshotRef | None:
-        """Return the branch or tag of a name, or None."""
+        """Return a branch or tag by name, or None."""
         return self.refs.get(name)
 
     def ref(self, name: str) -> SnapshotRef:
-        """Return the branch or tag of a name."""
-        found = self.refs.get(name)
-        if found is None:
+        """Return a branch or tag by name."""
+        ref = self.refs.get(name)
+        if ref is None:
             hint = f"Its branches and tags are: {_listed(self.refs)}."
             if name == MAIN_BRANCH:
                 hint = "Nothing has been committed to the table yet."
             raise ReferenceNotFoundError(f"Cannot find branch or tag {name!r}: the table has none", hint=hint)
-        return found
+        return ref
 
     def ref_snapshot(self, name: str) -> Snapshot:
-        """Return the snapshot a branch or tag names."""
+        """Return the snapshot of a branch or tag."""
         return self.snapshot(self.ref(name).snapshot_id)
 
     def find_statistics(self, snapshot_id: int) -> StatisticsFile | None:
-        """Return the statistics file of a snapshot, or None; the last where there are several."""
+        """Return the last statistics file of a snapshot, or None."""
         return next(
             (
                 statistics_file
@@ -213,7 +212,7 @@ class TableMetadata:
         )
 
     def find_partition_statistics(self, snapshot_id: int) -> PartitionStatisticsFile | None:
-        """Return the partition statistics file of a snapshot, or None; the last where there are several."""
+        """Return the last partition statistics file of a snapshot, or None."""
         return next(
             (
                 statistics_file
@@ -224,17 +223,15 @@ class TableMetadata:
         )
 
     def encryption_key(self, key_id: str) -> EncryptedKey:
-        """Return the encryption key of an id."""
-        found = next(
-            (encryption_key for encryption_key in self.encryption_keys if encryption_key.key_id == key_id), None
-        )
-        if found is None:
+        """Return an encryption key by id."""
+        key = next((encryption_key for encryption_key in self.encryption_keys if encryption_key.key_id == key_id), None)
+        if key is None:
             raise NotFoundError(f"Cannot find encryption key {key_id!r}: the table has no such key")
-        return found
+        return key
 
 
 def without_trailing_slash(location: str) -> str:
-    """Return a location without slashes at its end, so that paths below it join with one."""
+    """Return a location without trailing slashes, so that paths can be joined to it."""
     while location.endswith("/") and not location.endswith("://"):
         location = location[:-1]
     return location

@@ -1,6 +1,6 @@
-"""Lengths of text, which Spark's `char(n)` and `varchar(n)` have and the format does not: they are `string`.
+"""The warning about `char(n)` and `varchar(n)`, which become `string`, since Iceberg has no text lengths.
 
-Iceberg Java takes them so too: no value is refused for its length, and none is padded. A warning says so.
+Iceberg Java treats them in the same way: values are neither refused for their length nor padded.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from frazil.spec.options import PROJECT
 
 
 def warn_of_lengths() -> None:
-    """Say, once in a process, that lengths are not kept."""
+    """Warn that text lengths are not enforced."""
     warnings.warn(
-        "char(n) and varchar(n) are string in a lake: the format has no lengths, so that no text is refused or padded. "
+        "char(n) and varchar(n) are string in a lake: the format has no text lengths, so nothing is refused or padded. "
         f"See docs/sql.md#tables of {PROJECT}",
         stacklevel=1,
     )

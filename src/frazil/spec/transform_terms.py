@@ -1,9 +1,9 @@
-"""Transforms written as text: `day(ts)`, `bucket(16, id)`, `` `a b` ``.
+"""Parser of transforms: `day(ts)`, `bucket(16, id)`, `` `a b` ``.
 
-What users put into `partition_by`, `sort_by` and `update_spec`. A term is a column, or one transform of one
-column. Names are as in Spark's DDL, case does not matter for them; the number may come before or after
+It parses the terms that users pass to `partition_by`, `sort_by` and `update_spec`. A term is a column, or one
+transform of one column. Names of transforms are those of Spark DDL, in any case; the number may come before or after
 the column. Columns are dotted paths whose parts may be quoted with backticks. `spec/partitioning.py` and
-`spec/sorting.py` read what may follow a term.
+`spec/sorting.py` parse the text after a term.
 """
 
 from __future__ import annotations
@@ -38,49 +38,49 @@ _WITH_NUMBER: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "tru
 
 
 class TermReader(TokenCursor):
-    """A cursor over the text of one term."""
+    """A token reader for one term."""
 
     def __init__(self, text: str, what: str) -> None:
         if len(text) > MAX_TERM_LENGTH:
             raise TextSyntaxError(
                 f"Cannot parse the {what}: it has {len(text)} characters, more than {MAX_TERM_LENGTH}"
             )
-        super().__init__(text, f"the {what}", _cut(text))
+        super().__init__(text, f"the {what}", _tokenize(text))
 
     def name(self) -> str:
-        """Return one plain or quoted name."""
+        """Consume a plain or quoted name."""
         if self.peek().kind not in (WORD, QUOTED):
             self.fail("expected a name")
         return self.take().text
 
     def column(self) -> str:
-        """Return a column's full name."""
+        """Consume a column's full name."""
         names = [self.name()]
         while self.take_mark("."):
             names.append(self.name())
         return ".".join(names)
 
     def end(self) -> None:
-        """Refuse anything that is left."""
+        """Refuse any remaining text."""
         if self.peek().kind != END:
             self.fail("expected the end")
 
 
-def _cut(text: str) -> Iterator[Token]:
+def _tokenize(text: str) -> Iterator[Token]:
     offset = 0
     while (offset := _SPACE.match(text, offset).end()) < len(text):  # type: ignore[union-attr]
-        found = _TOKEN.match(text, offset)
-        if found is None or found.lastgroup is None:
+        match = _TOKEN.match(text, offset)
+        if match is None or match.lastgroup is None:
             reason = "the quoted name does not end" if text[offset] == "`" else "unexpected character"
             yield Token(BROKEN, reason, offset, offset + 1)
             return
-        value = found[found.lastgroup]
-        yield Token(found.lastgroup, value.replace("``", "`") if found.lastgroup == QUOTED else value, *found.span())
-        offset = found.end()
+        value = match[match.lastgroup]
+        yield Token(match.lastgroup, value.replace("``", "`") if match.lastgroup == QUOTED else value, *match.span())
+        offset = match.end()
 
 
 def read_term(reader: TermReader) -> tuple[str, Transform]:
-    """Read a column, or a transform of one, and return the column's name and the transform."""
+    """Parse a column, or a transform of a column, and return the column's name and the transform."""
     first = reader.peek()
     if first.kind != WORD or not reader.peek(1).is_mark("("):
         return reader.column(), IDENTITY
@@ -99,8 +99,8 @@ def read_term(reader: TermReader) -> tuple[str, Transform]:
             return column, _WITH_NUMBER[function](int(number.text))
         except InvalidRequestError as problem:
             raise reader.error(problem.message.partition(": ")[2], number) from problem
-    known = ", ".join(sorted({*_UNARY, *_WITH_NUMBER}))
-    return reader.fail(f"unknown transform {first.text!r} (known: {known})", first)
+    names = ", ".join(sorted({*_UNARY, *_WITH_NUMBER}))
+    return reader.fail(f"unknown transform {first.text!r} (supported: {names})", first)
 
 
 def _read_numbered(reader: TermReader) -> tuple[str, Token]:

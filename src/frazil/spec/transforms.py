@@ -1,14 +1,14 @@
 """Partition and sort transforms, one value at a time. Specification: "Partition Transforms".
 
-A transform makes a partition value (or a sort key) of a source value. `str(transform)` is the text the
-metadata stores; `parse_transform` reads it back. Text that names no known transform becomes an
-`UnknownTransform`: such a field is kept, ignored when files are filtered, and refused when data is written.
+A transform turns a source value into a partition value or a sort key. `str(transform)` is the text in the
+metadata; `parse_transform` parses it. Unrecognised text becomes an `UnknownTransform`: such a field is kept,
+ignored when files are filtered, and refused when data is written.
 
-Values in and out are frazil's own (see `spec/types.py`): days, micros and nanos as integers. Division is
-floor division everywhere, so moments before 1970 fall into the unit that contains them. Iceberg Java
-implementation is off by one unit for one value in the first second of each unit before 1970
-(…:00.999999); the specification's meaning is followed here. A result that does not fit its type (`hour` beyond
-32 bits) is an error, but for `truncate` of the smallest integers, which wraps around as every writer has it.
+Values have the internal form of `spec/types.py`: days, micros and nanos as integers. Division is floor division
+everywhere, so moments before 1970 belong to the unit that contains them. Iceberg Java is off by one unit for one value
+in the first second of each unit before 1970 (…:00.999999); frazil follows the specification. A result that does not
+fit its type (`hour` beyond 32 bits) is an error, except for `truncate` of the smallest integers, which wraps around as
+in all other writers.
 `columns/transforms.py` does the same over Arrow columns.
 """
 
@@ -72,7 +72,7 @@ class Transform(ABC):
     __slots__ = ()
     name: ClassVar[str]
     preserves_order: ClassVar[bool] = False
-    """Whether a smaller source value never has a larger result."""
+    """Whether smaller source values never have larger results."""
     is_identity: ClassVar[bool] = False
     is_void: ClassVar[bool] = False
     is_time: ClassVar[bool] = False
@@ -100,16 +100,16 @@ class Transform(ABC):
         """Return the transform of a value that is not null, of a type it accepts."""
 
     def human_text(self, value: Any, result_type: Type) -> str:
-        """Return a transformed value as people read it, `null` for null."""
+        """Return a transformed value as human-readable text, `null` for null."""
         return human_value(value, result_type)
 
     def satisfies_order_of(self, other: Transform, source_type: Type | None = None) -> bool:
-        """Return whether rows sorted by this transform are sorted by the other too."""
+        """Return whether rows sorted by this transform are also sorted by the other."""
         return self == other
 
     @property
     def dedup_name(self) -> str:
-        """What two fields over one source may not share: all time transforms count as one."""
+        """A name that two fields of one source may not share; all time transforms have the same."""
         return "time" if self.is_time else str(self)
 
 
@@ -134,13 +134,13 @@ class Identity(Transform):
         return value
 
     def satisfies_order_of(self, other: Transform, source_type: Type | None = None) -> bool:
-        """Return whether the other keeps the order of values."""
+        """Return whether the other transform preserves the order of values."""
         return other.preserves_order
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket(Transform):
-    """The value's hash, modulo a number of buckets."""
+    """The hash of a value, modulo a number of buckets."""
 
     num_buckets: int
     name: ClassVar[str] = "bucket"
@@ -167,7 +167,7 @@ class Bucket(Transform):
 
 @dataclass(frozen=True, slots=True)
 class WrappedRange:
-    """Values next to the smallest integer, and the one partition value, a large one, that all of them have."""
+    """Values near the smallest integer, and the large partition value that all of them have."""
 
     first: int
     last: int
@@ -176,10 +176,10 @@ class WrappedRange:
 
 @dataclass(frozen=True, slots=True)
 class Truncate(Transform):
-    """Numbers rounded down to a multiple of the width; text and bytes cut to it.
+    """Numbers rounded down to a multiple of the width; text and bytes truncated to it.
 
-    Next to the smallest int or long the multiple does not fit, and wraps around to a large number, as in every other
-    writer: there the order of values is not kept.
+    Near the smallest int or long the multiple does not fit and wraps around to a large number, as in all other
+    writers; there, the order of values is not preserved.
     """
 
     width: int
@@ -216,17 +216,17 @@ class Truncate(Transform):
         return result
 
     def wrapped_range(self, source_type: Type) -> WrappedRange | None:
-        """Return the values whose truncation wraps around in an int or a long, None where there are none."""
+        """Return the values whose truncation as int or long wraps around, or None if there are none."""
         if not isinstance(source_type, IntType | LongType) or source_type.MIN % self.width == 0:
             return None
         first = source_type.MIN
         return WrappedRange(first, first - first % self.width + self.width - 1, self._apply(first, source_type))
 
     def satisfies_order_of(self, other: Transform, source_type: Type | None = None) -> bool:
-        """Return whether the other's groups are unions of this one's, which depends on the source type.
+        """Return whether each group of the other transform is a union of groups of this one.
 
-        Text cut to more characters is also sorted when cut to fewer. Multiples of 4 and multiples of 8
-        nest, multiples of 10 and of 15 do not. Without a source type only equal widths are sure.
+        Text that is sorted by more characters is also sorted by fewer. Multiples of 4 and multiples of 8
+        nest, multiples of 10 and of 15 do not. Without a source type, only equal widths are certain.
         """
         if self == other or not isinstance(other, Truncate):
             return self == other
@@ -242,7 +242,7 @@ class _TimeTransform(Transform):
     preserves_order: ClassVar[bool] = True
     is_time: ClassVar[bool] = True
     _hours: ClassVar[int]
-    """How long the unit is, to compare units."""
+    """The length of the unit, for comparing units."""
 
     def can_transform(self, source_type: Type) -> bool:
         """Return whether the type is a date or a timestamp."""
@@ -292,7 +292,7 @@ class Month(_TimeTransform):
 
 @dataclass(frozen=True, slots=True)
 class Day(_TimeTransform):
-    """Days from 1970-01-01; the result is a date, and readers accept int for it."""
+    """Days from 1970-01-01; the result is a date, although readers accept int too."""
 
     name: ClassVar[str] = "day"
     _hours: ClassVar[int] = 24
@@ -335,7 +335,7 @@ class Hour(_TimeTransform):
 
 @dataclass(frozen=True, slots=True)
 class Void(Transform):
-    """Always null; takes the place of a dropped field in v1 tables."""
+    """Always null; replaces a dropped field in v1 tables."""
 
     name: ClassVar[str] = "void"
     is_void: ClassVar[bool] = True
@@ -359,7 +359,7 @@ class Void(Transform):
 
 @dataclass(frozen=True, slots=True)
 class UnknownTransform(Transform):
-    """A transform this version does not know, kept as it was read."""
+    """An unrecognised transform, kept unchanged."""
 
     text: str
     name: ClassVar[str] = "unknown"
@@ -369,16 +369,16 @@ class UnknownTransform(Transform):
         return self.text
 
     def can_transform(self, source_type: Type) -> bool:
-        """Return True: what it accepts is not known."""
+        """Return True, since the accepted types are unknown."""
         return True
 
     def result_type(self, source_type: Type) -> Type:
-        """Return string, as Iceberg Java does: the actual type is not known."""
+        """Return string, as in Iceberg Java, since the actual type is unknown."""
         return STRING
 
     def _apply(self, value: Any, source_type: Type) -> Any:
         raise UnsupportedError(
-            f"Cannot apply the transform {self.text!r}: this version does not know it",
+            f"Cannot apply the transform {self.text!r}: it is not supported",
             hint="Tables partitioned by it can be read, not written.",
         )
 
@@ -398,22 +398,22 @@ _SIMPLE: dict[str, Transform] = {transform.name: transform for transform in (IDE
 
 
 def parse_transform(text: str) -> Transform:
-    """Return the transform of its stored text; case does not matter, unknown text is kept."""
+    """Parse the stored text of a transform, in any case; unrecognised text becomes an `UnknownTransform`."""
     simple = _SIMPLE.get(text.lower())
     if simple is not None:
         return simple
-    matched = _WITH_PARAMETER.fullmatch(text)
-    if matched is not None:
-        cls = {"bucket": Bucket, "truncate": Truncate}.get(matched[1].lower())
+    match = _WITH_PARAMETER.fullmatch(text)
+    if match is not None:
+        cls = {"bucket": Bucket, "truncate": Truncate}.get(match[1].lower())
         if cls is not None:
-            if len(matched[2].lstrip("0")) > 10:
-                raise InvalidRequestError(f"Cannot make {matched[1].lower()}[…]: the parameter does not fit 32 bits")
-            return cls(int(matched[2]))
+            if len(match[2].lstrip("0")) > 10:
+                raise InvalidRequestError(f"Cannot make {match[1].lower()}[…]: the parameter does not fit 32 bits")
+            return cls(int(match[2]))
     return UnknownTransform(text)
 
 
 def promotion_changes_partition(transform: Transform, from_type: Type, to_type: Type) -> bool:
-    """Return whether promoting a source column's type would change what a transform makes of its values.
+    """Return whether promoting a source column's type would change its partition values.
 
     Such a promotion is forbidden while a partition field uses the column ("Schema Evolution").
     """
@@ -431,7 +431,7 @@ def promotion_changes_partition(transform: Transform, from_type: Type, to_type: 
         case DecimalType(), DecimalType():
             return from_type.scale != to_type.scale
         case _:
-            # Left is float to double, which keeps values; only identity accepts both.
+            # The remaining case is float to double, which keeps values; only identity accepts both.
             return not (transform.is_identity and str(from_type) == "float" and str(to_type) == "double")
 
 

@@ -1,7 +1,7 @@
-"""Which type may become which, and what a value becomes with it. Specification: "Schema Evolution".
+"""Promotions of types and of their values. Specification: "Schema Evolution".
 
-Used when a schema changes (is the change allowed?), when a file is read by a newer schema (the file still
-holds the old type) and when data is written into a wider column. A promotion only ever widens.
+Used when a schema changes (is the change allowed?), when a file is read with a newer schema (the file still
+has the old type) and when data is written to a wider column. Promotions only widen types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from frazil.spec.types import (
 )
 
 LATEST_PROMOTIONS = 3
-"""The format version from which all promotions below hold."""
+"""The format version from which all promotions below are allowed."""
 
 PROMOTIONS: tuple[tuple[type[Type], tuple[type[Type], ...], int], ...] = (
     (IntType, (LongType,), 1),
@@ -36,14 +36,14 @@ PROMOTIONS: tuple[tuple[type[Type], tuple[type[Type], ...], int], ...] = (
     (DateType, (TimestampType, TimestampNsType), 3),
     (UnknownType, (Type,), 3),
 )
-"""The specification's table: a type, what it may become, and the first format version that allows it."""
+"""The specification's table: a type, the types that it may become, and the first format version that allows it."""
 
 _MICROS_PER_DAY = 86_400_000_000
 _NANOS_PER_DAY = 1000 * _MICROS_PER_DAY
 
 
 def is_promotion_allowed(from_type: Type, to_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> bool:
-    """Return whether a column of one type may become another; a type may always stay what it is."""
+    """Return whether a column may change from one type to another; it may always keep its type."""
     if from_type == to_type:
         return True
     if isinstance(from_type, DecimalType) and isinstance(to_type, DecimalType):
@@ -55,7 +55,7 @@ def is_promotion_allowed(from_type: Type, to_type: Type, *, format_version: int 
 
 
 def explain_refusal(from_type: Type, to_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> str:
-    """Return why a type may not become another, for the error that refuses it."""
+    """Return the reason why a type may not become another, for an error message."""
     if isinstance(from_type, DecimalType) and isinstance(to_type, DecimalType):
         if to_type.scale != from_type.scale:
             return f"the scale of a decimal cannot change ({from_type.scale} to {to_type.scale})"
@@ -72,7 +72,7 @@ def explain_refusal(from_type: Type, to_type: Type, *, format_version: int = LAT
 
 
 def describe_promotions(from_type: Type, *, format_version: int = LATEST_PROMOTIONS) -> str:
-    """Return what a type may become, in words that follow "may": `become only long`."""
+    """Return the allowed promotions of a type, in words that follow "may": `become only long`."""
     for from_kind, to_kinds, first_version in PROMOTIONS:
         if isinstance(from_type, from_kind) and format_version >= first_version:
             if isinstance(from_type, DecimalType):
@@ -84,16 +84,16 @@ def describe_promotions(from_type: Type, *, format_version: int = LATEST_PROMOTI
 
 
 def describe_type(data_type: Type) -> str:
-    """Return a type's name for an error's text: nested types by their kind only."""
+    """Return a type's name for an error message; nested types are named by their kind only."""
     names: dict[type[Type], str] = {StructType: "a struct", ListType: "a list", MapType: "a map"}
     return names.get(type(data_type), str(data_type))
 
 
 def promote_value(value: Any, from_type: Type, to_type: Type) -> Any:
-    """Return a value of one type as a value of the type it was promoted to.
+    """Return a value converted to the type that its type was promoted to.
 
-    Only dates change: a timestamp at midnight. One outside the range of the new type is refused, as the
-    specification demands.
+    Only dates change, to timestamps at midnight. A date outside the range of the new type is refused, as required by
+    the specification.
     """
     if value is None or not isinstance(from_type, DateType) or isinstance(to_type, DateType):
         return value

@@ -1,9 +1,9 @@
-"""The types of the format, as values. Specification: "Schemas and Data Types".
+"""The Iceberg types, as values. Specification: "Schemas and Data Types".
 
-Types compare by structure (field ids, names, docs and defaults included for structs). `str(type)` is the
-specification's text form, which `parse_type` reads back; the JSON form is `codec/schema_json.py`'s.
+Types compare by structure (for structs including field ids, names, docs and defaults). `str(type)` is the
+specification's text form, which `parse_type` parses; the JSON form is in `codec/schema_json.py`.
 
-How values of each type are held in Python, everywhere in frazil (conversions: `spec/values.py`):
+The internal form of values, used everywhere in frazil (conversions are in `spec/values.py`):
 
     boolean bool            date            int, days from 1970-01-01
     int, long int           time            int, microseconds from midnight
@@ -24,7 +24,7 @@ from frazil.errors import InvalidRequestError
 from frazil.spec.frozen_map import NO_EXTRA, FrozenMap, freeze_tuples
 
 MAX_FIELD_ID = 2147483447
-"""The largest id a table's own field may have; ids above are for metadata columns ("Reserved Field IDs")."""
+"""The largest id of a table's own field; larger ids are for metadata columns ("Reserved Field IDs")."""
 
 MAX_DECIMAL_PRECISION = 38
 DEFAULT_CRS = "OGC:CRS84"
@@ -34,7 +34,7 @@ DEFAULT_EDGE_ALGORITHM: EdgeAlgorithm = "spherical"
 
 
 class Type:
-    """Any type of the format."""
+    """An Iceberg type."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class DoubleType(PrimitiveType):
 class DecimalType(PrimitiveType):
     """Fixed-point decimals of a precision (at most 38) and a scale.
 
-    Metadata of others may have a scale above the precision, of which there is no value; none is written.
+    Metadata from other writers may have a scale above the precision, so that no value exists; frazil writes none.
     """
 
     precision: int
@@ -190,7 +190,7 @@ class UuidType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FixedType(PrimitiveType):
-    """Byte arrays of one length."""
+    """Byte arrays of a fixed length."""
 
     length: int
 
@@ -214,7 +214,7 @@ class BinaryType(PrimitiveType):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class UnknownType(PrimitiveType):
-    """The type of a column whose type is not known yet: optional, always null, not stored."""
+    """The type of a column whose type is not determined yet: optional, always null, not stored."""
 
     name: ClassVar[str] = "unknown"
     min_format_version: ClassVar[int] = 3
@@ -283,7 +283,7 @@ class VariantType(Type):
 class NestedType(Type):
     """A type with parts: struct, list or map.
 
-    `extra` holds JSON fields this version does not know; they are written back unchanged.
+    `extra` holds unrecognised JSON fields, which are written back unchanged.
     """
 
     __slots__ = ()
@@ -298,7 +298,7 @@ class NestedType(Type):
 class NestedField:
     """A named, numbered part of a struct, list or map.
 
-    `extra` holds JSON fields this version does not know; they are written back unchanged.
+    `extra` holds unrecognised JSON fields, which are written back unchanged.
     """
 
     field_id: int
@@ -340,7 +340,7 @@ class StructType(NestedType):
         return self.struct_fields
 
     def find_field(self, name_or_id: str | int, *, case_sensitive: bool = True) -> NestedField | None:
-        """Return this struct's own field of a name or id, or None."""
+        """Return a direct field of this struct by name or id, or None."""
         if isinstance(name_or_id, int):
             return next(
                 (struct_field for struct_field in self.struct_fields if struct_field.field_id == name_or_id), None
@@ -437,4 +437,4 @@ SIMPLE_TYPES: dict[str, Type] = {
         TIMESTAMPTZ_NS, STRING, UUID, BINARY, UNKNOWN, VARIANT,
     )
 }  # fmt: skip
-"""The types without parameters by their name in the specification."""
+"""The types without parameters, by their name in the specification."""

@@ -1,9 +1,9 @@
-"""A schema that takes in what another one has, matched by name. Specification: "Schema Evolution".
+"""The union of two schemas, with columns matched by name. Specification: "Schema Evolution".
 
-Used where data may bring new columns (merges and appends with schema evolution). Only what the rules of
-`schema_evolution` allow happens: columns the table lacks are added as optional ones, types widen, required
-columns become optional where the data has them optional, docs and write defaults are taken over. What is
-narrower than in the table stays as the table has it, and nothing is ever dropped or renamed.
+Used when data may have new columns (merges and appends with schema evolution). Only changes that `schema_evolution`
+allows are made: columns that the table lacks are added as optional ones, types widen, required columns become
+optional if the data has them optional, and docs and write defaults are adopted. Types that are narrower than the
+table's are ignored, and nothing is ever dropped or renamed.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from frazil.spec.types import ListType, MapType, NestedField, StructType, Type, 
 
 
 def union_by_name(update: SchemaUpdate, other: Schema) -> SchemaUpdate:
-    """Add to an update the steps that make its schema the union with another one, and return the update.
+    """Add steps to an update that make its schema the union with another one, and return the update.
 
-    Whether upper and lower case differ is the update's setting. Types that cannot be united are refused.
+    The update determines whether names are case-sensitive. Types that cannot be united are refused.
     """
     _unite_structs(update, update.schema.struct, other.struct, ())
     return update
 
 
 def _unite_structs(update: SchemaUpdate, existing: StructType, other: StructType, path: tuple[str, ...]) -> None:
-    """Note the steps for one struct and all below; schemas bound the depth of the recursion."""
+    """Record the steps for one struct, recursively; schemas limit the depth."""
     key = str if update.case_sensitive else str.lower
-    known = {key(field.name): field for field in existing.fields}
-    met: dict[str, str] = {}
+    by_name = {key(field.name): field for field in existing.fields}
+    seen: dict[str, str] = {}
     for field in other.fields:
         name = key(field.name)
-        if met.setdefault(name, field.name) != field.name:
+        if seen.setdefault(name, field.name) != field.name:
             raise SchemaChangeError(
-                f"Cannot unite the schemas: the columns {met[name]!r} and {field.name!r} differ in case only",
-                hint="Rename one of them, or tell upper and lower case apart.",
+                f"Cannot unite the schemas: the columns {seen[name]!r} and {field.name!r} differ in case only",
+                hint="Rename one of them, or match names case-sensitively.",
             )
-        found = known.get(name)
-        if found is None:
-            here = (*path, field.name)
-            update.add_column(here, field.field_type, doc=field.doc, default=field.initial_default)
+        match = by_name.get(name)
+        if match is None:
+            field_path = (*path, field.name)
+            update.add_column(field_path, field.field_type, doc=field.doc, default=field.initial_default)
             if field.write_default is not None:
-                update.set_default(here, field.write_default)
+                update.set_default(field_path, field.write_default)
         else:
-            _unite_fields(update, found, field, (*path, found.name))
+            _unite_fields(update, match, field, (*path, match.name))
 
 
 def _unite_fields(update: SchemaUpdate, existing: NestedField, other: NestedField, path: tuple[str, ...]) -> None:
@@ -68,7 +68,7 @@ def _unite_fields(update: SchemaUpdate, existing: NestedField, other: NestedFiel
 
 
 def _is_narrower(update: SchemaUpdate, old: Type, new: Type) -> bool:
-    """Return whether the table's type already holds all values of the other one."""
+    """Return whether the table's type can hold all values of the other type."""
     if isinstance(new, UnknownType):
         return True
     return is_promotion_allowed(new, old, format_version=update.format_version)

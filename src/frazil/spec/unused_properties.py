@@ -1,4 +1,4 @@
-"""Properties that frazil does not honour, each with its reason: pages, the doctor and checks of tables read them."""
+"""Properties that frazil does not honour, with reasons, for the documentation, `frazil doctor` and table checks."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from frazil.spec.frozen_map import FrozenMap
 
 NOT_HONOURED: Final = FrozenMap(
     {
-        "compatibility.snapshot-id-inheritance.enabled": "entries are read with and without ids, whatever it says",
-        "identifier-fields.rely": "nothing here relies on them",
+        "compatibility.snapshot-id-inheritance.enabled": "manifest entries may always have or inherit snapshot ids",
+        "identifier-fields.rely": "identifier fields are not used by the optimiser",
         "write.manifest-lists.enabled": "snapshots always name a manifest list",
         "write.spark.auto-schema-evolution.enabled": "MERGE WITH SCHEMA EVOLUTION may always change the schema",
-        "write.upsert.enabled": "Flink's",
+        "write.upsert.enabled": "used by Flink only",
         "write.parquet.row-group-check-max-record-count": "row groups are measured as they are written",
         "write.parquet.shred-variants": "variants are written whole",
         "write.parquet.variant-inference-buffer-size": "variants are written whole",
-        "write.parquet.bloom-filter-adaptive-enabled": "the size is what the number of values asks for",
-        "write.delete.parquet.row-group-check-min-record-count": "delete files are written in one go",
-        "write.delete.parquet.row-group-check-max-record-count": "delete files are written in one go",
-        "write.orc.block-size-bytes": "files have no blocks here",
-        "write.delete.orc.block-size-bytes": "files have no blocks here",
+        "write.parquet.bloom-filter-adaptive-enabled": "the size follows from the number of values",
+        "write.delete.parquet.row-group-check-min-record-count": "delete files are written at once",
+        "write.delete.parquet.row-group-check-max-record-count": "delete files are written at once",
+        "write.orc.block-size-bytes": "file system blocks are not supported",
+        "write.delete.orc.block-size-bytes": "file system blocks are not supported",
         "read.split.metadata-target-size": "metadata tables are read in this process",
         "read.data-planning-mode": "scans are planned in this process",
         "read.delete-planning-mode": "scans are planned in this process",
-        "read.parquet.vectorization.enabled": "Spark's own reader reads, by its settings",
-        "read.parquet.vectorization.batch-size": "Spark's own reader reads, by its settings",
-        "read.orc.vectorization.enabled": "Spark's own reader reads, by its settings",
-        "read.orc.vectorization.batch-size": "Spark's own reader reads, by its settings",
+        "read.parquet.vectorization.enabled": "files are read by Spark's built-in reader, with Spark's settings",
+        "read.parquet.vectorization.batch-size": "files are read by Spark's built-in reader, with Spark's settings",
+        "read.orc.vectorization.enabled": "files are read by Spark's built-in reader, with Spark's settings",
+        "read.orc.vectorization.batch-size": "files are read by Spark's built-in reader, with Spark's settings",
         "encryption.data-key-length": "encrypted tables are refused",
-        "engine.hive.enabled": "Hive's",
-        "engine.hive.lock-enabled": "Hive's",
+        "engine.hive.enabled": "used by Hive only",
+        "engine.hive.lock-enabled": "used by Hive only",
     }
 )
-"""Properties that change nothing, and why."""
+"""Properties without effect, and why."""
 
 REFUSED: Final = FrozenMap(
     {
         "encryption.key-id": "encrypted tables are not written",
-        "write.location-provider.impl": "Java classes are not run",
+        "write.location-provider.impl": "Java classes are not supported",
     }
 )
-"""Properties of tables that are not written, and why."""
+"""Properties of tables that cannot be written, and why."""

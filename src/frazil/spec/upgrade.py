@@ -1,7 +1,7 @@
-"""Table metadata from one format version to a later one. Specification: "Format version changes" (Appendix E).
+"""Upgrades of table metadata to a later format version. Specification: "Format version changes" (Appendix E).
 
-Only metadata changes: data files, manifests and old snapshots stay as they are, and readers know what they
-lack. There is no way back, since an older version cannot say what a newer one may hold.
+Only metadata changes: data files, manifests and old snapshots stay unchanged, and readers handle their missing
+fields. Downgrades are impossible, since an older version cannot represent everything that a newer one may hold.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from frazil.spec.versions import TABLE_METADATA_FIELDS, check_upgrade
 
 
 def upgrade_table_metadata(metadata: TableMetadata, version: int, *, new_uuid: str | None = None) -> TableMetadata:
-    """Return a table's metadata in a format version, step by step from its own.
+    """Return a table's metadata in a format version, upgraded step by step.
 
-    `new_uuid` is for old v1 tables that have none. The metadata itself comes back where it has the version.
+    `new_uuid` is for old v1 tables without a UUID. Metadata that already has the version is returned itself.
     """
     check_upgrade(metadata.format_version, version)
     for step in range(metadata.format_version, version):
@@ -38,28 +38,28 @@ def _to_v2(metadata: TableMetadata, new_uuid: str | None) -> TableMetadata:
         format_version=2,
         table_uuid=table_uuid,
         last_sequence_number=INITIAL_SEQUENCE_NUMBER,
-        # Read here so that they are written as v2 has them: with their sequence number, which is 0.
+        # Snapshots are read so that they are written as in v2, with their sequence number, which is 0.
         snapshots=SnapshotList(tuple(metadata.snapshots)),
-        extra=_still_unknown(metadata),
+        extra=_extra_after_upgrade(metadata),
     )
 
 
 def _to_v3(metadata: TableMetadata) -> TableMetadata:
     snapshots = metadata.snapshots
     if any(head.first_row_id is not None for head in snapshots.heads):
-        # Row ids mean nothing before v3; whoever wrote them, they are not this table's.
+        # Row ids are meaningless before v3, so any existing ones are removed.
         snapshots = SnapshotList(replace(snapshot, first_row_id=None, added_rows=None) for snapshot in snapshots)
     return replace(
         metadata,
         format_version=3,
         snapshots=snapshots,
         next_row_id=INITIAL_ROW_ID,
-        extra=_still_unknown(metadata),
+        extra=_extra_after_upgrade(metadata),
     )
 
 
-def _still_unknown(metadata: TableMetadata) -> FrozenMap[str, object]:
-    """Return the unknown fields without those that only the older version did not know."""
+def _extra_after_upgrade(metadata: TableMetadata) -> FrozenMap[str, object]:
+    """Return the unrecognised fields, without those that the newer version defines."""
     return FrozenMap(
         {name: value for name, value in metadata.extra.items() if name.replace("-", "_") not in TABLE_METADATA_FIELDS}
     )

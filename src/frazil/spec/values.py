@@ -1,10 +1,10 @@
-"""Values of the format's types: from what users write, to what users read, as text, and in order.
+"""Values of the Iceberg types: conversion from and to Python values, text form and order.
 
-Every layer above holds values in the internal form that `spec/types.py` lists (a date is an int, a uuid a UUID).
-`to_internal` takes natural Python values at the door (literals in predicates, defaults, rows) and refuses what
-does not fit; `to_python` is the way back. `sort_key` and `compare_values` order values as the specification's
-"Sorting" does: floating point with -NaN first and NaN last and -0 before 0, text by code point (the order of its
-UTF-8 bytes), binary, fixed and uuid by unsigned bytes.
+The layers above hold values in the internal form of `spec/types.py` (a date is an int, a uuid a UUID). `to_internal`
+converts natural Python values (literals in predicates, defaults, rows) and refuses lossy conversions; `to_python` is
+the inverse. `sort_key` and `compare_values` order values according to the specification's "Sorting": floating point
+with -NaN first, NaN last and -0 before 0, text by code point (the order of its UTF-8 bytes), binary, fixed and uuid by
+unsigned bytes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _TIMESTAMP_TYPES = (TimestampType, TimestamptzType, TimestampNsType, Timestamptz
 
 
 class _Refused(Exception):
-    """Why a value does not fit; `to_internal` adds the value, the type and the path."""
+    """The reason why a value does not fit; `to_internal` adds the value, the type and the path."""
 
     def __init__(self, reason: str, hint: str | None = None) -> None:
         super().__init__(reason)
@@ -70,12 +70,12 @@ class _Refused(Exception):
 
 
 def to_internal(value: Any, data_type: Type) -> Any:
-    """Return a Python value in the internal form of a type; None stays None.
+    """Convert a Python value to the internal form of a type; None stays None.
 
-    Accepted beside the internal form itself (an int counts the type's own units): date, time and datetime, ISO
-    text for dates, times, timestamps and uuids, int or text for decimals, int for floating point where it is
-    exact, numpy and pandas scalars. A date alone stands for its midnight, in UTC for types with a zone. What
-    would lose something is refused: digits, fractions of a second, a zone given or missing.
+    In addition to the internal form (an int counts the type's units), it accepts date, time and datetime, ISO text
+    for dates, times, timestamps and uuids, int or text for decimals, int for floating point if it is exact, and
+    numpy and pandas scalars. A date as a timestamp means its midnight, in UTC for types with a zone. Conversions that
+    would lose digits or fractions of a second, or add or drop a zone, are refused.
     """
     try:
         return _convert(value, data_type)
@@ -101,7 +101,7 @@ def _convert(value: Any, data_type: Type) -> Any:
         value = str(value) if value.dtype.kind == "M" else value.item()
     converter = _CONVERTERS.get(type(data_type))
     if converter is None:
-        raise UnsupportedError(f"Cannot convert {show_value(value)} to {data_type}: only null can be given as a value")
+        raise UnsupportedError(f"Cannot convert {show_value(value)} to {data_type}: only null is allowed as a value")
     return converter(value, data_type)
 
 
@@ -336,7 +336,7 @@ def _type_of(value: Any) -> str:
 
 
 def map_key(value: Any) -> Hashable:
-    """Return a value in a form that can be a dict's key: lists as tuples, dicts frozen."""
+    """Return a hashable form of a value: lists as tuples, dicts frozen."""
     if isinstance(value, list | tuple):
         return tuple(map_key(item) for item in value)
     if isinstance(value, dict):
@@ -374,10 +374,10 @@ _CONVERTERS: dict[type[Type], Callable[[Any, Any], Any]] = {
 
 
 def to_python(value: Any, data_type: Type) -> Any:
-    """Return an internal value as Python's own: date, time, datetime (UTC where the type has a zone), the rest as is.
+    """Convert an internal value to a Python value: date, time, datetime (UTC if the type has a zone), others unchanged.
 
-    What `datetime` cannot hold (years beyond 1 to 9999, nanoseconds) is returned as ISO text, which `to_internal`
-    reads back.
+    Values that `datetime` cannot hold (years beyond 1 to 9999, nanoseconds) are returned as ISO text, which
+    `to_internal` accepts.
     """
     if value is None:
         return None
@@ -415,9 +415,9 @@ def _to_datetime(value: int, data_type: Type) -> datetime.datetime | str:
 
 
 def format_value(value: Any, data_type: Type) -> str:
-    """Return an internal value as text for people and for partition paths: ISO for times, base64 for bytes.
+    """Return an internal value as text for display and for partition paths: ISO for times, base64 for bytes.
 
-    The same forms as Iceberg Java's for years from 0 to 9999; other years are ISO's (`+10000-01-01`).
+    The forms are those of Iceberg Java for years from 0 to 9999; other years have the ISO form (`+10000-01-01`).
     """
     if value is None:
         return "null"
@@ -452,7 +452,7 @@ def _format_floating(value: float, data_type: Type) -> str:
 
 def shortest_float32(value: float) -> float:
     """Return the number with the fewest digits that rounds to the same 32-bit float."""
-    for digits in range(1, 10):  # nine digits tell any two 32-bit floats apart, few do for the smallest
+    for digits in range(1, 10):  # nine digits distinguish any two 32-bit floats
         short = float(f"{value:.{digits}g}")
         try:
             if _FLOAT32.unpack(_FLOAT32.pack(short))[0] == value:
@@ -510,19 +510,19 @@ _FORMATTERS: dict[type[Type], Callable[[Any, Any], str]] = {
 
 
 def compare_values(left: Any, right: Any, data_type: Type) -> int:
-    """Return -1, 0 or 1 as one value of a type sorts before, with or after another; neither may be None."""
+    """Return -1, 0 or 1 if one value of a type sorts before, with or after another; neither may be None."""
     key = sort_key_function(data_type)
     left_key, right_key = key(left), key(right)
     return int(left_key > right_key) - int(left_key < right_key)
 
 
 def sort_key(value: Any, data_type: Type) -> Any:
-    """Return a key whose natural order is the order of a type's values; where nulls go is the caller's."""
+    """Return a key whose natural order is the order of a type's values; nulls are the caller's responsibility."""
     return sort_key_function(data_type)(value)
 
 
 def sort_key_function(data_type: Type) -> Callable[[Any], Any]:
-    """Return the function that gives the sort key of values of a type.
+    """Return the function that computes sort keys of values of a type.
 
     Nulls inside structs, lists and maps come first. Geometry, geography and variant have no order.
     """
@@ -555,7 +555,7 @@ def _float_key(value: float) -> int:
     if math.isnan(value):
         value = math.copysign(math.nan, value)  # NaNs of one sign are equal, whatever their other bits
     bits: int = struct.unpack("<q", struct.pack("<d", value))[0]
-    # Negative numbers are sign and magnitude: turn them over, so that -0 comes just before 0.
+    # Negative numbers are stored as sign and magnitude: reverse them, so that -0 comes just before 0.
     return bits if bits >= 0 else -1 - (bits & 0x7FFF_FFFF_FFFF_FFFF)
 
 

@@ -1,9 +1,9 @@
-"""Semi-structured values. Specification: "Semi-structured Types".
+"""Variants: semi-structured values. Specification: "Semi-structured Types".
 
-The types are those of version 1 of the Parquet project's Variant encoding. A `VariantValue` keeps the type that
-is stored (an int8 stays an int8), so that a value that is read and written again has the same type. Its Python
-value is as `spec/types.py` says for the type of that name; an object holds a mapping of values by name, an array a
-tuple of values. `codec/variant.py` turns them into bytes and back.
+The types are those of version 1 of the Variant encoding of Parquet. A `VariantValue` keeps the stored type (an int8
+stays an int8), so that a value that is read and written again has the same type. Its Python value has the form of
+`spec/types.py` for the type of that name; an object holds a mapping of values by name, an array a tuple of values.
+`codec/variant.py` encodes and decodes them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from frazil.spec.frozen_map import FrozenMap
 HEADING = "Semi-structured Types"
 
 MAX_VARIANT_DEPTH = 128
-"""How deep objects and arrays may be nested, so that comparing, printing and pickling a value cannot overflow."""
+"""The deepest nesting of objects and arrays, so that comparing, printing and pickling cannot overflow the stack."""
 
 MAX_SCALE = 38
 
 _FLOAT_OVERFLOW = 2.0**128 - 2.0**103
-"""The smallest number that rounds to more than the largest 32-bit float."""
+"""The smallest number that is too large for a 32-bit float after rounding."""
 
 
 class VariantKind(StrEnum):
-    """The stored types, by the names that the format's own types have where there is one."""
+    """The stored types, named like the Iceberg types if there is one."""
 
     NULL = "null"
     BOOLEAN = "boolean"
@@ -63,7 +63,7 @@ class VariantKind(StrEnum):
 
     @property
     def equivalence_class(self) -> str:
-        """The name that types share whose equal values expressions must not tell apart."""
+        """The name of a group of types whose equal values expressions must treat as equal."""
         return _EQUIVALENCE_CLASSES.get(self, self.value)
 
 
@@ -91,10 +91,10 @@ INTEGER_BITS = {
     VariantKind.TIMESTAMPTZ_NS: 64,
     VariantKind.TIMESTAMP_NS: 64,
 }
-"""The width of the types that are stored as integers."""
+"""The width of types that are stored as integers."""
 
 DECIMAL_DIGITS = {VariantKind.DECIMAL4: 9, VariantKind.DECIMAL8: 18, VariantKind.DECIMAL16: 38}
-"""The most digits of each decimal type."""
+"""The largest number of digits of each decimal type."""
 
 _PYTHON_TYPES: dict[VariantKind, type[Any]] = {
     VariantKind.NULL: type(None),
@@ -135,9 +135,9 @@ class VariantValue:
 
 
 def variant_of(value: Any) -> VariantValue:
-    """Return a Python value as a variant, numbers in the smallest type that holds them.
+    """Return a Python value as a variant, with numbers in the smallest type that holds them.
 
-    Dates, times and timestamps are integers in frazil and must be given as a `VariantValue` of their kind.
+    Dates, times and timestamps are integers in frazil and must be passed as a `VariantValue` of their kind.
     """
     match value:
         case VariantValue():
@@ -169,7 +169,7 @@ def variant_of(value: Any) -> VariantValue:
 
 
 def decimal_parts(value: Decimal) -> tuple[int, int]:
-    """Return a finite decimal's unscaled value and its scale, which is negative for whole multiples of ten."""
+    """Return a finite decimal's unscaled value and scale, which is negative for whole multiples of ten."""
     sign, digits, exponent = value.as_tuple()
     unscaled = int("".join(map(str, digits)) or "0")
     return (-unscaled if sign else unscaled), -int(exponent)
@@ -208,7 +208,7 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def _find_misfit(kind: VariantKind, value: Any) -> str | None:
-    """Return why a Python value is not one of a stored type, or None where it is."""
+    """Return why a Python value does not fit a stored type, or None if it does."""
     bits = INTEGER_BITS.get(kind)
     if bits is not None:
         if not isinstance(value, int) or isinstance(value, bool):

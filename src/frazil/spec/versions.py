@@ -1,10 +1,9 @@
-"""What each format version allows and requires, in one table. Specification: "Format Versioning", "Appendix E".
+"""Features and required fields of each format version. Specification: "Format Versioning", "Appendix E".
 
-Asked by everything that changes a table: a schema, a transform or a delete file that the table's version
-does not know is refused here, before anything is written. The field tables say what a writer puts into
-table metadata, snapshots, manifest lists and manifests; codecs take their required fields from them.
-
-Names of fields are those of the values in snake case; how a file spells them is the codecs' matter.
+Used by everything that changes a table: schemas, transforms and delete files that the table's version does not allow
+are refused before anything is written. The field tables list the fields that writers store in table metadata,
+snapshots, manifest lists and manifests, and which of them codecs require. Field names are in snake case; codecs
+handle the spelling in files.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from frazil.spec.types import DecimalType
 MIN = 1
 """The oldest format version."""
 DEFAULT = 2
-"""The version of a new table that asks for none."""
+"""The default version of a new table."""
 LATEST = 3
-"""The newest version this build reads and writes."""
+"""The newest version that this build reads and writes."""
 
 
 class Feature(Enum):
-    """Something a format version may or may not allow."""
+    """A feature that only some format versions allow."""
 
     SEQUENCE_NUMBERS = "sequence numbers"
     SNAPSHOT_ID_INHERITANCE = "inherited snapshot ids"
@@ -47,16 +46,16 @@ class Feature(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureRule:
-    """From which format version to which a feature may be written."""
+    """The format versions in which a feature may be written."""
 
     since: int
     until: int | None
     heading: str
     instead: str | None = None
-    """What to do where the feature has been taken away."""
+    """The alternative to a feature that was removed."""
 
     def allows(self, version: int) -> bool:
-        """Return whether a format version has the feature."""
+        """Return whether a format version allows the feature."""
         return self.since <= version and (self.until is None or version <= self.until)
 
 
@@ -80,7 +79,7 @@ FEATURES: Mapping[Feature, FeatureRule] = FrozenMap(
 
 
 def check_version(version: int) -> int:
-    """Return a format version, or refuse one this build does not read and write."""
+    """Return a format version, refusing one that this build does not support."""
     if MIN <= version <= LATEST:
         return version
     if version > LATEST:
@@ -94,14 +93,14 @@ def check_version(version: int) -> int:
     )
 
 
-def check_upgrade(current: int, wanted: int) -> int:
-    """Return the version to upgrade to, or refuse a step down or beyond this build."""
-    check_version(wanted)
-    if wanted < current:
+def check_upgrade(current: int, target: int) -> int:
+    """Return the version to upgrade to, refusing downgrades and unsupported versions."""
+    check_version(target)
+    if target < current:
         raise InvalidRequestError(
-            f"Cannot change the format version from {current} to {wanted}: tables are never downgraded"
+            f"Cannot change the format version from {current} to {target}: tables are never downgraded"
         )
-    return wanted
+    return target
 
 
 def allows(version: int, feature: Feature) -> bool:
@@ -110,7 +109,7 @@ def allows(version: int, feature: Feature) -> bool:
 
 
 def check_feature(version: int, feature: Feature) -> None:
-    """Refuse a feature that a table's format version does not have."""
+    """Refuse a feature that a table's format version does not allow."""
     rule = FEATURES[feature]
     if rule.allows(check_version(version)):
         return
@@ -128,7 +127,7 @@ def check_feature(version: int, feature: Feature) -> None:
 
 
 def check_schema_allowed(schema: Schema, version: int) -> None:
-    """Refuse a schema that a new table or a change may not have: types, defaults, decimals of which no value exists."""
+    """Refuse a schema with types, defaults or impossible decimals that a new table or change must not have."""
     check_schema_version(schema, version)
     problems = impossible_decimals(schema)
     if problems:
@@ -140,7 +139,7 @@ def check_schema_allowed(schema: Schema, version: int) -> None:
 
 
 def impossible_decimals(schema: Schema) -> list[str]:
-    """Return what is wrong with decimals of more digits behind the point than in all, which others let pass."""
+    """Return the problems with decimals whose scale exceeds their precision, which other writers accept."""
     return [
         f"{schema.name_of(field_id)} is {field.field_type}, and a scale is at most the precision"
         for field_id, field in sorted(schema.fields_by_id.items())
@@ -149,9 +148,9 @@ def impossible_decimals(schema: Schema) -> list[str]:
 
 
 def check_schema_version(schema: Schema, version: int) -> None:
-    """Refuse a schema with types or initial defaults that a format version does not have.
+    """Refuse a schema with types or initial defaults that a format version does not allow.
 
-    A write default is allowed in every version: readers never use it, so no old reader can be misled.
+    Write defaults are allowed in every version: readers never use them, so they cannot mislead old readers.
     """
     check_version(version)
     problems: list[str] = []
@@ -174,14 +173,14 @@ def check_schema_version(schema: Schema, version: int) -> None:
 
 
 Requirement: TypeAlias = Literal["required", "optional", "omitted"]
-"""What a writer does with a field. Specification: "Writer requirements"."""
+"""How a writer treats a field. Specification: "Writer requirements"."""
 
 _LETTERS: Mapping[str, Requirement] = FrozenMap({"r": "required", "o": "optional", "-": "omitted"})
 FieldRules: TypeAlias = Mapping[str, tuple[Requirement, Requirement, Requirement]]
 
 
 def _rules(table: str) -> FieldRules:
-    """Read lines of `name v1 v2 v3`: r for required, o for optional, - for omitted."""
+    """Parse lines of `name v1 v2 v3`: r for required, o for optional, - for omitted."""
     rows = (line.split() for line in table.strip().splitlines())
     return FrozenMap({name: (_LETTERS[v1], _LETTERS[v2], _LETTERS[v3]) for name, v1, v2, v3 in rows})
 
@@ -300,5 +299,5 @@ DATA_FILE_FIELDS: FieldRules = _rules("""
 
 
 def requirement_of(rules: FieldRules, field: str, version: int) -> Requirement:
-    """Return what a writer of a format version does with a field of one of the tables above."""
+    """Return how a writer of a format version treats a field of one of the tables above."""
     return rules[field][check_version(version) - MIN]

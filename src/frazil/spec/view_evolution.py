@@ -1,11 +1,9 @@
-"""How views change: pure functions from view metadata to view metadata. Specification: "Versions", "Version log".
+"""Changes of views: pure functions from view metadata to view metadata. Specification: "Versions", "Version log".
 
-A change is some steps from a base (`add_view_schema`, `add_view_version`, `set_current_view_version`,
-properties, location) followed by `finish_view_change`, which keeps the rules that hold between the base and
-the result: no SQL dialect is lost, one line in the version log however many steps there were, and old
-versions expire. `changes/apply_view.py` takes the steps that updates ask for.
-
-Nothing here reads a clock: times come from the caller.
+A change consists of steps from a base (`add_view_schema`, `add_view_version`, `set_current_view_version`,
+properties, location), followed by `finish_view_change`, which enforces the rules between the base and the result: no
+SQL dialect is lost, the version log gets at most one line, and old versions expire. `changes/apply_view.py` applies
+the steps of updates. Nothing here reads a clock: times come from the caller.
 """
 
 from __future__ import annotations
@@ -32,24 +30,24 @@ def new_view_metadata(
     version: ViewVersion,
     properties: Mapping[str, str] | None = None,
 ) -> ViewMetadata:
-    """Return the metadata of a new view with one version; the schema gets the first id, whatever its own."""
-    kept = schema.with_schema_id(INITIAL_SCHEMA_ID)
+    """Return the metadata of a new view with one version; the schema gets the first id."""
+    first_schema = schema.with_schema_id(INITIAL_SCHEMA_ID)
     first = replace(version, schema_id=INITIAL_SCHEMA_ID)
-    made = ViewMetadata(
+    metadata = ViewMetadata(
         view_uuid=view_uuid,
         location=location,
-        schemas=(kept,),
+        schemas=(first_schema,),
         current_version_id=first.version_id,
         versions=(first,),
         version_log=(VersionLogEntry(first.timestamp_ms, first.version_id),),
         properties=FrozenMap(properties or {}),
     )
-    _history_size(made)
-    return made
+    _history_size(metadata)
+    return metadata
 
 
 def upgrade_view(base: ViewMetadata, format_version: int) -> ViewMetadata:
-    """Return the view in a format version; there is one, so this accepts it and refuses every other."""
+    """Return the view in a format version, refusing all but the only existing one."""
     if format_version < base.format_version:
         raise InvalidRequestError(
             f"Cannot change the view's format version from {base.format_version} to {format_version}: "
@@ -64,10 +62,10 @@ def upgrade_view(base: ViewMetadata, format_version: int) -> ViewMetadata:
 
 
 def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
-    """Return the view with a schema, and the schema's id: that of an equal schema it has, else the next one."""
-    for own in metadata.schemas:
-        if own.same_columns(schema):
-            return metadata, own.schema_id
+    """Return the view with a schema added, and the schema's id; an equal existing schema is reused."""
+    for existing in metadata.schemas:
+        if existing.same_columns(schema):
+            return metadata, existing.schema_id
     schema_id = max(max((schema.schema_id for schema in metadata.schemas), default=-1) + 1, INITIAL_SCHEMA_ID)
     if schema_id > _INT_MAX:
         raise InvalidRequestError("Cannot add a schema to the view: its schema ids are used up")
@@ -75,9 +73,9 @@ def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadat
 
 
 def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
-    """Return the view with a version, and the version's id: that of the same definition, else one not in use.
+    """Return the view with a version added, and the version's id; an equal definition is reused.
 
-    The version keeps the id it has where that is above all others.
+    The version keeps its id if that is above all others, and otherwise gets an unused one.
     """
     for view_version in metadata.versions:
         if view_version.same_definition(version):
@@ -89,12 +87,12 @@ def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[View
     version_id = max(version.version_id, max(version.version_id for version in metadata.versions) + 1)
     if version_id > _INT_MAX:
         raise InvalidRequestError("Cannot add a version to the view: its version ids are used up")
-    kept = replace(version, version_id=version_id)
-    return replace(metadata, versions=(*metadata.versions, kept)), version_id
+    added = replace(version, version_id=version_id)
+    return replace(metadata, versions=(*metadata.versions, added)), version_id
 
 
 def set_current_view_version(metadata: ViewMetadata, version_id: int, *, timestamp_ms: int) -> ViewMetadata:
-    """Return the view with another current version and a line for it in the log; the same version changes nothing."""
+    """Return the view with another current version and a line in the log; the same version changes nothing."""
     if version_id == metadata.current_version_id:
         return metadata
     metadata.version(version_id)
@@ -103,12 +101,12 @@ def set_current_view_version(metadata: ViewMetadata, version_id: int, *, timesta
 
 
 def finish_view_change(base: ViewMetadata, changed: ViewMetadata) -> ViewMetadata:
-    """Return a changed view as it may be committed over its base.
+    """Return a changed view, ready to be committed over its base.
 
-    Refuses to lose an SQL dialect, unless `replace.drop-dialect.allowed` is true in the result. Of the lines
-    the steps added to the version log the last stays. The latest `version.history.num-entries` versions stay,
-    and always the current one and those this change added; the log loses every line up to the last one that
-    names an expired version.
+    Losing an SQL dialect is refused, unless `replace.drop-dialect.allowed` is true in the result. Of the lines that
+    the steps added to the version log, only the last is kept. The latest `version.history.num-entries` versions are
+    kept, and always the current one and those that this change added; the log is trimmed after the last line about an
+    expired version.
     """
     if changed.view_uuid.lower() != base.view_uuid.lower():
         raise InvalidRequestError(f"Cannot change the view's UUID from {base.view_uuid} to {changed.view_uuid}")
@@ -123,14 +121,14 @@ def finish_view_change(base: ViewMetadata, changed: ViewMetadata) -> ViewMetadat
 
 
 def trimmed_version_log(log: Iterable[VersionLogEntry], version_ids: set[int]) -> tuple[VersionLogEntry, ...]:
-    """Return the part of a version log after its last line about a version that is gone."""
-    kept: list[VersionLogEntry] = []
+    """Return the part of a version log after its last line about an expired version."""
+    recent: list[VersionLogEntry] = []
     for entry in log:
         if entry.version_id in version_ids:
-            kept.append(entry)
+            recent.append(entry)
         else:
-            kept.clear()
-    return tuple(kept)
+            recent.clear()
+    return tuple(recent)
 
 
 def _retained_versions(base: ViewMetadata, changed: ViewMetadata) -> tuple[ViewVersion, ...]:
@@ -140,10 +138,10 @@ def _retained_versions(base: ViewMetadata, changed: ViewMetadata) -> tuple[ViewV
     limit = max(len(needed), _history_size(changed))
     if len(changed.versions) <= limit:
         return changed.versions
-    # Ids grow with time, so the latest versions are those of the highest ids.
+    # Ids increase with time, so the latest versions have the highest ids.
     others = sorted(set(changed.versions_by_id) - {changed.current_version_id}, reverse=True)
-    kept = {changed.current_version_id, *others[: limit - 1]}
-    return tuple(version for version in changed.versions if version.version_id in kept)
+    retained_ids = {changed.current_version_id, *others[: limit - 1]}
+    return tuple(version for version in changed.versions if version.version_id in retained_ids)
 
 
 def _history_size(metadata: ViewMetadata) -> int:

@@ -1,9 +1,9 @@
-"""View metadata: the versions of a view's definition and which is current. Specification: the view specification.
+"""View metadata: the versions of a view's definition and the current one. Specification: the view specification.
 
-What a catalog's view pointer leads to. A version holds the definition in one or more representations, today
-SQL in several dialects; representations of other kinds are kept as they are. Values are checked when they
-are made, so a `ViewMetadata` that exists keeps the specification's rules. `spec/view_evolution.py` changes
-views, `codec/view_metadata_json.py` reads and writes them.
+A catalog's entry for a view points to it. A version holds the definition in one or more representations, today
+SQL in several dialects; other representations are kept unchanged. Values are checked on creation, so every
+`ViewMetadata` conforms to the specification. `spec/view_evolution.py` changes views, `codec/view_metadata_json.py`
+reads and writes them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SqlRepresentation:
 
 @dataclass(frozen=True, slots=True)
 class UnknownRepresentation:
-    """A definition of a kind this build does not know; `fields` holds all it says, `type` included."""
+    """A definition of an unrecognised kind; `fields` holds all of its fields, including `type`."""
 
     type: str
     fields: FrozenMap[str, Any] = field(hash=False)
@@ -53,7 +53,7 @@ Representation: TypeAlias = SqlRepresentation | UnknownRepresentation
 class ViewVersion:
     """A view's definition at one time; it never changes. Specification: "Versions".
 
-    Where `default_catalog` is None, names without a catalog are looked up in the view's own.
+    If `default_catalog` is None, names without a catalog are looked up in the view's own.
     """
 
     version_id: int
@@ -88,23 +88,23 @@ class ViewVersion:
 
     @property
     def dialects(self) -> frozenset[str]:
-        """The SQL dialects it is defined in, in lower case."""
+        """The SQL dialects of its definitions, in lower case."""
         return frozenset(sql_representation.dialect.lower() for sql_representation in self.sql_representations)
 
     def find_sql(self, dialect: str) -> SqlRepresentation | None:
-        """Return the definition in a dialect, upper or lower case, or None."""
-        wanted = dialect.lower()
+        """Return the definition in a dialect, given in any case, or None."""
+        lowered = dialect.lower()
         return next(
             (
                 sql_representation
                 for sql_representation in self.sql_representations
-                if sql_representation.dialect.lower() == wanted
+                if sql_representation.dialect.lower() == lowered
             ),
             None,
         )
 
     def same_definition(self, other: ViewVersion) -> bool:
-        """Return whether both define the same, whatever their ids and times."""
+        """Return whether both have the same definition, ignoring ids and times."""
         return (
             self.schema_id == other.schema_id
             and self.representations == other.representations
@@ -117,7 +117,7 @@ class ViewVersion:
 
 @dataclass(frozen=True, slots=True)
 class VersionLogEntry:
-    """When a version became current. Specification: "Version log"."""
+    """A version and the time when it became current. Specification: "Version log"."""
 
     timestamp_ms: int
     version_id: int
@@ -128,7 +128,7 @@ class VersionLogEntry:
 class ViewMetadata:
     """The metadata of a view at one time. Specification: "View Metadata".
 
-    `view_uuid` is text as written by whoever made the view.
+    `view_uuid` is text as written by the view's creator.
     """
 
     view_uuid: str
@@ -151,12 +151,12 @@ class ViewMetadata:
 
     @cached_property
     def versions_by_id(self) -> dict[int, ViewVersion]:
-        """The versions by their ids."""
+        """The versions, by id."""
         return {version.version_id: version for version in self.versions}
 
     @cached_property
     def schemas_by_id(self) -> dict[int, Schema]:
-        """The schemas by their ids."""
+        """The schemas, by id."""
         return {schema.schema_id: schema for schema in self.schemas}
 
     @property
@@ -170,32 +170,32 @@ class ViewMetadata:
         return self.schemas_by_id[self.current_version.schema_id]
 
     def version(self, version_id: int) -> ViewVersion:
-        """Return the version of an id."""
-        found = self.versions_by_id.get(version_id)
-        if found is None:
+        """Return a version by id."""
+        version = self.versions_by_id.get(version_id)
+        if version is None:
             raise NotFoundError(
                 f"Cannot find version {version_id}: the view has no such version",
                 hint=f"Its versions are: {_listed(self.versions_by_id)}.",
             )
-        return found
+        return version
 
     def schema(self, schema_id: int) -> Schema:
-        """Return the schema of an id."""
-        found = self.schemas_by_id.get(schema_id)
-        if found is None:
+        """Return a schema by id."""
+        schema = self.schemas_by_id.get(schema_id)
+        if schema is None:
             raise NotFoundError(
                 f"Cannot find schema {schema_id}: the view has no such schema",
                 hint=f"Its schemas are: {_listed(self.schemas_by_id)}.",
             )
-        return found
+        return schema
 
 
 def check_same_view(known: ViewMetadata, refreshed: ViewMetadata) -> None:
-    """Refuse metadata of another view under the same name, as after a drop and a create."""
+    """Refuse metadata of another view with the same name, as after a drop and a create."""
     if known.view_uuid.lower() != refreshed.view_uuid.lower():
         raise InvalidRequestError(
             f"Cannot refresh the view: its UUID was {known.view_uuid} and is now {refreshed.view_uuid}",
-            hint="The view was dropped and made anew; load it again.",
+            hint="The view was dropped and created again; load it again.",
             heading="View Metadata",
         )
 
@@ -242,6 +242,6 @@ def _fail(reason: str) -> InvalidRequestError:
 
 
 def _listed(ids: Iterable[int]) -> str:
-    known = sorted(ids)
-    text = ", ".join(map(str, known[:_SHOWN_IDS]))
-    return text if len(known) <= _SHOWN_IDS else f"{text}, ... ({len(known)} in all)"
+    sorted_ids = sorted(ids)
+    text = ", ".join(map(str, sorted_ids[:_SHOWN_IDS]))
+    return text if len(sorted_ids) <= _SHOWN_IDS else f"{text}, ... ({len(sorted_ids)} in all)"

@@ -189,10 +189,10 @@ PROPERTIES = {"referenced-data-file": "a.parquet", "cardinality": "2"}
     [
         ("zstd", PROPERTIES, "vectors must not be"),
         (None, {"cardinality": "2"}, "no property 'referenced-data-file'"),
-        (None, {"referenced-data-file": "a"}, "is no count"),
-        (None, PROPERTIES | {"cardinality": "-1"}, "is no count"),
-        (None, PROPERTIES | {"cardinality": "٣"}, "is no count"),
-        (None, PROPERTIES | {"cardinality": "9" * 5000}, "is no count"),
+        (None, {"referenced-data-file": "a"}, "is not a count"),
+        (None, PROPERTIES | {"cardinality": "-1"}, "is not a count"),
+        (None, PROPERTIES | {"cardinality": "٣"}, "is not a count"),
+        (None, PROPERTIES | {"cardinality": "9" * 5000}, "is not a count"),
     ],
 )
 def test_a_blob_that_cannot_be_a_vector_is_refused(codec: Any, properties: dict[str, str], reason: str) -> None:

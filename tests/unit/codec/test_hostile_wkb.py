@@ -42,8 +42,8 @@ CORRUPT: dict[str, tuple[bytes, str]] = {
     "multi-polygon of itself": (header(6, 1) + header(6, 0), "a MULTIPOLYGON is a part of a MULTIPOLYGON"),
     "surface of triangles": (header(15, 1) + header(17, 0), "a TRIANGLE is a part of a POLYHEDRALSURFACE"),
     "triangles of polygons": (header(16, 1) + header(3, 0), "a POLYGON is a part of a TIN"),
-    "a flat part of a whole with Z": (header(1004, 1) + POINT, "other dimensions than the whole"),
-    "a part with M of a whole with Z": (header(1007, 1) + wkt_to_wkb("POINT M (1 2 3)"), "other dimensions"),
+    "a flat part of a whole with Z": (header(1004, 1) + POINT, "dimensions of a part differ"),
+    "a part with M of a whole with Z": (header(1007, 1) + wkt_to_wkb("POINT M (1 2 3)"), "dimensions of a part differ"),
     "a part cut off": (header(4, 1) + POINT[:-1], "16 bytes are needed"),
     "parts missing": (header(4, 2) + POINT, "bytes are needed"),
 }  # fmt: skip

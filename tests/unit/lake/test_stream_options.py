@@ -58,8 +58,8 @@ def test_overwrites_are_left_out_and_a_guard_is_named_where_asked() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"streaming-max-file-per-micro-batch": "1"}, "there is none of that name"),
-        ({"streaming-max-files": "1"}, "there is none of that name"),
+        ({"streaming-max-file-per-micro-batch": "1"}, "there is no such option"),
+        ({"streaming-max-files": "1"}, "there is no such option"),
         ({"streaming-max-rows-per-micro-batch": "-1"}, "a whole number from 1"),
         ({"streaming-max-rows-per-micro-batch": "many"}, "a whole number from 1"),
         ({"stream-from-snapshot": "1", "stream-from-timestamp": "1"}, "both stream-from-snapshot and"),

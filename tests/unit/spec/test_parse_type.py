@@ -178,7 +178,7 @@ def test_options_come_in_any_order() -> None:
         ("struct<1: : int>", "expected a name after the id", "line 1, column 8"),
         ("struct<2147483640: a: int>", "ids above 2147483447", "line 1, column 8"),
         ("struct<a: required int not null>", "required or optional twice", "line 1"),
-        ("struct<a: int not null null>", "given twice", "line 1, column 24"),
+        ("struct<a: int not null null>", "occurs twice", "line 1, column 24"),
         ("struct<a: int not>", "expected null after not", "line 1, column 18"),
         ("struct<a: int comment x>", "expected text in 'single quotes'", "line 1, column 23"),
         ("struct<a: int comment 'x' comment 'y'>", "a second comment", "line 1, column 27"),

@@ -268,7 +268,7 @@ def test_the_page_of_properties_is_current() -> None:
     ],
 )
 def test_a_misspelt_name_is_refused_with_the_one_that_is_meant(name: str, meant: str) -> None:
-    with pytest.raises(InvalidPropertyError, match=rf"{name}: there is none of that name(?s:.*)Did you mean {meant}\?"):
+    with pytest.raises(InvalidPropertyError, match=rf"{name}: there is no such property(?s:.*)Did you mean {meant}\?"):
         check_properties({name: "1"})
 
 

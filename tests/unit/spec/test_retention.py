@@ -121,5 +121,5 @@ def test_a_table_without_snapshots_keeps_none() -> None:
 
 
 def test_keeping_no_snapshot_of_a_branch_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="keep at least 1"):
+    with pytest.raises(InvalidRequestError, match="at least 1 must be kept"):
         snapshots_to_retain(daily(2), NOW_MS, min_snapshots_to_keep=0)

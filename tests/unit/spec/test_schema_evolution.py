@@ -398,7 +398,7 @@ def test_a_required_column_needs_a_default_or_leave() -> None:
 
 def test_columns_become_optional_freely_and_required_only_by_leave() -> None:
     assert change(one_column(required=True)).make_optional("col").apply().schema == one_column()
-    with pytest.raises(SchemaChangeError, match="Cannot make column 'col' required: rows that exist may hold nulls"):
+    with pytest.raises(SchemaChangeError, match="Cannot make column 'col' required: existing rows may hold nulls"):
         change(one_column()).make_required("col")
     allowed = change(one_column()).allow_incompatible_changes().make_required("col").apply().schema
     assert allowed == one_column(required=True)
@@ -408,7 +408,7 @@ def test_columns_become_optional_freely_and_required_only_by_leave() -> None:
 def test_a_column_added_with_a_default_may_become_required() -> None:
     update = change(version=3).add_column("new", STRING, default="unknown").make_required("new")
     assert update.apply().schema.field("new").required
-    with pytest.raises(SchemaChangeError, match="rows that exist may hold nulls"):
+    with pytest.raises(SchemaChangeError, match="existing rows may hold nulls"):
         change(version=3).add_column("new", STRING).set_default("new", "unknown").make_required("new")
 
 
@@ -485,7 +485,7 @@ def test_renames_that_cannot_be_are_refused() -> None:
 def test_a_new_name_is_not_yet_known_and_the_error_says_so() -> None:
     with pytest.raises(FieldNotFoundError) as caught:
         change().rename_column("id", "key").set_doc("key", "unique")
-    assert caught.value.hint == "Within the update that renames it the column is still 'id'."
+    assert caught.value.hint == "Within the update that renames it, the column is still 'id'."
 
 
 # Types

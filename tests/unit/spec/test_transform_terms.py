@@ -77,7 +77,7 @@ def test_sort_terms(text: str, expected: SortTerm) -> None:
         ("bucket(0, id)", "the number of buckets must be from 1 to 2147483647", "line 1, column 8"),
         ("truncate(2147483648, id)", "the width must be", "line 1, column 10"),
         ("truncate(99999999999, id)", "the number does not fit 32 bits", "line 1, column 10"),
-        ("zorder(a, b)", r"unknown transform 'zorder' \(known: bucket, date", "line 1, column 1"),
+        ("zorder(a, b)", r"unknown transform 'zorder' \(supported: bucket, date", "line 1, column 1"),
         ("day(ts) x", "expected the end, found 'x'", "line 1, column 9"),
         ("a b", "expected the end, found 'b'", "line 1, column 3"),
         ("a.", "expected a name", "line 1, column 3"),

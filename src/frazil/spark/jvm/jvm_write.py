@@ -132,7 +132,7 @@ def can_reach(frame: DataFrame, location: str, options: Mapping[str, str]) -> bo
     return bool(_written(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
 
 
-def ask_for_files(frame: DataFrame) -> None:
+def request_files(frame: DataFrame) -> None:
     """Plan a query and have its relations name their files, without running it."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for index in range(leaves.size()):

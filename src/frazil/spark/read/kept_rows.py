@@ -32,7 +32,7 @@ _RUNS = 3
 T = TypeVar("T")
 
 
-def keep_rows(frame: DataFrame) -> DataFrame:
+def checkpoint_rows(frame: DataFrame) -> DataFrame:
     """Return a frame whose rows are computed once, by the first query over it that reads all of them.
 
     Rows of a query that may give others each time are computed now, before anybody has seen some of them.

@@ -33,7 +33,7 @@ from frazil.spark.change.conditions import filter_rows, to_column
 from frazil.spark.change.resolved import Resolved
 from frazil.spark.change.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spark.jvm.engine_errors import engine_errors
-from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
+from frazil.spark.jvm.jvm_write import equal_columns, resolve_against, to_bytes
 from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal
 from frazil.spark.read.kept_rows import checkpoint_rows, start_over_if_lost
@@ -213,7 +213,7 @@ def _resolve_on_one_side(clause: MergeClause, rows: DataFrame, source: DataFrame
     own, other = (source, rows) if clause.when == "not_matched" else (rows, source)
     names = list(clause.values or ())
     expressions = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
-    resolved_columns = look_up_alone([to_column(expression) for expression in expressions], own, other)
+    resolved_columns = resolve_against([to_column(expression) for expression in expressions], own, other)
     return replace(
         clause,
         condition=None if clause.condition is None else resolved_columns[0],

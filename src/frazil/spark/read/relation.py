@@ -55,8 +55,8 @@ from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.private_names import (
     bit_at,
     can_open,
-    name_shown_forms,
     planned_relation,
+    register_shown_forms,
     row_index_name,
     session_with,
 )
@@ -357,7 +357,7 @@ class Reader:
             if column is not None and column.is_plain and isinstance(field.field_type, SHOWN_OTHERWISE):
                 forms[index] = json.dumps(["shown", ["col", column.name]])
         if forms:
-            name_shown_forms(frame, forms)
+            register_shown_forms(frame, forms)
 
     def _without_positions(self, frame: DataFrame) -> DataFrame:
         """Return the rows that no position deletes, or all where deleted ones are shown too."""

@@ -182,8 +182,8 @@ class RowChange(RowLevelChange):
     @property
     def read_set(self) -> ReadSet:
         """What this change has read, for the commit to check against concurrent changes."""
-        asked = self.choice.asked
-        return self.read_set_of(self._read if asked is None else asked)
+        requested = self.choice.requested
+        return self.read_set_of(self._read if requested is None else requested)
 
     def finish(
         self,
@@ -221,7 +221,7 @@ class RowChange(RowLevelChange):
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
         if not positions:
             return {}
-        predicate = self.choice.asked
+        predicate = self.choice.requested
         tasks = self.plan_files(TRUE if predicate is None else predicate)
         return {path: tasks[path] for path in positions}
 

@@ -62,7 +62,7 @@ def filter_rows(frame: DataFrame, condition: Any, what: str, which: str = "the c
 def pushed_predicate(query: DataFrame, choice: FileChoice) -> Predicate | None:
     """Return the filter that Spark would push down for a query, without running it; None if it needs no files."""
     request_files(query)
-    return choice.asked
+    return choice.requested
 
 
 def files_predicate(
@@ -89,7 +89,7 @@ def negated_predicate(rows: DataFrame, where: Column, schema: Schema, choice: Fi
     if names is None:
         return TRUE
     request_files(rows.filter(~where))
-    pushed = choice.asked
+    pushed = choice.requested
     return any_of(*([] if pushed is None else [pushed]), *(is_null(name) for name in _leaf_names(schema, names)))
 
 

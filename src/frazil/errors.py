@@ -1,4 +1,4 @@
-"""Every error frazil raises, and what a caller may do about it.
+"""All errors that frazil raises, and what a caller may do about them.
 
 FrazilError
 ├─ NotFoundError            (LookupError)
@@ -13,39 +13,39 @@ FrazilError
 │   ├─ TableAlreadyExistsError
 │   ├─ ViewAlreadyExistsError
 │   └─ FileAlreadyExistsError
-├─ InvalidRequestError      (ValueError)  the caller asked for something that cannot be
+├─ InvalidRequestError      (ValueError)  the request cannot be carried out
 │   ├─ TextSyntaxError      text that does not parse: types, predicates, SQL
 │   │   └─ SqlSyntaxError   a statement
 │   ├─ SchemaMismatchError  data or values that do not fit a schema
 │   ├─ SchemaChangeError    a schema, spec or order change the specification forbids
-│   ├─ NamespaceNotEmptyError a namespace that is to be dropped holds something
-│   └─ InvalidPropertyError a table property whose value cannot be used
+│   ├─ NamespaceNotEmptyError the namespace to drop is not empty
+│   └─ InvalidPropertyError a table property with an invalid value
 ├─ CorruptTableError        bytes that break the specification; carries `path` and `heading`
 │   ├─ InvalidMetadataError table and view metadata
 │   ├─ InvalidManifestError manifests and manifest lists
 │   ├─ InvalidPuffinError   Puffin files and deletion vectors
 │   └─ InvalidDataFileError data and delete files
-├─ UnsupportedError         a format version or a feature that is not built
+├─ UnsupportedError         a format version or feature that frazil does not implement
 ├─ CommitError
-│   ├─ CommitConflictError      another writer moved the pointer; retryable
+│   ├─ CommitConflictError      another writer committed first; retryable
 │   ├─ ConcurrentChangeError    rows this operation read have changed; not retryable
-│   └─ CommitStateUnknownError  the outcome is not known; never delete files
+│   └─ CommitStateUnknownError  the outcome is unknown; never delete files
 ├─ StorageError             (OSError)
 │   ├─ MissingFileError         no such file; a NotFoundError too
-│   └─ WriteOutcomeUnknownError a file may or may not have been written; never delete files
-├─ ServiceError             a catalog service cannot be reached, or fails; nothing happened
-├─ AccessDeniedError        a service does not know who asks, or does not let them
+│   └─ WriteOutcomeUnknownError it is unknown whether a file was written; never delete files
+├─ ServiceError             a catalog service is unreachable or failed; nothing changed
+├─ AccessDeniedError        a service rejected the credentials or denied access
 └─ EngineError              Spark failed; the cause is unwrapped
-    └─ CancelledError       a statement was cancelled before it was committed; nothing happened
+    └─ CancelledError       a statement was cancelled before its commit; nothing changed
 
-Two class attributes answer the questions of callers: `retryable` (may the same request succeed if it
-is sent again?) and `may_clean_up` (may files written for this request be deleted?).
+Two class attributes guide callers: `retryable` (may the same request succeed if it is sent again?) and `may_clean_up`
+(may files written for this request be deleted?).
 
 The text of an error starts with `Cannot <verb> <object>: <reason with values>`; the context pairs and
 the hint follow, a line each. All errors share one constructor and survive pickling.
 
-Names and values in an error may be untrusted: where it is printed, characters that steer terminals are written out
-(`visible`). `message` and `context` have them as they are.
+Names and values in an error may be untrusted: its text escapes control characters that could manipulate a terminal
+(`visible`). `message` and `context` hold the original characters.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ from frazil.visible_text import visible
 class FrazilError(Exception):
     """Base of every error that frazil raises.
 
-    `message` is the first line, `hint` says what to do, `context` holds what else is known (a path,
-    an identifier, a snapshot id) in the order given.
+    `message` is the first line, `hint` says what to do, `context` holds further facts (a path, an identifier, a
+    snapshot id) in the order given.
     """
 
     retryable: ClassVar[bool] = False
@@ -72,9 +72,9 @@ class FrazilError(Exception):
         self.context = context
 
     def __str__(self) -> str:
-        known = {key: str(value) for key, value in self.context.items() if value is not None}
+        context = {key: str(value) for key, value in self.context.items() if value is not None}
         lines = [visible(self.message, keeps_lines=True)]
-        lines += [f"  {key.replace('_', ' ')}: {visible(value)}" for key, value in known.items()]
+        lines += [f"  {key.replace('_', ' ')}: {visible(value)}" for key, value in context.items()]
         if self.hint is not None:
             lines.append(f"Hint: {visible(self.hint, keeps_lines=True)}")
         return "\n".join(lines)
@@ -96,7 +96,7 @@ def _rebuild(
 
 
 class NotFoundError(FrazilError, LookupError):
-    """Something named does not exist."""
+    """The named object does not exist."""
 
 
 class NamespaceNotFoundError(NotFoundError):
@@ -124,23 +124,23 @@ class FieldNotFoundError(NotFoundError):
 
 
 class AlreadyExistsError(FrazilError):
-    """Something of that name exists."""
+    """An object of that name already exists."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):
-    """The namespace exists."""
+    """The namespace already exists."""
 
 
 class TableAlreadyExistsError(AlreadyExistsError):
-    """The table exists."""
+    """The table already exists."""
 
 
 class ViewAlreadyExistsError(AlreadyExistsError):
-    """The view exists."""
+    """The view already exists."""
 
 
 class FileAlreadyExistsError(AlreadyExistsError):
-    """A file of that name exists, and was not made by this call."""
+    """A file of that name already exists, and this call did not create it."""
 
 
 class InvalidRequestError(FrazilError, ValueError):
@@ -164,21 +164,21 @@ class SchemaChangeError(InvalidRequestError):
 
 
 class NamespaceNotEmptyError(InvalidRequestError):
-    """A namespace that is to be dropped holds something."""
+    """The namespace to drop is not empty."""
 
 
 class InvalidPropertyError(InvalidRequestError):
-    """A table property holds a value that cannot be used."""
+    """A table property has an invalid value."""
 
 
 class CorruptTableError(FrazilError):
-    """Bytes break the specification.
+    """Bytes violate the specification.
 
-    The context carries `path` (the file, where known) and `heading` (the specification's heading).
+    The context carries `path` (the file, if known) and `heading` (the specification's heading).
     """
 
     def at_path(self, path: str) -> CorruptTableError:
-        """Return this error with the file's path in its context, for layers that know it."""
+        """Return this error with the file's path in its context, unless it has one."""
         if self.context.get("path") is not None:
             return self
         context = {"path": path, **{key: value for key, value in self.context.items() if key != "path"}}
@@ -188,27 +188,27 @@ class CorruptTableError(FrazilError):
 
 
 class InvalidMetadataError(CorruptTableError):
-    """Table or view metadata breaks the specification."""
+    """Table or view metadata violates the specification."""
 
 
 class InvalidManifestError(CorruptTableError):
-    """A manifest or manifest list breaks the specification."""
+    """A manifest or manifest list violates the specification."""
 
 
 class InvalidPuffinError(CorruptTableError):
-    """A Puffin file or deletion vector breaks the specification."""
+    """A Puffin file or deletion vector violates the specification."""
 
 
 class InvalidDataFileError(CorruptTableError):
-    """A data or delete file breaks the specification."""
+    """A data or delete file violates the specification."""
 
 
 class UnsupportedError(FrazilError):
-    """A format version or feature that this build does not have."""
+    """A format version or feature that frazil does not implement."""
 
 
 class CommitError(FrazilError):
-    """A commit did not happen, or is not known to have happened."""
+    """A commit failed, or its outcome is unknown."""
 
 
 class CommitConflictError(CommitError):
@@ -221,7 +221,7 @@ class ConcurrentChangeError(CommitError):
     """Another writer changed what this operation read; it must be run again."""
 
     def in_table(self, name: str) -> ConcurrentChangeError:
-        """Return the same error, which says in which table."""
+        """Return the same error with the table's name in its message."""
         reason = self.message.removeprefix("Cannot commit: ")
         if reason == self.message:
             return type(self)(reason, hint=self.hint, **{"table": name, **self.context})
@@ -229,7 +229,7 @@ class ConcurrentChangeError(CommitError):
 
 
 class CommitStateUnknownError(CommitError):
-    """The commit may or may not have happened. Files written for it must stay."""
+    """The commit may or may not have succeeded. Files written for it must not be deleted."""
 
     may_clean_up = False
 
@@ -246,22 +246,22 @@ class MissingFileError(StorageError, NotFoundError):
 
 
 class WriteOutcomeUnknownError(StorageError):
-    """A file may or may not have been written. Read it back to find out; until then it must stay."""
+    """A file may or may not have been written. Read it back to find out; until then, do not delete it."""
 
     may_clean_up = False
 
 
 class ServiceError(FrazilError):
-    """A catalog service cannot be reached, or failed; what was asked for did not happen."""
+    """A catalog service is unreachable or failed; nothing was changed."""
 
 
 class AccessDeniedError(FrazilError):
-    """A service does not know who asks, or does not let them."""
+    """A service rejected the credentials or denied access."""
 
 
 class EngineError(FrazilError):
-    """Spark failed; the cause is the engine's own error."""
+    """Spark failed; `__cause__` is Spark's error."""
 
 
 class CancelledError(EngineError):
-    """A statement was cancelled before it was committed; nothing happened."""
+    """A statement was cancelled before its commit; nothing was changed."""

@@ -1,4 +1,4 @@
-"""A table or view as a catalog returned it: where scans and commits start. `Table` in `lake/` holds the live one."""
+"""A table or view as a catalog returned it: the start of every scan and commit. `lake/` has the live `Table`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from frazil.storage.base import Storage
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
-    """One state of one table: its identifier, its metadata, where that was read, and the storage to read on.
+    """One state of one table: its identifier, metadata, metadata location and storage.
 
-    Of a table that is being created the location is None: nothing of it has been written.
+    The metadata location of a table that is being created is None.
     """
 
     identifier: tuple[str, ...]
@@ -23,13 +23,13 @@ class LoadedTable:
     metadata_location: str | None
     storage: Storage
     planner: Callable[..., Iterator[Any]] | None = field(default=None, compare=False, repr=False)
-    """Where the catalog is a service that wants to plan scans of the table: what has it do so."""
+    """Plans scans in the catalog service, if the service plans scans of this table."""
     on_plan: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
-    """Where the catalog wants to know of scans: what is told of each plan that was read to its end."""
+    """Receives each plan that was read completely, if the catalog collects scan reports."""
     on_read: Callable[[Any], None] | None = field(default=None, compare=False, repr=False)
-    """Where somebody wants to know of reads: what is told of each plan whose files are read."""
+    """Receives each plan whose files are read, if there is an observer of reads."""
     referenced_by: tuple[tuple[str, ...], ...] = field(default=(), compare=False, repr=False)
-    """Where it was loaded for a view: the views, the outermost first. A service may let it be read by them alone."""
+    """The views that the table was loaded for, outermost first. A service may allow access only through them."""
 
     @property
     def name(self) -> str:
@@ -39,7 +39,7 @@ class LoadedTable:
 
 @dataclass(frozen=True, slots=True)
 class LoadedView:
-    """One state of one view: its identifier, its metadata, where that was read, and the storage it is on."""
+    """One state of one view: its identifier, metadata, metadata location and storage."""
 
     identifier: tuple[str, ...]
     metadata: ViewMetadata

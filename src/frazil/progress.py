@@ -1,13 +1,12 @@
-"""How far long work is, on one line that is written over: counts that the work names as it goes.
+"""Progress of long work on one line that is overwritten in place, with counts that the work reports.
 
     expire snapshots of db.t: 1,200 of 3,400 manifests read, 52,000 files deleted, 4 s
     expire snapshots of db.t: 3,400 of 3,400 manifests read, 160,000 files deleted in 11 s
 
-The line is shown where somebody looks: on a terminal (standard error) or in a notebook, once the work has taken
-a moment. Logs and pipes get nothing. A thread of its own writes the line; whatever goes wrong with it, the work goes
-on.
+The line is shown on a terminal (standard error) or in a notebook, once the work has taken a moment. Logs and pipes get
+nothing. A separate thread writes the line, and its failures do not affect the work.
 
-Work on Spark (`spark/write/progress.py`) shows the same line, with what Spark says of its tasks.
+Work on Spark (`spark/write/progress.py`) adds the progress of Spark's tasks to the same line.
 """
 
 from __future__ import annotations
@@ -30,43 +29,43 @@ Item = TypeVar("Item")
 
 
 class Line(Protocol):
-    """One line that can be written over."""
+    """A line that can be overwritten."""
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Replace the text."""
 
     def end(self, text: str) -> None:
-        """Show a last text, which stays."""
+        """Replace the text for the last time and leave it visible."""
 
 
 class TerminalLine:
-    """A line of a terminal."""
+    """A line on a terminal."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before, cut to the terminal's width."""
+        """Replace the text, truncated to the terminal's width."""
         width = max(shutil.get_terminal_size().columns - 1, 20)
         self._out.write(f"\r\x1b[K{visible(text)[:width]}")
         self._out.flush()
 
     def end(self, text: str) -> None:
-        """Show a last text and go to the next line."""
+        """Replace the text and end the line."""
         self.show(text)
         self._out.write("\n")
         self._out.flush()
 
 
 class NotebookLine:
-    """The output of a notebook's cell."""
+    """The output of a notebook cell."""
 
     def __init__(self, display: Any) -> None:
         self._display = display
         self._handle: Any = None
 
     def show(self, text: str) -> None:
-        """Show a text in place of the one before."""
+        """Replace the text."""
         forms = {"text/plain": visible(text)}
         if self._handle is None:
             self._handle = self._display(forms, raw=True, display_id=True)
@@ -74,12 +73,12 @@ class NotebookLine:
             self._handle.update(forms, raw=True)
 
     def end(self, text: str) -> None:
-        """Show a last text."""
+        """Replace the text for the last time."""
         self.show(text)
 
 
 def find_line(out: TextIO | None = None, *, always: bool = False) -> Line | None:
-    """Return where progress is shown, None where nobody looks; `always` takes what is no terminal for one."""
+    """Return a line on which to show progress, or None; with `always`, treat `out` as a terminal."""
     display = _notebook_display()
     if display is not None:
         return NotebookLine(display)
@@ -90,22 +89,22 @@ def find_line(out: TextIO | None = None, *, always: bool = False) -> Line | None
 
 
 def _notebook_display() -> Any:
-    """Return the function that shows things in a notebook, None outside of one; nothing is imported for it."""
+    """Return IPython's display function, or None outside a notebook, without importing IPython."""
     shell = sys.modules.get("IPython")
-    running = None if shell is None else shell.get_ipython()
-    if running is None or getattr(running, "kernel", None) is None:
+    interactive_shell = None if shell is None else shell.get_ipython()
+    if interactive_shell is None or getattr(interactive_shell, "kernel", None) is None:
         return None
     return getattr(sys.modules.get("IPython.display"), "display", None)
 
 
 class Work:
-    """Work whose progress a line shows."""
+    """Work whose progress is shown on a line."""
 
     def __init__(self, what: str, line: Line) -> None:
         self.detail: Callable[[], str] | None = None
-        """Says more while the work goes on, in the thread that shows it."""
+        """Returns further progress text; called by the thread that writes the line."""
         self.outcome: Callable[[], str] | None = None
-        """Says what came of the work, in place of its counts."""
+        """Returns the result text that replaces the counts at the end."""
         self._what, self._line = what, line
         self._counts: dict[str, tuple[int, int | None]] = {}
         self._lock = threading.Lock()
@@ -115,11 +114,11 @@ class Work:
         self._thread = threading.Thread(target=self._run, name="frazil progress", daemon=True)
 
     def start(self) -> None:
-        """Begin to show it."""
+        """Start to show progress."""
         self._thread.start()
 
     def stop(self, *, failed: bool = False) -> None:
-        """Show what came of it, where anything was shown."""
+        """Stop, and show the result if any progress was shown."""
         self._done.set()
         self._thread.join()
         if self._is_shown:
@@ -127,10 +126,10 @@ class Work:
             self._line.end(f"{self._text(outcome)} in {self._seconds()}")
 
     def count(self, unit: str, more: int, of: int | None) -> None:
-        """Add to a count; `of` is how many there will be."""
+        """Add `more` to the count of a unit; `of` is the expected total."""
         with self._lock:
-            done, all_of_them = self._counts.get(unit, (0, None))
-            self._counts[unit] = (done + more, all_of_them if of is None else of)
+            done, total = self._counts.get(unit, (0, None))
+            self._counts[unit] = (done + more, total if of is None else of)
 
     def _counted(self) -> str:
         with self._lock:
@@ -138,8 +137,8 @@ class Work:
         return ", ".join(f"{done:,}{'' if of is None else f' of {of:,}'} {unit}" for unit, (done, of) in counts)
 
     def _text(self, *parts: str) -> str:
-        said = ", ".join(piece for piece in parts if piece)
-        return f"{self._what}: {said}" if said else self._what
+        details = ", ".join(piece for piece in parts if piece)
+        return f"{self._what}: {details}" if details else self._what
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._began:.0f} s"
@@ -152,7 +151,7 @@ class Work:
                 detail = self.detail
                 self._line.show(self._text(self._counted(), "" if detail is None else detail(), self._seconds()))
             except Exception:
-                # A line that cannot be shown must not stop the work that it is about.
+                # A failure to show progress must not stop the work.
                 return
             self._is_shown = True
 
@@ -161,15 +160,15 @@ _work: ContextVar[Work | None] = ContextVar("frazil progress", default=None)
 
 
 def current_work() -> Work | None:
-    """Return the work that is shown and that this is a part of, None where none is; threads start without any."""
+    """Return the work whose progress is shown in this context, or None; new threads start without any."""
     return _work.get()
 
 
 @contextmanager
 def showing(what: str, line: Line | None = None) -> Iterator[Work | None]:
-    """Show how far the work inside is, where somebody looks; `what` says what it is: `expire snapshots of db.t`.
+    """Show the progress of the work inside on a terminal or notebook; `what` names it: `expire snapshots of db.t`.
 
-    Inside of work that is shown already, nothing more is.
+    Nested calls show nothing of their own.
     """
     own_line = None if current_work() is not None else find_line() if line is None else line
     if own_line is None:
@@ -190,14 +189,14 @@ def showing(what: str, line: Line | None = None) -> Iterator[Work | None]:
 
 
 def count(unit: str, more: int = 1, of: int | None = None) -> None:
-    """Count something that is done, where work is shown: `files deleted`, of so many."""
+    """Add `more` to the count of a unit such as `files deleted`, if progress is shown; `of` is the expected total."""
     work = current_work()
     if work is not None:
         work.count(unit, more, of)
 
 
 def counted(unit: str, items: Iterable[Item], of: int | None = None) -> Iterator[Item]:
-    """Yield items, counting each."""
+    """Yield the items, counting each one in the progress that is shown."""
     work = current_work()
     if work is None:
         yield from items

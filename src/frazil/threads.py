@@ -1,4 +1,4 @@
-"""Work in threads: how many, results in the order of the items, and a lock that threads get in their order.
+"""Threads: the default number, a map that keeps the order of its items, and a fair lock.
 
 Used by catalogs, scans, commits, maintenance and the server.
 """
@@ -19,10 +19,9 @@ _MAX_THREADS = 16
 
 
 class FairLock:
-    """A lock that threads get in the order in which they asked.
+    """A lock that threads acquire in the order of their calls.
 
-    One of `threading` may be taken again by a thread that has just given it back, or by one that comes, over and over,
-    before one that waits.
+    A lock of `threading` may be reacquired again and again by threads that arrive after one that is waiting.
     """
 
     __slots__ = ("_guard", "_is_held", "_waiting")
@@ -33,7 +32,7 @@ class FairLock:
         self._waiting: deque[threading.Lock] = deque()
 
     def acquire(self, timeout_seconds: float | None = None) -> bool:
-        """Wait for the lock; return whether it was given in time."""
+        """Wait for the lock; return whether it was acquired in time."""
         turn = threading.Lock()
         with self._guard:
             if not self._is_held:
@@ -42,15 +41,15 @@ class FairLock:
             turn.acquire()
             self._waiting.append(turn)
         try:
-            is_given = turn.acquire(timeout=-1 if timeout_seconds is None else timeout_seconds)
+            is_acquired = turn.acquire(timeout=-1 if timeout_seconds is None else timeout_seconds)
         except BaseException:
             if self._give_up(turn):
                 self.release()
             raise
-        return is_given or self._give_up(turn)
+        return is_acquired or self._give_up(turn)
 
     def release(self) -> None:
-        """Give the lock to who has waited longest."""
+        """Release the lock to the thread that has waited longest."""
         with self._guard:
             if self._waiting:
                 self._waiting.popleft().release()
@@ -64,7 +63,7 @@ class FairLock:
         self.release()
 
     def _give_up(self, turn: threading.Lock) -> bool:
-        """Leave the queue; return True where the lock was given meanwhile."""
+        """Leave the queue; return True if the lock was acquired in the meantime."""
         with self._guard:
             if turn in self._waiting:
                 self._waiting.remove(turn)
@@ -73,16 +72,16 @@ class FairLock:
 
 
 def default_threads() -> int:
-    """Return how many threads to work in where nobody says: one for each core, 16 at most."""
+    """Return the default number of threads: one per core, at most 16."""
     return min(_MAX_THREADS, cpu_count() or 1)
 
 
 def map_in_order(
     function: Callable[[Item], Result], items: Iterable[Item], *, threads: int, ahead: int | None = None
 ) -> Iterator[Result]:
-    """Yield a function's results in the items' order, computing a few of them at a time in threads.
+    """Yield the function's result for each item, in order, computing several at a time in threads.
 
-    At most `ahead` results wait unread, so memory does not grow with the number of items.
+    At most `ahead` results are pending, so memory does not grow with the number of items.
     """
     if threads <= 1 or (isinstance(items, Sized) and len(items) <= 1):
         yield from map(function, items)
@@ -98,8 +97,8 @@ def map_in_order(
         while waiting:
             yield waiting.popleft().result()
     except GeneratorExit:
-        # Nobody reads on. The garbage collector may say so anywhere, even where this thread holds a lock of
-        # `threading`, so nothing here waits or locks; the threads end when the pool is gone.
+        # The consumer stopped early. The garbage collector may raise this anywhere, even while this thread holds a
+        # lock of `threading`, so nothing here waits or locks; the threads end with the pool.
         for future in waiting:
             future.cancel()
         raise

@@ -289,7 +289,7 @@ def test_geometries_are_shown_in_sparks_own_types(
     table = local_table(tmp_path, schema, format_version=3)
     table.append([{"id": 1, "g": point, "w": point, "p": point}, {"id": 2, "g": None, "w": None, "p": None}])
     spark.conf.set("spark.sql.geospatial.enabled", "false")
-    with pytest.raises(UnsupportedError, match="switched off"):
+    with pytest.raises(UnsupportedError, match="disabled"):
         scan_table(table.load()).to_spark(spark)
     spark.conf.set("spark.sql.geospatial.enabled", "true")
     request.addfinalizer(lambda: spark.conf.unset("spark.sql.geospatial.enabled"))

@@ -22,7 +22,7 @@ from frazil.codec.deletion_vector import DeletionVector
 from frazil.errors import EngineError, InvalidRequestError
 from frazil.expr.predicates import FALSE, all_of, any_of, at_least, at_most, is_in, is_null
 from frazil.spark.change.source_keys import JoinKey, read_keys
-from frazil.spark.read.kept_rows import collect_few, keep_rows, start_over_if_lost
+from frazil.spark.read.kept_rows import checkpoint_rows, collect_few, start_over_if_lost
 from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, read_positions
 from frazil.spec.partitioning import UNPARTITIONED
 from frazil.spec.types import LongType, NestedField
@@ -146,7 +146,7 @@ def places_of(spark: SparkSession, rows: list[tuple[int | None, int | None, int]
             st.StructField(ACTION_COLUMN, st.IntegerType()),
         ]
     )
-    return keep_rows(spark.createDataFrame(rows, schema).repartition(2))
+    return checkpoint_rows(spark.createDataFrame(rows, schema).repartition(2))
 
 
 @pytest.mark.extended
@@ -173,7 +173,7 @@ def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: in
 
     def look(query: str, unique: tuple[str, ...] = ()) -> Any:
         key = JoinKey(part, F.col("id"), is_null_safe=True)
-        return read_keys(keep_rows(spark.sql(query)), [key], UNPARTITIONED, unique, few_rows=few)
+        return read_keys(checkpoint_rows(spark.sql(query)), [key], UNPARTITIONED, unique, few_rows=few)
 
     wide = "select explode(sequence(5L, 5000L)) as id"
     assert look(wide).prune == all_of(at_least("id", 5), at_most("id", 5000))
@@ -189,7 +189,7 @@ def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: in
 
 @pytest.mark.extended
 def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession) -> None:
-    kept = keep_rows(spark.range(0, 400, numPartitions=2))
+    kept = checkpoint_rows(spark.range(0, 400, numPartitions=2))
     assert collect_few(kept, [F.col("id")], 399) is None
     whole = collect_few(kept, [F.col("id")], 400)
     assert whole is not None
@@ -201,7 +201,7 @@ def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: Spark
     peaks = {}
     for by in (200, 2):
         rows = spark.range(0, 4_000_000, numPartitions=2).filter(f"id % {by} = 1")
-        kept = keep_rows(rows.selectExpr(f"1 as {FILE_COLUMN}", f"id as {POS_COLUMN}", f"1 as {ACTION_COLUMN}"))
+        kept = checkpoint_rows(rows.selectExpr(f"1 as {FILE_COLUMN}", f"id as {POS_COLUMN}", f"1 as {ACTION_COLUMN}"))
         read_positions(kept)
         tracemalloc.start()
         found = read_positions(kept)

@@ -215,7 +215,7 @@ def test_a_condition_that_may_differ_from_run_to_run_is_refused(
         lambda: table.merge(source, on).when_not_matched_by_source(ours).delete().execute(),
     ]
     for change in changes:
-        with pytest.raises(frazil.InvalidRequestError, match="another answer each time"):
+        with pytest.raises(frazil.InvalidRequestError, match="a different result each time"):
             change()
     assert len(table.refresh().snapshots) == 1
 

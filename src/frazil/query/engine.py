@@ -185,9 +185,7 @@ def engine_errors(limits: Limits = NO_LIMITS) -> Iterator[None]:
 
 def too_long(seconds: float, hint: str) -> CancelledError:
     """Return the error of a query that ran into its limit of time."""
-    return CancelledError(
-        f"Cannot finish the query: it took longer than its limit of {seconds:g} seconds", hint=hint
-    )
+    return CancelledError(f"Cannot finish the query: it took longer than its limit of {seconds:g} seconds", hint=hint)
 
 
 def cancelled() -> CancelledError:

@@ -14,7 +14,7 @@ from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.sessions.answers import answer
 from frazil.sessions.question import LAKES
 from frazil.sessions.table_answers import forget_plans
-from frazil.spark.jvm.door import add_catalog, close_door, free_own_catalog, open_door, remove_catalog
+from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog, use_builtin_if_catalog_missing
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 from frazil.spark.session import check_running, is_stopped
 
@@ -46,7 +46,7 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
         forget_plans()
     attached = LAKES.of(spark)
     if attached is None:
-        attached = LAKES.begin(spark, prune_before_joins(spark), free_own_catalog(spark))
+        attached = LAKES.begin(spark, prune_before_joins(spark), use_builtin_if_catalog_missing(spark))
     attached.add(name, lake, add_catalog(spark, name, LAKES.keep(lake)))
     lake.attached_spark = spark
     return lake

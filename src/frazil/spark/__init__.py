@@ -1,1 +1,1 @@
-"""Many files at once, on Spark: the only room that imports pyspark."""
+"""Reading and writing tables on Spark; the only package that imports pyspark."""

@@ -1,8 +1,8 @@
-"""Types between Spark and Arrow, and values that frazil read as Arrow in the form that Spark shows.
+"""Conversion between Spark and Arrow types, and of Arrow values to the form that Spark shows.
 
-Spark's own conversion is used, so that what is handed to it has exactly the type it expects; its arguments differ
-between versions, which is dealt with here. The shown form is that of `types.py`: uuids and times are text, nanoseconds
-are rounded down to microseconds, fixed is binary.
+Types are converted by Spark itself, so that Spark receives exactly the types it expects; differences between its
+versions are handled here. The shown form is that of `types.py`: uuids and times are text, nanoseconds are rounded down
+to microseconds, fixed is binary.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _IN_UTC: dict[str, Any] = (
 
 
 def to_arrow_type(spark_type: st.DataType) -> pa.DataType:
-    """Return the Arrow type in which Spark takes and gives values of a type; instants are in UTC."""
-    found: pa.DataType = spark_arrow.to_arrow_type(spark_type, **_IN_UTC)
-    return found
+    """Return the Arrow type in which Spark exchanges values of a type; timestamps with a zone are in UTC."""
+    arrow_type: pa.DataType = spark_arrow.to_arrow_type(spark_type, **_IN_UTC)
+    return arrow_type
 
 
 def to_arrow_schema(struct: st.StructType) -> pa.Schema:
-    """Return the Arrow schema in which Spark takes and gives rows."""
-    found: pa.Schema = spark_arrow.to_arrow_schema(struct, **_IN_UTC)
-    return found
+    """Return the Arrow schema in which Spark exchanges rows."""
+    arrow_schema: pa.Schema = spark_arrow.to_arrow_schema(struct, **_IN_UTC)
+    return arrow_schema
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> st.DataType:
-    """Return Spark's type for an Arrow type; a timestamp without a zone stays one."""
+    """Return the Spark type for an Arrow type; a timestamp without a zone becomes `timestamp_ntz`."""
     return spark_arrow.from_arrow_type(arrow_type, prefer_timestamp_ntz=True)
 
 
 def shown_struct(schema: pa.Schema) -> st.StructType:
-    """Return the schema that Spark shows for columns that were read as Arrow."""
+    """Return the Spark schema that shows the columns of an Arrow schema."""
     return st.StructType(
         [st.StructField(field.name, from_arrow_type(_shown_type(field.type)), field.nullable) for field in schema]
     )
@@ -72,7 +72,7 @@ def _shown_part(arrow_field: pa.Field) -> pa.Field:
 
 
 def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:
-    """Return a table with its columns in the form that Spark takes for a schema of shown types."""
+    """Convert an Arrow table to the Arrow types of a Spark schema of shown types."""
     schema = to_arrow_schema(struct)
     columns = [
         pa.chunked_array([shown_array(chunk, field.type) for chunk in column.chunks], field.type)
@@ -82,7 +82,7 @@ def shown_table(table: pa.Table, struct: st.StructType) -> pa.Table:
 
 
 def frame_of_table(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Return a DataFrame of rows that are in this process, in the form that Spark shows."""
+    """Return a DataFrame of the rows of an Arrow table, in the shown form."""
     struct = shown_struct(table.schema)
     if table.num_rows == 0:
         return spark.createDataFrame([], struct)
@@ -90,20 +90,20 @@ def frame_of_table(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def shown_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with its columns, which keep their order, in the types of a schema of Spark's."""
+    """Convert the columns of a batch, by position, to the types of a Spark-compatible Arrow schema."""
     columns = [shown_array(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def shown_array(array: Any, target: pa.DataType) -> Any:
-    """Return values as they are read in this process in a type of Spark's."""
+    """Convert an Arrow array, as frazil reads it, to an Arrow type that Spark accepts."""
     if array.type == target:
         return array
     if isinstance(array.type, pa.BaseExtensionType):
         return shown_array(array.storage, target)
     data_type = array.type
     if pa.types.is_struct(target):
-        # By name: Spark has the parts of a variant in another order.
+        # By name: Spark orders the fields of a variant differently.
         parts = [shown_array(array.field(data_type.get_field_index(field.name)), field.type) for field in target]
         if not parts:
             return array.cast(target)

@@ -1,9 +1,9 @@
-"""Columns that frazil makes: PySpark's functions and methods, which do not note where a column was made.
+"""PySpark's functions and columns without call-site recording, for the columns that frazil creates.
 
-PySpark notes the caller's line with each column, to show it in error messages, and asks the JVM half a dozen times for
-that: about half of all calls of a read or a write. Lines within frazil would help nobody. `F` has PySpark's functions,
-and what they return has PySpark's methods, both without the decorator that notes the line. Nothing of PySpark is
-changed: columns of users note theirs.
+PySpark records the caller's line with each column, to show it in error messages. That takes half a dozen calls to the
+JVM: about half of all calls of a read or a write, for lines inside frazil that would help no user. `F` has PySpark's
+functions, and the columns that they return have PySpark's methods, both without the decorator that records the line.
+PySpark itself is not changed: users' columns record their call sites.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pyspark.sql.utils import is_remote
 __all__ = ["F", "OwnColumn", "own"]
 
 _REFLECTED = frozenset(f"__r{name}__" for name in ("add", "sub", "mul", "div", "truediv", "mod", "pow", "and", "or"))
-"""What Python asks the right side for, and before the left one where a class has its own: PySpark's order stays."""
+"""Reflected operators. Python would prefer an override in this subclass to the left operand's own method."""
 
 
 class OwnColumn(ClassicColumn):
-    """A column whose methods note no line, nor do those of what they return."""
+    """A column whose methods, and those of the columns that they return, record no call site."""
 
 
-def own(made: Any) -> Any:
-    """Return a column as one of frazil's own; anything else, and columns of Spark Connect, as they are."""
-    return OwnColumn(made._jc) if type(made) is ClassicColumn else made
+def own(value: Any) -> Any:
+    """Convert a classic column to an `OwnColumn`; return anything else, such as a Spark Connect column, unchanged."""
+    return OwnColumn(value._jc) if type(value) is ClassicColumn else value
 
 
 def _method(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def call(self: OwnColumn, *given: Any, **named: Any) -> Any:
-        return own(plain(self, *given, **named))
+    def call(self: OwnColumn, *args: Any, **kwargs: Any) -> Any:
+        return own(plain(self, *args, **kwargs))
 
     return call
 
@@ -44,33 +44,33 @@ def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = inspect.unwrap(function)
 
     @functools.wraps(function)
-    def call(*given: Any, **named: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         if is_remote():
-            return function(*given, **named)
-        return own(plain(*map(_argument, given), **{name: _argument(value) for name, value in named.items()}))
+            return function(*args, **kwargs)
+        return own(plain(*map(_argument, args), **{name: _argument(value) for name, value in kwargs.items()}))
 
     return call
 
 
-def _argument(given: Any) -> Any:
-    """Return what a function is given; a function of columns is given columns of frazil's own."""
-    if isinstance(given, Column) or not callable(given):
-        return given
+def _argument(argument: Any) -> Any:
+    """Wrap an argument that is a function of columns, so that it receives columns of frazil's own."""
+    if isinstance(argument, Column) or not callable(argument):
+        return argument
 
-    @functools.wraps(given)
+    @functools.wraps(argument)
     def call(*columns: Any) -> Any:
-        return given(*map(own, columns))
+        return argument(*map(own, columns))
 
     return call
 
 
 class _Functions:
-    """PySpark's functions, by their names."""
+    """The module `pyspark.sql.functions`, with functions that record no call site."""
 
     def __getattr__(self, name: str) -> Any:
-        made = _function(getattr(functions, name))
-        setattr(self, name, made)
-        return made
+        function = _function(getattr(functions, name))
+        setattr(self, name, function)
+        return function
 
 
 for _name, _theirs in vars(ClassicColumn).items():

@@ -1,4 +1,4 @@
-"""Sessions: the one that is active, or a local one made on first need."""
+"""The active Spark session, or a local one started on demand."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ _unknown: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 
 def active_session() -> SparkSession | None:
     """Return the session that is active in this thread or process, or None."""
-    found = SparkSession.getActiveSession()
-    # A stopped session stays the active one until another is made.
-    return None if found is None or is_stopped(found) else found
+    session = SparkSession.getActiveSession()
+    # A stopped session remains the active one until another is created.
+    return None if session is None or is_stopped(session) else session
 
 
 def is_stopped(spark: SparkSession) -> bool:
-    """Return whether a session has no Spark any more; a client of Spark Connect finds that out by itself."""
+    """Return whether a classic session was stopped; Spark Connect clients detect that themselves."""
     return hasattr(spark, "_jsparkSession") and spark.sparkContext._jsc is None
 
 
 def check_running(spark: SparkSession) -> SparkSession:
-    """Return a session that was not stopped."""
+    """Return the session; raise if it was stopped."""
     if is_stopped(spark):
         raise InvalidRequestError(
             "Cannot use the Spark session: it was stopped",
-            hint="Make another one with SparkSession.builder.getOrCreate(), and attach the lake to it.",
+            hint="Create another one with SparkSession.builder.getOrCreate(), and attach the lake to it.",
         )
     return spark
 
 
 def setting(spark: SparkSession, name: str) -> str | None:
-    """Return what a session's setting is, by default too; None where this Spark does not know it."""
-    # Spark's errors take long to arrive, and what a session does not know it does not learn.
+    """Return the value of a setting, or its default; None if this version of Spark does not have the setting."""
+    # Spark's errors are slow, and an unknown setting remains unknown.
     unknown = _unknown.setdefault(spark, set())
     if name in unknown:
         return None
     try:
-        # With a default of our own, Spark would return that for what is not set.
+        # If a default were passed, Spark would return it in place of its own.
         return str(spark.conf.get(name))
     except PySparkException:
         unknown.add(name)
@@ -51,12 +51,12 @@ def setting(spark: SparkSession, name: str) -> str | None:
 
 
 def local_session() -> SparkSession:
-    """Return a local session with as many threads as there are processors, made on first need."""
+    """Return the active session, or start a local one with a thread per processor."""
     with _lock:
         active = active_session()
         if active is not None:
             return active
-        made = (
+        session = (
             SparkSession.builder.master("local[*]")
             .appName("frazil")
             .config("spark.ui.enabled", "false")
@@ -65,5 +65,5 @@ def local_session() -> SparkSession:
             .config("spark.driver.bindAddress", "127.0.0.1")
             .getOrCreate()
         )
-        made.sparkContext.setLogLevel("ERROR")
-        return made
+        session.sparkContext.setLogLevel("ERROR")
+        return session

@@ -1,7 +1,7 @@
-"""Types and values between the format and Spark. Specification: "Schemas and Data Types".
+"""Conversion of types and values between the table format and Spark. Specification: "Schemas and Data Types".
 
-Each type has two forms on Spark. The *stored* form is what Spark's own Parquet reader gives and its writer takes,
-and it loses nothing; the *shown* form is what users see:
+Each type has two forms on Spark. The *stored* form is lossless, and is what Spark's Parquet reader and writer use; the
+*shown* form is what users see:
 
     format                      stored           shown
     boolean … double, decimal   the same         the same
@@ -10,7 +10,7 @@ and it loses nothing; the *shown* form is what users see:
     timestamptz                 timestamp        timestamp
     timestamp_ns                bigint           timestamp_ntz, rounded down to microseconds
     timestamptz_ns              bigint           timestamp, rounded down to microseconds
-    time                        bigint           time(6) where the session has that type switched on, else text
+    time                        bigint           time(6) if the session has that type enabled, else text
     uuid                        binary           string
     fixed                       binary           binary
     geometry, geography         binary (WKB)     geometry, geography, from Spark 4.1 on
@@ -18,9 +18,8 @@ and it loses nothing; the *shown* form is what users see:
     unknown                     void             void
     struct, list, map           of stored parts  of shown parts
 
-`show_column` and `store_column` turn columns of one form into the other; columns whose forms agree are passed
-through as they are, so that Spark's optimiser sees plain columns. Rewrites of rows stay in the stored form: what a
-microsecond cannot hold is never lost by a rewrite.
+`show_column` and `store_column` convert between the forms. A column whose forms agree is returned unchanged, so that
+Spark's optimiser sees a plain column. Rewrites use the stored form throughout, so that nanoseconds survive them.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ from frazil.spec.types import (
 )
 
 FIELD_ID = "parquet.field.id"
-"""The key under which Spark's Parquet reader and writer find a field's id in its metadata."""
+"""The metadata key of a field's id in Spark's Parquet reader and writer."""
 
 _MICROS_PER_SECOND = 1_000_000
 _SAME = {
@@ -105,14 +104,14 @@ _GEOSPATIAL = "spark.sql.geospatial.enabled"
 
 
 def has_time_type(spark: SparkSession | None) -> bool:
-    """Return whether the session has Spark's TIME type switched on; where no session is in reach, it has not."""
+    """Return whether the session has Spark's TIME type enabled; False without a session."""
     if spark is None or not hasattr(st, "TimeType"):
         return False
     return spark.conf.get("spark.sql.timeType.enabled", "false") == "true"
 
 
 def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
-    """Return the type in which Spark's Parquet reader gives values of a type, with the ids of its parts or without."""
+    """Return the stored form of a type, with or without the field ids of nested fields."""
     if isinstance(data_type, TimestampNsType | TimestamptzNsType | TimeType):
         return st.LongType()
     if isinstance(data_type, UuidType | FixedType | GeometryType | GeographyType):
@@ -130,13 +129,13 @@ def stored_type(data_type: Type, *, with_ids: bool = True) -> st.DataType:
 
 
 def stored_field(field: NestedField, *, with_ids: bool = True) -> st.StructField:
-    """Return a field in its stored form, with its id where Spark's Parquet reader and writer look for it."""
+    """Return a field in its stored form, with its id in the metadata that Spark's Parquet reader and writer use."""
     metadata = {FIELD_ID: field.field_id} if with_ids else {}
     return st.StructField(field.name, stored_type(field.field_type, with_ids=with_ids), field.optional, metadata)
 
 
 def without_metadata(spark_type: st.DataType) -> st.DataType:
-    """Return a type whose fields, at any depth, say their name, type and nullability alone."""
+    """Return the type without field metadata, at any depth."""
     if isinstance(spark_type, st.StructType):
         return st.StructType(
             [
@@ -153,7 +152,7 @@ def without_metadata(spark_type: st.DataType) -> st.DataType:
 
 
 def shown_type(data_type: Type, spark: SparkSession | None) -> st.DataType:
-    """Return the type that users see for a type."""
+    """Return the shown form of a type."""
     if isinstance(data_type, TimestampNsType):
         return st.TimestampNTZType()
     if isinstance(data_type, TimestamptzNsType):
@@ -178,13 +177,13 @@ def shown_type(data_type: Type, spark: SparkSession | None) -> st.DataType:
 
 
 def shown_field(field: NestedField, spark: SparkSession | None) -> st.StructField:
-    """Return a field as users see it, its doc as Spark's comment."""
+    """Return a field in its shown form, with its doc as the comment."""
     comment = {} if field.doc is None else {"comment": field.doc}
     return st.StructField(field.name, shown_type(field.field_type, spark), field.optional, comment)
 
 
 def shown_schema(schema: Schema, spark: SparkSession | None) -> st.StructType:
-    """Return a table's schema as users see it on Spark."""
+    """Return a schema in its shown form."""
     return st.StructType([shown_field(field, spark) for field in schema.fields])
 
 
@@ -195,7 +194,7 @@ def _same_type(data_type: Type) -> st.DataType:
 
 
 def is_shown_as_stored(data_type: Type) -> bool:
-    """Return whether both forms of a type are the same, so that its columns need no conversion."""
+    """Return whether the stored and shown forms of a type are the same."""
     if isinstance(data_type, StructType):
         return all(is_shown_as_stored(field.field_type) for field in data_type.fields)
     if isinstance(data_type, ListType):
@@ -208,7 +207,7 @@ def is_shown_as_stored(data_type: Type) -> bool:
 
 
 def show_column(column: Column, data_type: Type, spark: SparkSession) -> Column:
-    """Return a stored column in the form that users see."""
+    """Convert a column from the stored to the shown form."""
     if is_shown_as_stored(data_type):
         return column
     if isinstance(data_type, TimestampNsType | TimestamptzNsType):
@@ -229,16 +228,15 @@ def show_column(column: Column, data_type: Type, spark: SparkSession) -> Column:
         srid = _spatial_type(data_type, spark).srid
         if isinstance(data_type, GeographyType):
             return F.call_function("st_geogfromwkb", column)
-        # Spark 4.1 knows no function of both.
+        # Spark 4.1 has no single function for both.
         return F.call_function("st_setsrid", F.call_function("st_geomfromwkb", column), F.lit(srid))
     return _convert_parts(column, data_type, lambda element, of: show_column(element, of, spark))
 
 
 def store_column(column: Column, data_type: Type) -> Column:
-    """Return a column of the shown form, or of a form Spark casts to it, in the stored form.
+    """Convert a column from the shown form, or a form that Spark casts to it, to the stored form.
 
-    Values that do not fit raise while Spark runs: text that is not a uuid or a time, a timestamp too far away for
-    nanoseconds.
+    Invalid values raise while Spark runs: text that is not a uuid or a time, a timestamp out of range for nanoseconds.
     """
     if is_shown_as_stored(data_type):
         return column
@@ -276,7 +274,7 @@ def _convert_parts(column: Column, data_type: Type, convert: Callable[[Column, T
 
 
 def _divide_down(column: Column, by: int) -> Column:
-    """Return whole numbers divided and rounded down; Spark's own division rounds towards zero."""
+    """Return the floor of an integer division; Spark's own division rounds towards zero."""
     whole = column - F.pmod(column, F.lit(by).cast("bigint"))
     return F.call_function("div", whole, F.lit(by).cast("bigint"))
 
@@ -301,54 +299,54 @@ def _time_micros(text: Column) -> Column:
     return F.when(text.isNotNull(), whole + fraction)
 
 
-def _checked(column: Column, is_fine: Column, what: str) -> Column:
-    """Return the column, raising while Spark runs where a value is not what it must be."""
+def _checked(column: Column, is_valid: Column, what: str) -> Column:
+    """Return the column; raise while Spark runs if a value is not valid."""
     message = F.concat(F.lit("Cannot write '"), column, F.lit(f"': it is not a {what}"))
-    return F.when(column.isNull() | is_fine, column).otherwise(F.raise_error(message).cast("string"))
+    return F.when(column.isNull() | is_valid, column).otherwise(F.raise_error(message).cast("string"))
 
 
 def _spatial_type(
     data_type: GeometryType | GeographyType, spark: SparkSession | None
 ) -> st.GeometryType | st.GeographyType:
-    found = getattr(st, "GeographyType" if isinstance(data_type, GeographyType) else "GeometryType", None)
-    if found is None:
+    spatial_type = getattr(st, "GeographyType" if isinstance(data_type, GeographyType) else "GeometryType", None)
+    if spatial_type is None:
         raise UnsupportedError(
             f"Cannot read values of type {data_type}: this Spark has no such type",
             hint="Use Spark 4.1 or newer, leave the column out, or read with scan.to_arrow().",
         )
     if spark is not None and setting(spark, _GEOSPATIAL) == "false":
         raise UnsupportedError(
-            f"Cannot read values of type {data_type}: the session has Spark's geospatial types switched off",
+            f"Cannot read values of type {data_type}: Spark's geospatial types are disabled in the session",
             hint=f"Set {_GEOSPATIAL} to true, leave the column out, or read with scan.to_arrow().",
         )
     srid = 4326 if isinstance(data_type, GeographyType) else _srid(data_type.crs)
-    return found(srid)  # type: ignore[no-any-return]
+    return spatial_type(srid)  # type: ignore[no-any-return]
 
 
 def _srid(crs: str) -> int:
-    """Return the number by which Spark knows a reference system; 0 is a plane without one."""
+    """Return Spark's number for a coordinate reference system."""
     if crs.upper() in ("OGC:CRS84", "EPSG:4326"):
         return 4326
     prefix, _, number = crs.partition(":")
     if prefix.lower() in ("srid", "epsg") and number.isdigit():
         return int(number)
     raise UnsupportedError(
-        f"Cannot show a geometry in {crs!r}: Spark knows reference systems by number only",
+        f"Cannot show a geometry in {crs!r}: Spark identifies reference systems by number only",
         hint="Leave the column out, or read with scan.to_arrow().",
     )
 
 
 def from_spark_schema(struct: st.StructType) -> Schema:
-    """Return a schema for a Spark schema, with ids in the order of columns from 1.
+    """Return a table schema for a Spark schema, with field ids from 1 in the order of columns.
 
-    Comments become docs, byte and short become int; what the format has no type for is refused with the column's name.
+    Comments become docs; byte and short become int. A column of a type that the format lacks is rejected by name.
     """
     ids = count(1)
     return Schema(tuple(_from_spark_field(field, field.name, ids) for field in struct.fields))
 
 
 def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> Type:
-    """Return the format's type for a Spark type; `name` is the column, for the error."""
+    """Return the format's type for a Spark type; `name` is the column's name in errors."""
     if isinstance(spark_type, st.DecimalType):
         return DecimalType(spark_type.precision, spark_type.scale)
     if isinstance(spark_type, st.StructType):
@@ -370,13 +368,13 @@ def from_spark_type(spark_type: st.DataType, name: str, ids: Iterator[int]) -> T
     if isinstance(spark_type, st.CharType | st.VarcharType):
         warn_of_lengths()
         return STRING
-    found = _FROM_SPARK.get(type(spark_type))
-    if found is None:
+    data_type = _FROM_SPARK.get(type(spark_type))
+    if data_type is None:
         raise SchemaMismatchError(
             f"Cannot use column {name}: the table format has no type for Spark's {spark_type.simpleString()}",
             hint="Cast the column to another type first.",
         )
-    return found
+    return data_type
 
 
 def _from_spatial(spark_type: st.DataType) -> Type:

@@ -22,7 +22,7 @@ AZURE = (
 @pytest.mark.parametrize("text", [AMAZON, AZURE])
 def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
     with (
-        pytest.raises(EngineError, match=r"Cannot read db\.t: the keys for its files ended") as caught,
+        pytest.raises(EngineError, match=r"Cannot read db\.t: the credentials for its files expired") as caught,
         engine_errors("read db.t"),
     ):
         raise PySparkException(text)

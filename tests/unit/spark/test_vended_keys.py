@@ -120,7 +120,7 @@ def test_keys_that_nobody_asked_for_since_a_day_are_left_to_end(delivery: KeyDel
     delivery.keep("used", used(), used)
     clock.now += 2
     assert delivery.renew() is not None
-    assert list(delivery._kept) == ["used"]
+    assert list(delivery._entries) == ["used"]
     clock.now += DAY_S
     assert delivery.renew() is None
 
@@ -158,7 +158,7 @@ def test_the_thread_renews_by_itself_and_ends_with_the_last_keys() -> None:
     thread = delivery._thread
     assert thread is not None
     assert renewed.wait(60)
-    delivery._kept["t"].used_at = 0
+    delivery._entries["t"].used_at = 0
     thread.join(30)
     assert not thread.is_alive()
 
@@ -180,4 +180,4 @@ def test_the_thread_ends_quietly_when_there_is_no_spark_any_more() -> None:
     assert thread is not None
     thread.join(30)
     assert not thread.is_alive()
-    assert delivery._kept == {}
+    assert delivery._entries == {}

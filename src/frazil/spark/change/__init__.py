@@ -1,1 +1,1 @@
-"""Changes of rows: delete, update, merge, upsert, overwrite."""
+"""Row-level changes on Spark: delete, update, merge, upsert and overwrite."""

@@ -1,9 +1,9 @@
-"""`SET column = expression`, for UPDATE and the clauses of MERGE: expressions as values of the table's columns.
+"""`SET column = expression`, for UPDATE and the clauses of MERGE.
 
-Columns are named as `local/assigned_names.py` has it. Each expression is assigned as a write would
-(`store_assignment.py`); what is not assigned stays as it is stored. A part that is assigned makes its struct anew, of
-the new value and the old ones, as in Spark: where there was none, the other parts are null. A value that may differ
-from run to run is computed once for each row (`settle_values`).
+`local/assigned_names.py` resolves the names of columns. Each expression is converted as a write would convert it
+(`store_assignment.py`); unassigned columns keep their stored values. Assigning a nested field rebuilds its struct from
+the new value and the old ones, as in Spark: if the struct was null, its other fields are null. A nondeterministic value
+is computed once per row (`fix_nondeterministic_values`).
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from frazil.spec.types import NestedField, StructType, UnknownType
 _Typed: TypeAlias = tuple[Column, st.DataType]
 
 
-def settle_values(
+def fix_nondeterministic_values(
     frame: DataFrame, values: Mapping[str, Any], prefix: str, only: Column | None = None
 ) -> tuple[DataFrame, dict[str, Any]]:
-    """Return a frame that has values which may differ from run to run as columns, and all values over that frame.
+    """Return the frame with each nondeterministic value as a column, and all values as expressions over that frame.
 
-    An assignment uses a value several times, to convert and test it. `only` are the rows for which values are asked.
+    An assignment uses a value several times, to convert and test it. `only` restricts the rows that need the values.
     """
     columns = {name: to_column(value) for name, value in values.items()}
-    unsettled = [
+    nondeterministic = [
         name
         for name, is_same in zip(columns, are_deterministic(frame, list(columns.values())), strict=True)
         if not is_same
     ]
-    made = []
-    for index, name in enumerate(unsettled):
+    new_columns = []
+    for index, name in enumerate(nondeterministic):
         value = columns[name] if only is None else F.when(only, columns[name])
-        made.append(value.alias(f"{prefix}{index}"))
+        new_columns.append(value.alias(f"{prefix}{index}"))
         columns[name] = F.col(f"{prefix}{index}")
-    return (frame.select("*", *made) if made else frame), columns
+    return (frame.select("*", *new_columns) if new_columns else frame), columns
 
 
 def assigned_columns(
@@ -57,29 +57,31 @@ def assigned_columns(
     may_lack_parts: bool = False,
     keeps_parts: bool = False,
 ) -> dict[int, Column]:
-    """Return the new value, in stored form, of each column that is assigned; expressions are over a frame.
+    """Return the new value, in stored form, of each assigned column, by field id; expressions are over `frame`.
 
-    `stored` gives what a column is now, in stored form; None where the row is new, which has whole columns only.
-    Structs that are assigned have all parts of the table's, unless they `may_lack_parts`: those are the default or
-    null then, or stay as they are with `keeps_parts`.
+    `stored` returns the current value of a column, in stored form; None for inserted rows, which take whole columns
+    only. Assigned structs must have all fields of the table's, unless they `may_lack_parts`: the missing ones become
+    the default or null, or keep their values with `keeps_parts`.
     """
-    found = resolve_assignments(schema, values)
-    inner = [(schema.field(field_id).name, *path) for field_id, parts in found.items() for path in parts if path]
+    assignments = resolve_assignments(schema, values)
+    inner = [(schema.field(field_id).name, *path) for field_id, parts in assignments.items() for path in parts if path]
     if stored is None and inner:
         raise InvalidRequestError(
             f"Cannot insert a row with a value for {'.'.join(inner[0])!r}: it is a part of a column",
             hint="Give the whole column, as in named_struct('a', 1, 'b', 2).",
         )
-    given = [to_column(value) for parts in found.values() for value in parts.values()]
-    typed = iter(frame.select(*(column.alias(f"v{index}") for index, column in enumerate(given))).schema.fields)
+    expressions = [to_column(value) for parts in assignments.values() for value in parts.values()]
+    typed = iter(frame.select(*(column.alias(f"v{index}") for index, column in enumerate(expressions))).schema.fields)
     spark = frame.sparkSession
 
     def assign(target: NestedField, old: Column | None, parts: Mapping[tuple[str, ...], _Typed], path: str) -> Column:
-        """Return a value of which all is assigned, or some parts, or nothing."""
+        """Return the new value of a field that is assigned as a whole, in parts, or not at all."""
         if () in parts:
             value, spark_type = parts[()]
-            kept = old if keeps_parts else None
-            return assign_value(value, spark_type, target, spark, path=path, may_lack_parts=may_lack_parts, kept=kept)
+            kept_parts = old if keeps_parts else None
+            return assign_value(
+                value, spark_type, target, spark, path=path, may_lack_parts=may_lack_parts, kept=kept_parts
+            )
         assert old is not None
         if not parts:
             return keep_value(old, target, path)
@@ -94,14 +96,14 @@ def assigned_columns(
             )
         )
 
-    made: dict[int, Column] = {}
-    for field_id, parts in found.items():
+    new_values: dict[int, Column] = {}
+    for field_id, parts in assignments.items():
         nested_field = schema.field(field_id)
         of_parts = {path: (to_column(value), next(typed).dataType) for path, value in parts.items()}
-        made[field_id] = assign(
+        new_values[field_id] = assign(
             nested_field, None if stored is None else stored(nested_field), of_parts, nested_field.name
         )
-    return made
+    return new_values
 
 
 def _inside(parts: Mapping[tuple[str, ...], _Typed], name: str) -> dict[tuple[str, ...], _Typed]:

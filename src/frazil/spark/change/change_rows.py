@@ -1,7 +1,7 @@
-"""A row-level change on Spark: `local/row_change.py` with rows that Spark finds and files that it writes.
+"""A row-level change on Spark: `local/row_change.py`, with Spark finding the rows and writing the files.
 
-Positions decide, not the condition a second time: the rows that were found are exactly those that go, whatever a
-condition or a source would say if it ran again. What is kept is read and written in stored form, which loses nothing.
+Rows are removed by the positions that were found; the condition is not evaluated a second time, when it or the source
+might give another result. Remaining rows are read and written in stored form, which is lossless.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from frazil.sql.quote_names import quote
 ROW_ID_COLUMN = "__frazil_row_id"
 _STORED = "__frazil_stored_"
 _ROWS_A_FILE = 1_000_000
-"""So many new rows at most share a task; it keeps small changes from many small files, and large ones parallel."""
+"""The most new rows per task: small changes write few files, and large ones run in parallel."""
 
 
 class RowChange(RowLevelChange):
@@ -74,7 +74,7 @@ class RowChange(RowLevelChange):
         self._offered: list[NestedField] = []
         self._columns: Any = None
         self.copied = 0
-        """How many rows were written again as they were."""
+        """The number of unchanged rows that were rewritten."""
 
     # Reading
 
@@ -94,22 +94,22 @@ class RowChange(RowLevelChange):
         )
 
     def offer(self, expressions: Iterable[Any], other_names: Collection[str] = ()) -> None:
-        """Let expressions name metadata columns of the rows, unless a column of that name is there otherwise.
+        """Make the metadata columns that expressions may name available, unless another column has the name.
 
-        What is offered and not used costs nothing; so it is enough to know what may be named.
+        An unused column costs nothing, so it suffices that the name occurs in the text.
         """
-        written = list(expressions)
-        self._columns = next((resolved.columns for resolved in written if isinstance(resolved, Resolved)), None)
-        text = " ".join(map(str, written)).lower()
+        texts = list(expressions)
+        self._columns = next((resolved.columns for resolved in texts if isinstance(resolved, Resolved)), None)
+        text = " ".join(map(str, texts)).lower()
         taken = {field.name.lower() for field in self.schema.fields} | {name.lower() for name in other_names}
         partition = partition_column(view_table(self.loaded.metadata, self.schema).partition_type)
-        known = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
-        self._offered = [column for column in known if column.name in text and column.name not in taken]
+        metadata_columns = [FILE, POS, SPEC_ID, partition, *(ROW_LINEAGE_COLUMNS if self.has_lineage else ())]
+        self._offered = [column for column in metadata_columns if column.name in text and column.name not in taken]
 
     def rows(self, predicate: Predicate = TRUE, only: Mapping[str, DeletionVector] | None = None) -> DataFrame:
-        """Return the table's rows as users see them, with their positions, and stored columns where those differ.
+        """Return the table's rows in shown form with their positions, and stored forms that differ as further columns.
 
-        `predicate` is tested exactly; `only` are files to read, with positions to leave out.
+        `predicate` filters exactly; `only` restricts the files, with positions to leave out of each.
         """
         more = [FILE, POS, *([ROW_ID] if self.has_lineage else [])]
         more += [
@@ -140,11 +140,11 @@ class RowChange(RowLevelChange):
         return self._bound(stored.select(*columns))
 
     def _bound(self, frame: DataFrame) -> DataFrame:
-        """Return a frame over which resolved expressions can be asked."""
+        """Return the frame with columns to which resolved expressions can refer."""
         return frame if self._columns is None else bind_columns(frame, self._columns)
 
     def no_rows(self) -> DataFrame:
-        """Return a frame with the columns of `rows`, to look names up in."""
+        """Return an empty frame with the columns of `rows`, to resolve names against."""
         return self._bound(self.spark.createDataFrame([], self._row_schema()))
 
     def _row_schema(self) -> st.StructType:
@@ -174,16 +174,16 @@ class RowChange(RowLevelChange):
             return read_positions(kept)
 
     def by_path(self, places: RowPositions) -> dict[str, DeletionVector]:
-        """Return positions by the path of their file."""
+        """Return the positions by the path of their file."""
         return {self.choice.path_of(number): vector for number, vector in places.positions.items()}
 
     # Committing
 
     @property
     def read_set(self) -> ReadSet:
-        """What this change has read, for the commit to compare with what others did."""
-        asked = self.choice.asked
-        return self.read_set_of(self._read if asked is None else asked)
+        """What this change has read, for the commit to check against concurrent changes."""
+        requested = self.choice.requested
+        return self.read_set_of(self._read if requested is None else requested)
 
     def finish(
         self,
@@ -195,15 +195,16 @@ class RowChange(RowLevelChange):
         added: Sequence[DataFile] = (),
         is_rewrite: bool = False,
     ) -> PlannedChange | None:
-        """Write what the change needs and return what is to be committed; None where nothing changes.
+        """Write the files of the change and return the action to commit; None if nothing changes.
 
-        `positions` are rows that go, `whole` files that go with all their rows, `new_rows` in stored form and how many
-        they are, `added` files that are written already. With `is_rewrite`, files are rewritten whatever the mode is.
+        `positions` are rows to remove, `whole` files to remove with all their rows, `new_rows` rows to add, in stored
+        form, `new_count` of them, and `added` files that are already written. With `is_rewrite`, files are rewritten
+        whatever the table's mode.
         """
         read = self.read_set
         tasks = self._tasks_of(positions)
         if new_rows is not None:
-            # They come from a join, in as many parts as it had, each of which would be a file.
+            # A join returns many partitions, each of which would become a file.
             new_rows = new_rows.coalesce(1 + new_count // _ROWS_A_FILE)
         settled = self.settle(positions, tasks, whole)
         if self.is_merge_on_read and not is_rewrite:
@@ -220,25 +221,25 @@ class RowChange(RowLevelChange):
     def _tasks_of(self, positions: Mapping[str, DeletionVector]) -> dict[str, FileScanTask]:
         if not positions:
             return {}
-        asked = self.choice.asked
-        found = self.plan_files(TRUE if asked is None else asked)
-        return {path: found[path] for path in positions}
+        predicate = self.choice.requested
+        tasks = self.plan_files(TRUE if predicate is None else predicate)
+        return {path: tasks[path] for path in positions}
 
     def _rest(self, kept: Mapping[str, DeletionVector], tasks: Mapping[str, FileScanTask]) -> DataFrame | None:
-        """Return the rows of files that are to be written again, without those that go."""
+        """Return the remaining rows of the files to rewrite."""
         if not kept:
             return None
         lineage = ROW_LINEAGE_COLUMNS if self.has_lineage else ()
-        # A task for each file, whole: where nothing is shuffled, one file then takes the place of one.
+        # One task per file: without a shuffle, each file is replaced by one file.
         largest = max(tasks[path].data_file.file_size_in_bytes for path in kept)
         rest = read_chosen(self.spark, self._request((*lineage, FILE, POS), split_bytes=largest), FileChoice(kept))
         return None if rest is None else rest.drop(FILE.name, POS.name, *self._unknown_names())
 
     def _write(self, frames: Sequence[DataFrame], count: int | None) -> list[DataFile]:
-        """Write rows, in stored form; those of several frames share files where partitions bring them together.
+        """Write the rows of the frames, in stored form, as one union.
 
-        `count` is how many there must be. Rows that are kept twice, by executors that did the same work, could differ
-        where a source gives other rows each time; a change of which the positions and the rows disagree is refused.
+        `count` is the expected number of rows. A nondeterministic source could give other rows when an executor
+        repeats its work; a change whose positions and rows disagree is rejected.
         """
         if not frames:
             return []
@@ -246,14 +247,14 @@ class RowChange(RowLevelChange):
         whole = frames[0]
         for frame in frames[1:]:
             whole = whole.unionByName(frame)
-        own = in_own_session(whole, write_settings(table))
-        files = write_stored(own, table, distribution=self.rules.distribution)
+        isolated = in_own_session(whole, write_settings(table))
+        files = write_stored(isolated, table, distribution=self.rules.distribution)
         written = sum(file.record_count for file in files)
         if count is not None and written != count:
             self.loaded.storage.delete_many([file.file_path for file in files])
             raise EngineError(
-                f"Cannot change {self.loaded.name}: Spark wrote {written} rows where it had found {count}",
-                hint="Use a source that gives the same rows each time it runs.",
+                f"Cannot change {self.loaded.name}: Spark wrote {written} rows after it had found {count}",
+                hint="Use a source that returns the same rows each time it runs.",
             )
         return files
 
@@ -261,7 +262,7 @@ class RowChange(RowLevelChange):
         return [field.name for field in self.schema.fields if isinstance(field.field_type, UnknownType)]
 
     def lineage_columns(self, row_id: Column) -> list[Column]:
-        """Return the row lineage of rows that this change makes: their ids, and no number, which the commit gives."""
+        """Return the row lineage columns of written rows: their ids, and null for what the commit assigns."""
         if not self.has_lineage:
             return []
         return [

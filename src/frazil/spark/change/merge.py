@@ -1,13 +1,13 @@
-"""MERGE: rows of a source meet rows of the table, and clauses say what becomes of both.
+"""MERGE: join the rows of a source with those of the table, and apply clauses to the result.
 
-    source      runs once, and is kept where it was computed: it is asked for its keys and then joined
-    prune       its keys tell which rows of the table it can meet (`source_keys.py`)
-    join        one join; the first clause whose condition holds decides what becomes of a row
-    changed     the rows that something becomes of, with their positions and new values, are kept: they are read twice
+    source      is computed once and checkpointed: its keys are read, and then it is joined
+    prune       its keys restrict the rows of the table that can match (`source_keys.py`)
+    join        one join; the first clause whose condition holds decides about a row
+    changed     the rows of any clause, with their positions and new values, are checkpointed: they are read twice
     finish      `change_rows.py`
 
-A row of the table that meets several rows of the source is an error, unless all that can happen is that it goes: which
-of them would win is nobody's to say.
+A row of the table that matches several rows of the source is an error, unless the only outcome is its deletion: no
+rule would choose between them.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from frazil.local.assigned_names import same_names
 from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
 from frazil.local.row_change import noted
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.spark.change.assignments import assigned_columns, settle_values
+from frazil.spark.change.assignments import assigned_columns, fix_nondeterministic_values
 from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange
 from frazil.spark.change.conditions import filter_rows, to_column
 from frazil.spark.change.resolved import Resolved
 from frazil.spark.change.source_keys import JoinKey, SourceKeys, read_keys
 from frazil.spark.jvm.engine_errors import engine_errors
-from frazil.spark.jvm.jvm_write import equal_columns, look_up_alone, to_bytes
+from frazil.spark.jvm.jvm_write import equal_columns, resolve_against, to_bytes
 from frazil.spark.own_columns import F
 from frazil.spark.read.column_values import literal
-from frazil.spark.read.kept_rows import keep_rows, start_over_if_lost
+from frazil.spark.read.kept_rows import checkpoint_rows, start_over_if_lost
 from frazil.spark.read.row_positions import ACTION_COLUMN, FILE_COLUMN, POS_COLUMN, RowPositions
 from frazil.spark.write.progress import showing_progress
 from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
 
 TARGET, SOURCE = "target", "source"
-_FOUND = "__frazil_source"
+_HAS_SOURCE = "__frazil_source"
 _MATCHED_ONLY = -1
-"""A row that met the source and that no clause is about: kept to see whether it meets it once more."""
+"""The action of a matched row to which no clause applies: it is retained to detect a second match."""
 
 
 def plan_merge(
@@ -59,17 +59,19 @@ def plan_merge(
     cache: ManifestCache | None = None,
     may_lack_columns: bool = False,
 ) -> PlannedChange | None:
-    """Join a source with the table and write what its clauses take; the action is to be committed.
+    """Join a source with the table, write the files of its clauses, and return the action to commit.
 
-    All columns are set from the source's of the same names. A source that lacks some, or parts of structs, is refused,
-    as in Spark, unless the merge evolves the schema: then those stay as they are, or get their default in rows that are
-    inserted.
+    `update all` and `insert all` set columns from the source's columns of the same names. As in Spark, a source that
+    lacks some, or fields of structs, is rejected, unless the merge evolves the schema: then those keep their values, or
+    get their default in inserted rows.
     """
 
     def plan() -> PlannedChange | None:
         with engine_errors(f"read the source of a merge into {loaded.name}"):
-            kept = keep_rows(source)
-        return merge_rows(spark, loaded, kept, on, clauses, target, cache=cache, may_lack_columns=may_lack_columns)
+            checkpointed = checkpoint_rows(source)
+        return merge_rows(
+            spark, loaded, checkpointed, on, clauses, target, cache=cache, may_lack_columns=may_lack_columns
+        )
 
     with showing_progress(spark, f"merge into {loaded.name}"):
         return start_over_if_lost(plan)
@@ -83,37 +85,37 @@ def merge_rows(
     clauses: Sequence[MergeClause],
     target: Target,
     *,
-    looked: SourceKeys | None = None,
+    source_keys: SourceKeys | None = None,
     cache: ManifestCache | None = None,
     may_lack_columns: bool = False,
 ) -> PlannedChange | None:
-    """Carry a merge out up to its commit. The source is used several times, so it must be one that is kept.
+    """Carry out a merge up to its commit. The source is read several times, so it must be checkpointed.
 
-    `looked` is what its keys say, where the caller has asked; else they are found in the condition and asked for.
+    `source_keys` are its keys if the caller has read them; else they are derived from the condition and read.
     """
     check_clauses(clauses)
     change = RowChange(spark, loaded, "merge", target, cache)
-    written_out = [value for clause in clauses for value in (clause.condition, *(clause.values or {}).values())]
-    change.offer([on, *written_out], source.columns)
+    expressions = [value for clause in clauses for value in (clause.condition, *(clause.values or {}).values())]
+    change.offer([on, *expressions], source.columns)
     with engine_errors(f"merge into {loaded.name}"):
         pairs = change.no_rows().alias(TARGET).crossJoin(source.alias(SOURCE))
         filter_rows(pairs, on, f"merge into {loaded.name}", "the condition of ON")
         condition = to_column(on)
-        if looked is None:
-            looked = SourceKeys(TRUE)
+        if source_keys is None:
+            source_keys = SourceKeys(TRUE)
             if not any(clause.when == "not_matched_by_source" for clause in clauses):
-                looked = read_keys(source, _find_keys(change, source, condition), loaded.metadata.default_spec)
-        joined = _join(change, source, condition, clauses, looked, may_lack_columns=may_lack_columns)
-        changed = keep_rows(joined)
-    places = change.read_places(changed)
-    if places.is_twice and needs_single_match(clauses):
+                source_keys = read_keys(source, _find_keys(change, source, condition), loaded.metadata.default_spec)
+        joined = _join(change, source, condition, clauses, source_keys, may_lack_columns=may_lack_columns)
+        changed = checkpoint_rows(joined)
+    row_positions = change.read_places(changed)
+    if row_positions.is_twice and needs_single_match(clauses):
         raise InvalidRequestError(
             f"Cannot merge into {loaded.name}: a row of the table matches more than one row of the source",
-            hint="Remove duplicates from the source, or join by more columns.",
+            hint="Remove duplicates from the source, or join on more columns.",
         )
-    positions = change.by_path(places)
+    positions = change.by_path(row_positions)
     written = [index + 1 for index, clause in enumerate(clauses) if clause.do != "delete"]
-    new_count = sum(places.counts.get(index, 0) for index in written)
+    new_count = sum(row_positions.counts.get(index, 0) for index in written)
     if not positions and new_count == 0:
         return None
     new_rows = None
@@ -122,26 +124,26 @@ def merge_rows(
     planned = change.finish(positions, new_rows, new_count=new_count)
     if planned is None:
         return None
-    counts = _rows_of_clauses(clauses, places)
+    counts = _count_by_clause(clauses, row_positions)
     unchanged = counts.get(_MATCHED_ONLY, 0)
     return noted(planned, summary_of(clauses, counts, copied=change.copied, unchanged=unchanged))
 
 
-def _rows_of_clauses(clauses: Sequence[MergeClause], places: RowPositions) -> Mapping[int, int]:
-    """Return how many rows each clause was about; one that goes because it meets several rows is counted once."""
+def _count_by_clause(clauses: Sequence[MergeClause], places: RowPositions) -> Mapping[int, int]:
+    """Return how many rows each clause changed; a deleted row that matches several source rows is counted once."""
     if not places.is_twice:
         return places.counts
     counts = dict(places.counts)
     others = sum(
         counts.get(index + 1, 0) for index, clause in enumerate(clauses) if clause.when == "not_matched_by_source"
     )
-    (going,) = (index + 1 for index, clause in enumerate(clauses) if clause.when == "matched")
-    counts[going] = sum(position.cardinality for position in places.positions.values()) - others
+    (delete_clause,) = (index + 1 for index, clause in enumerate(clauses) if clause.when == "matched")
+    counts[delete_clause] = sum(position.cardinality for position in places.positions.values()) - others
     return counts
 
 
 def _find_keys(change: RowChange, source: DataFrame, on: Column) -> list[JoinKey]:
-    """Return the columns of the table that a condition says to equal an expression over the source."""
+    """Return the columns of the table that a condition compares for equality with an expression over the source."""
     parts = {field.name: field for field in change.schema.fields}
     joined = change.no_rows().alias(TARGET).join(source.alias(SOURCE), on, "inner")
     return [
@@ -156,28 +158,28 @@ def _join(
     source: DataFrame,
     on: Column,
     clauses: Sequence[MergeClause],
-    looked: SourceKeys,
+    source_keys: SourceKeys,
     *,
     may_lack_columns: bool,
 ) -> DataFrame:
-    """Return the rows that something becomes of: where they are, which clause decided, and their new values."""
-    rows = change.rows(looked.prune).alias(TARGET)
-    given = source.withColumn(_FOUND, F.lit(True)).alias(SOURCE)
-    clauses = [_one_sided(clause, rows, given) for clause in clauses]
+    """Return the rows that a clause changes: their positions, the number of the clause, and their new values."""
+    rows = change.rows(source_keys.prune).alias(TARGET)
+    flagged = source.withColumn(_HAS_SOURCE, F.lit(True)).alias(SOURCE)
+    clauses = [_resolve_on_one_side(clause, rows, flagged) for clause in clauses]
     whens = {clause.when for clause in clauses}
     if whens == {"not_matched"}:
-        # Rows that meet the table are not needed, only known to do so.
-        joined = given.join(rows, on, "left_anti")
+        # Matched rows themselves are not needed.
+        joined = flagged.join(rows, on, "left_anti")
         has_target, has_source = F.lit(False), F.lit(True)
     else:
         kinds = {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}
-        if looked.is_few and "not_matched_by_source" not in whens and _is_large(change, looked.prune):
-            # Rows of the table meet the source's keys where they are read; else all of them would be shuffled.
+        if source_keys.is_few and "not_matched_by_source" not in whens and _is_large(change, source_keys.prune):
+            # Filter the table by the source's keys where it is read; otherwise all of its rows would be shuffled.
             rows = rows.join(F.broadcast(source.alias(SOURCE)), on, "left_semi").alias(TARGET)
-        # The source comes first: where a relation is in a plan twice, Spark gives the second one's columns other ids.
-        joined = given.join(rows, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
+        # The source comes first: if a relation occurs twice in a plan, Spark gives the second one's columns new ids.
+        joined = flagged.join(rows, on, kinds["not_matched" in whens, "not_matched_by_source" in whens])
         has_target = F.col(f"{TARGET}.{FILE_COLUMN}").isNotNull()
-        has_source = F.col(f"{SOURCE}.{_FOUND}").isNotNull()
+        has_source = F.col(f"{SOURCE}.{_HAS_SOURCE}").isNotNull()
     tests = {
         "matched": has_target & has_source,
         "not_matched": ~has_target,
@@ -197,30 +199,32 @@ def _join(
     for index, clause in enumerate(clauses):
         if clause.values is not None:
             is_chosen = F.col(ACTION_COLUMN) == index + 1
-            chosen, values = settle_values(chosen, clause.values, f"__frazil_value_{index}_", is_chosen)
+            chosen, values = fix_nondeterministic_values(chosen, clause.values, f"__frazil_value_{index}_", is_chosen)
             clauses[index] = replace(clause, values=values)
     return chosen.select(*_new_row(change, source, chosen, clauses, may_lack_columns=may_lack_columns))
 
 
-def _one_sided(clause: MergeClause, rows: DataFrame, given: DataFrame) -> MergeClause:
-    """Return a clause about rows of one side with its names looked up on that side alone, as in Spark."""
+def _resolve_on_one_side(clause: MergeClause, rows: DataFrame, source: DataFrame) -> MergeClause:
+    """Resolve the names of a clause about rows of one side on that side alone, as in Spark."""
     if clause.when == "matched" or isinstance(clause.condition, Resolved):
         return clause
     if any(isinstance(value, Resolved) for value in (clause.values or {}).values()):
         return clause
-    own, other = (given, rows) if clause.when == "not_matched" else (rows, given)
+    own, other = (source, rows) if clause.when == "not_matched" else (rows, source)
     names = list(clause.values or ())
-    written = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
-    found = look_up_alone([to_column(expression) for expression in written], own, other)
+    expressions = [*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()]
+    resolved_columns = resolve_against([to_column(expression) for expression in expressions], own, other)
     return replace(
         clause,
-        condition=None if clause.condition is None else found[0],
-        values=None if clause.values is None else dict(zip(names, found[len(found) - len(names) :], strict=True)),
+        condition=None if clause.condition is None else resolved_columns[0],
+        values=None
+        if clause.values is None
+        else dict(zip(names, resolved_columns[len(resolved_columns) - len(names) :], strict=True)),
     )
 
 
 def _is_large(change: RowChange, prune: Predicate) -> bool:
-    """Return whether Spark would not take the files that may match for small enough to send them to every task."""
+    """Return whether the files that may match exceed Spark's threshold for broadcasting."""
     text = change.spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     size = sum(file.data_file.file_size_in_bytes for file in change.plan_files(prune).values())
     return size > max(to_bytes(change.spark, text), 0)
@@ -235,7 +239,7 @@ def _new_row(
         for name, type_name in ((FILE_COLUMN, "int"), (POS_COLUMN, "bigint"))
     ]
     writing = [(index + 1, clause) for index, clause in enumerate(clauses) if clause.do != "delete"]
-    given = {
+    new_values = {
         index: _values(change, source, chosen, clause, may_lack_columns=may_lack_columns) for index, clause in writing
     }
     columns = []
@@ -243,10 +247,10 @@ def _new_row(
         value: Any = F
         for position, merge_clause in writing:
             value = value.when(
-                F.col(ACTION_COLUMN) == position, _value(change, given[position], stored_field, merge_clause)
+                F.col(ACTION_COLUMN) == position, _value(change, new_values[position], stored_field, merge_clause)
             )
-        made = value if writing else literal(None, stored_field.field_type)
-        columns.append(made.alias(stored_field.name))
+        column = value if writing else literal(None, stored_field.field_type)
+        columns.append(column.alias(stored_field.name))
     kept_ids = [index for index, clause in writing if clause.do == "update"]
     row_id = F.lit(None)
     if change.has_lineage and has_rows and kept_ids:
@@ -257,7 +261,7 @@ def _new_row(
 def _values(
     change: RowChange, source: DataFrame, chosen: DataFrame, clause: MergeClause, *, may_lack_columns: bool
 ) -> dict[int, Column]:
-    """Return the new values of the columns that a clause sets, in stored form."""
+    """Return the new values of the columns that a clause sets, in stored form, by field id."""
     values = clause.values
     if values is None:
         values = _all_columns(change, source, may_lack_columns=may_lack_columns)
@@ -272,21 +276,21 @@ def _values(
 
 
 def _all_columns(change: RowChange, source: DataFrame, *, may_lack_columns: bool) -> dict[str, Column]:
-    given = [name for name in source.columns if name != _FOUND]
-    found = same_names((stored_field.name for stored_field in change.stored_fields), given)
-    missing = [name for name, value in found.items() if value is None]
+    names = [name for name in source.columns if name != _HAS_SOURCE]
+    source_names = same_names((stored_field.name for stored_field in change.stored_fields), names)
+    missing = [name for name, value in source_names.items() if value is None]
     if missing and not may_lack_columns:
         raise SchemaMismatchError(
             f"Cannot set all columns of {change.loaded.name}: the source lacks {', '.join(missing)}",
             hint="Add the missing columns to the source, or name the columns to set in the clauses of a merge.",
         )
-    return {quote(name): F.col(f"{SOURCE}.{quote(value)}") for name, value in found.items() if value is not None}
+    return {quote(name): F.col(f"{SOURCE}.{quote(value)}") for name, value in source_names.items() if value is not None}
 
 
-def _value(change: RowChange, given: Mapping[int, Column], field: NestedField, clause: MergeClause) -> Column:
-    found = given.get(field.field_id)
-    if found is not None:
-        return found
+def _value(change: RowChange, assigned: Mapping[int, Column], field: NestedField, clause: MergeClause) -> Column:
+    assigned_value = assigned.get(field.field_id)
+    if assigned_value is not None:
+        return assigned_value
     if clause.do == "update":
         return change.stored_column(field, TARGET)
     if field.required and field.write_default is None:

@@ -1,4 +1,4 @@
-"""OVERWRITE: the rows of a condition make way for new ones. Rows beside them in the same files are written anew."""
+"""OVERWRITE: replace the rows that match a condition. Other rows of the same files are rewritten."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def plan_overwrite(
     *,
     cache: ManifestCache | None = None,
 ) -> PlannedChange | None:
-    """Find the rows of a condition and plan to put files, which are written already, in their place."""
+    """Plan to replace the rows that match a condition by files that are already written."""
 
     def plan() -> PlannedChange | None:
         change = RowChange(spark, loaded, "delete", target, cache)
-        found = find_rows(change, where)
-        return change.finish(found.positions, whole=found.whole, added=files, is_rewrite=True)
+        matches = find_rows(change, where)
+        return change.finish(matches.positions, whole=matches.whole, added=files, is_rewrite=True)
 
     try:
         with showing_progress(spark, f"overwrite rows of {loaded.name}"):

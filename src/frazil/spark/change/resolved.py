@@ -1,6 +1,6 @@
-"""Expressions that Spark has resolved: conditions and values of a statement, over columns of its table by their ids.
+"""Expressions of a statement that Spark has resolved: they refer to columns of its table by Catalyst's ids.
 
-Frames that are to be asked such an expression get their columns under those ids (`bind`).
+A frame over which such an expression is evaluated gets columns with those ids (`bind`).
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from frazil.spark.own_columns import OwnColumn
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """An expression, the columns it names, and Spark's text of it: None where a subquery is in it."""
+    """An expression, the names of its columns, and its SQL text, which is None if it contains a subquery."""
 
     column: Column
     sql_text: str | None
     names: tuple[str, ...]
     columns: Any
-    """The columns of the table, as Spark's attributes."""
+    """The columns of the table as Catalyst attributes."""
 
     def __str__(self) -> str:
         return " ".join(self.names)
 
 
 def resolved(spark: Any, expression: Any, text: str | None, names: Any, columns: Any) -> Resolved:
-    """Return an expression of Catalyst's as one that verbs take."""
-    made = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
-    return Resolved(OwnColumn(made), text, tuple(names), columns)
+    """Wrap a Catalyst expression for the write verbs."""
+    column = spark._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression)
+    return Resolved(OwnColumn(column), text, tuple(names), columns)
 
 
 def as_frame(java: Any, spark: SparkSession) -> DataFrame:
-    """Return PySpark's object for a Dataset of Spark's."""
+    """Return the PySpark DataFrame for a Java Dataset."""
     return DataFrame(java, spark)
 
 
 def schema_of_json(text: str) -> st.StructType:
-    """Return the columns that Spark describes as JSON."""
+    """Parse a Spark schema in JSON."""
     return st.StructType.fromJson(json.loads(text))
 
 
 def schema_of_type(text: str) -> st.StructType:
-    """Return one column of the type that Spark describes as JSON."""
+    """Parse a Spark type in JSON, and return a schema with one column of that type."""
     return schema_of_json(
         json.dumps(
             {
@@ -58,14 +58,14 @@ def schema_of_type(text: str) -> st.StructType:
 
 
 def schema_of_ddl(text: str) -> st.StructType:
-    """Return the columns that a text in Spark's DDL describes."""
-    found = st.StructType.fromDDL(text)
-    assert isinstance(found, st.StructType)
-    return found
+    """Parse a Spark schema in DDL."""
+    schema = st.StructType.fromDDL(text)
+    assert isinstance(schema, st.StructType)
+    return schema
 
 
 def bind(frame: DataFrame, columns: Any) -> DataFrame:
-    """Return a frame whose columns have, by their names, the ids that resolved expressions know."""
+    """Return the frame with its columns, matched by name, under the Catalyst ids of `columns`."""
     spark = frame.sparkSession
     jvm: Any = spark._jvm
     return DataFrame(jvm.frazil.Bind.named(frame._jdf, columns), spark)

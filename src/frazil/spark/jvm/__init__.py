@@ -1,1 +1,1 @@
-"""From Python to the JVM of the driver and back."""
+"""Calls between Python and the driver's JVM."""

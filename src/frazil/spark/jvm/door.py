@@ -1,4 +1,4 @@
-"""Lakes inside Spark: a catalog, rules of the analyser and a parser, which ask Python (`spark/java`).
+"""Lakes inside Spark: a catalog, analyser rules and a parser in Java that call Python (`spark/java`).
 
     lake.db.t   --Spark's analyser-->  LakeCatalog.loadTable  --Door-->  Python: columns, properties
                 --LakeRelations-->     frazil's relation in its place
@@ -6,8 +6,8 @@
                 --LakeWrites-->        a command, which Python runs with the query as a DataFrame
     CALL …, CREATE BRANCH …            --LakeParser-->  a command, which Python runs
 
-A session that runs already gets the rules by its analyser's fields; sessions that come later by the extensions and
-settings that Spark has for it. Nothing of PySpark is replaced.
+A running session gets the rules through its analyser's fields; later sessions get them through Spark's session
+extensions and settings. Nothing in PySpark is replaced.
 """
 
 from __future__ import annotations
@@ -42,29 +42,35 @@ from frazil.errors import (
 )
 from frazil.spark.jvm.java_classes import define_classes, has_class
 from frazil.spark.jvm.known_sessions import find_session, note_session, session_of
-from frazil.spark.jvm.private_names import Callback, let_interruption_through, moved, new_word, start_callbacks
+from frazil.spark.jvm.private_names import (
+    Callback,
+    incompatible_spark_error,
+    let_interruption_through,
+    new_secret,
+    start_callbacks,
+)
 
 Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
 """Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
 
 CATALOG = "frazil.LakeCatalog"
 _CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
-"""The same where Spark knows changes of rows."""
+"""The catalog for versions of Spark with row-level change feeds."""
 _BUILT_IN = "builtin"
 _RULES = {
-    # They run before tables are looked up.
+    # These run before tables are resolved.
     "hintResolutionRules": ("LakeNames", "EarlyTables"),
     "extendedResolutionRules": ("LakeRelations",),
     "postHocResolutionRules": ("ShowHiddenColumns", "LakeWrites"),
 }
-_MAKERS = {
+_RULE_BUILDERS = {
     "injectHintResolutionRule": ("MakeNames", "MakeEarly"),
     "injectResolutionRule": ("MakeRelations",),
     "injectPostHocResolutionRule": ("MakeHidden", "MakeWrites"),
 }
 _lock = threading.Lock()
 _opened: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
-"""By contexts that may ask, the extensions that were given the rules: a session and those made of it share theirs."""
+"""Per context, the identities of session extensions with the rules; a session and its clones share extensions."""
 
 
 def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
@@ -92,10 +98,10 @@ def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
 
 
 def _check_not_cancelled(spark: SparkSession, names: str) -> None:
-    """Refuse to commit what nobody waits for: servers interrupt the thread that asks, ctrl-C ends the wait for it.
+    """Raise before a commit whose statement was cancelled by a server's interrupt or by ctrl-C.
 
-    Python's calls run on that thread. It cannot be woken while Python works, and jobs that run are cancelled by Spark
-    or by `Waited.java`.
+    Python's calls run on the interrupted thread, which cannot be woken while Python works. Running jobs are cancelled
+    by Spark or by `Waited.java`.
     """
     if define_classes(spark.sparkContext).Python.isGivenUp():
         raise CancelledError(f"Cannot commit to {names}: the statement was cancelled", hint="Nothing was changed.")
@@ -120,7 +126,7 @@ _CONDITIONS: tuple[tuple[type[FrazilError], str, str, str], ...] = (
     (UnsupportedError, "unsupported", "FRAZIL_UNSUPPORTED", "0A000"),
     (InvalidRequestError, "analysis", "FRAZIL_INVALID_REQUEST", "42000"),
 )
-"""What an error is to Spark: an error of the analysis or of a run, its condition, and its SQLSTATE."""
+"""How Spark reports each error: as an analysis or execution error, with its condition and its SQLSTATE."""
 _FAILED = ("FRAZIL_FAILED", "58000")
 
 
@@ -132,25 +138,25 @@ def _kind(error: FrazilError) -> tuple[str, str, str]:
 
 
 def session_id(spark: SparkSession) -> str:
-    """Return what tells a session from others."""
+    """Return the unique id of a session."""
     return str(spark._jsparkSession.sessionUUID())
 
 
 def lake_ids(spark: SparkSession) -> dict[str, str]:
-    """Return the ids of the lakes that a session sees, by their names."""
-    found: dict[str, str] = json.loads(define_classes(spark.sparkContext).Spark.lakes(spark._jsparkSession))
-    return found
+    """Return the ids of the lakes that are attached to a session, by name."""
+    ids: dict[str, str] = json.loads(define_classes(spark.sparkContext).Spark.lakes(spark._jsparkSession))
+    return ids
 
 
 def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
-    """Return the settings of a session that begin with a prefix."""
+    """Return the settings of a session whose names begin with a prefix."""
     text: str = define_classes(spark.sparkContext).Spark.settings(spark._jsparkSession, prefix)
-    found: dict[str, str] = json.loads(text)
-    return found
+    settings: dict[str, str] = json.loads(text)
+    return settings
 
 
 def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
-    """Return whether a name is a temporary view's."""
+    """Return whether a name refers to a temporary view."""
     parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for step in name:
         parts.add(step)
@@ -158,19 +164,19 @@ def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
 
 
 def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
-    """Return the catalog and the namespace in which a session looks names up."""
+    """Return the current catalog and namespace of a session."""
     catalogs = spark._jsparkSession.sessionState().catalogManager()
     return str(catalogs.currentCatalog().name()), tuple(map(str, catalogs.currentNamespace()))
 
 
 def _open_context() -> SparkContext:
     with _lock:
-        # A context that was stopped may still be held by somebody.
+        # A stopped context may still be referenced.
         return next(context for context in _opened if context._jsc is not None)
 
 
 def open_door(spark: SparkSession, answer: Answer) -> bool:
-    """Let Spark ask Python about lakes, here and in sessions that come later; return whether it could not before."""
+    """Install the callbacks and rules in a session and later ones; return whether the context had none before."""
     context = spark.sparkContext
     try:
         package = define_classes(context)
@@ -179,7 +185,7 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
             note_session(session_id(spark), spark)
             is_new = context not in _opened
             if is_new:
-                word = new_word()
+                word = new_secret()
                 called = Callback(partial(_answered, answer), word, "java.util.function.BiFunction")
                 package.Door.open(called, word)
                 _opened[context] = set()
@@ -191,13 +197,13 @@ def open_door(spark: SparkSession, answer: Answer) -> bool:
         _join(spark, package)
         return is_new
     except (TypeError, AttributeError, Py4JError) as error:
-        raise moved("attach a lake", error) from error
+        raise incompatible_spark_error("attach a lake", error) from error
 
 
 def close_door(spark: SparkSession) -> None:
-    """Take the rules and the parser out of a session.
+    """Remove the rules and the parser from a session.
 
-    The rule of metadata columns stays: frames outlive the lakes they are of.
+    The rule of metadata columns stays, since frames outlive the lakes that they read.
     """
     context = spark.sparkContext
     package = define_classes(context)
@@ -205,14 +211,14 @@ def close_door(spark: SparkSession) -> None:
     analyzer = state.analyzer()
     for name, kinds in _RULES.items():
         field = _field(analyzer, name)
-        gone = tuple(rule for rule in kinds if rule != "ShowHiddenColumns")
-        field.set(analyzer, _without(spark, field.get(analyzer), gone))
+        removed = tuple(rule for rule in kinds if rule != "ShowHiddenColumns")
+        field.set(analyzer, _without(spark, field.get(analyzer), removed))
     parser = _field(state, "sqlParser")
     parser.set(state, package.LakeParser.under(parser.get(state)))
 
 
 def _join(spark: SparkSession, package: Any) -> None:
-    """Put the rules and the parser into a session that runs already; once."""
+    """Install the rules and the parser in a running session, replacing those of an earlier call."""
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
     for name, kinds in _RULES.items():
@@ -229,16 +235,16 @@ def _join(spark: SparkSession, package: Any) -> None:
 
 def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
     jvm: Any = spark._jvm
-    kept = jvm.java.util.ArrayList()
+    remaining = jvm.java.util.ArrayList()
     for index in range(rules.size()):
         rule = rules.apply(index)
         if rule.getClass().getName() not in {f"frazil.{name}" for name in kinds}:
-            kept.add(rule)
-    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(kept).toList()
+            remaining.add(rule)
+    return jvm.scala.jdk.javaapi.CollectionConverters.asScala(remaining).toList()
 
 
 def _extend(extensions: Any, package: Any) -> None:
-    for verb, kinds in _MAKERS.items():
+    for verb, kinds in _RULE_BUILDERS.items():
         for rule in kinds:
             getattr(extensions, verb)(getattr(package, rule)())
     extensions.injectParser(package.MakeParser())
@@ -247,79 +253,79 @@ def _extend(extensions: Any, package: Any) -> None:
 def _field(target: Any, name: str) -> Any:
     cls = target.getClass()
     while cls is not None:
-        for getdeclaredfield in cls.getDeclaredFields():
-            # A value of a trait has the trait's name before its own.
-            if getdeclaredfield.getName() == name or getdeclaredfield.getName().endswith(f"$${name}"):
-                getdeclaredfield.setAccessible(True)
-                return getdeclaredfield
+        for field in cls.getDeclaredFields():
+            # A field of a trait is prefixed by the trait's name.
+            if field.getName() == name or field.getName().endswith(f"$${name}"):
+                field.setAccessible(True)
+                return field
         cls = cls.getSuperclass()
     raise AttributeError(f"no field {name}")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a setting says in a session, in its context, and to sessions that are made of it; None where it is not."""
+    """The values of a setting in a session, in its context and in the session's initial options; None if unset."""
 
     session: str | None = None
     context: str | None = None
     initial: str | None = None
 
     def without(self, values: Sequence[str]) -> Setting:
-        """Return the same less some values."""
+        """Return the setting with the given values unset."""
         return Setting(*(None if value in values else value for value in (self.session, self.context, self.initial)))
 
 
 def add_catalog(spark: SparkSession, name: str, lake_id: str) -> dict[str, Setting]:
-    """Let a session, and those that come later, find a lake under a name; return the settings that gave way."""
+    """Register a lake under a name in a session and later ones; return the settings that were replaced."""
     jvm: Any = spark._jvm
     catalog = _CATALOG_OF_CHANGES if has_class(jvm, _CATALOG_OF_CHANGES) else CATALOG
     key = f"spark.sql.catalog.{name}"
     before = _change_setting(spark, key, Setting(catalog, catalog))
     _change_setting(spark, f"{key}.lake-id", Setting(lake_id, lake_id))
     state = spark._jsparkSession.sessionState()
-    # Loaded at once, since Spark lists what is loaded; by this session's settings, whichever session is active. The
-    # current catalog may have the name, by USE or by the settings with which the session began: it stays current.
+    # Loaded eagerly, since Spark lists only loaded catalogs, and with this session's settings, whichever session is
+    # active. If the current catalog has the name, by USE or by initial settings, it stays current.
     loaded = jvm.org.apache.spark.sql.connector.catalog.Catalogs.load(name, state.conf())
     _field(state.catalogManager(), "catalogs").get(state.catalogManager()).put(name, loaded)
     return {key: before.without((CATALOG, _CATALOG_OF_CHANGES)), f"{key}.lake-id": Setting()}
 
 
-def remove_catalog(spark: SparkSession, name: str, gave_way: Mapping[str, Setting]) -> None:
-    """Let a session forget a lake, and have the settings that gave way to it."""
+def remove_catalog(spark: SparkSession, name: str, replaced: Mapping[str, Setting]) -> None:
+    """Remove a lake from a session and restore the settings that it replaced."""
     manager = spark._jsparkSession.sessionState().catalogManager()
     _field(manager, "catalogs").get(manager).remove(name)
     current = _field(manager, "_currentCatalogName")
     if current.get(manager).isDefined() and current.get(manager).get() == name:
         for field in (current, _field(manager, "_currentNamespace")):
             field.set(manager, spark._jvm.scala.Option.empty())  # type: ignore[union-attr]
-    for key, setting in gave_way.items():
+    for key, setting in replaced.items():
         _change_setting(spark, key, setting)
 
 
-def free_own_catalog(spark: SparkSession) -> Callable[[], None]:
-    """Let Spark's own catalog be Spark's where settings name a class for it that is not there; return what undoes it.
+def use_builtin_if_catalog_missing(spark: SparkSession) -> Callable[[], None]:
+    """Unset `spark_catalog` if its class is missing, so that Spark uses the builtin one; return a function to undo it.
 
-    Spark asks for it with every name, and would find no table of any catalog.
+    Spark loads that catalog to resolve any name, so with a missing class it would find no table at all.
     """
     key = "spark.sql.catalog.spark_catalog"
-    named = spark.conf.get(key, _BUILT_IN)
-    gave_way: Setting | None = None
-    if named != _BUILT_IN:
+    class_name = spark.conf.get(key, _BUILT_IN)
+    replaced: Setting | None = None
+    if class_name != _BUILT_IN:
         loader = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
         try:
-            loader.loadClass(named)
+            loader.loadClass(class_name)
         except Py4JJavaError:
-            gave_way = _change_setting(spark, key, Setting())
+            replaced = _change_setting(spark, key, Setting())
 
     def undo() -> None:
-        if gave_way is not None:
-            _change_setting(spark, key, gave_way)
+        if replaced is not None:
+            _change_setting(spark, key, replaced)
 
     return undo
 
 
 def _change_setting(spark: SparkSession, key: str, setting: Setting) -> Setting:
-    """Change a setting wherever it is; return what it said."""
+    """Change a setting in the session, its context and its initial options; return the previous values."""
     session, context = spark._jsparkSession, spark.sparkContext._jsc.sc().conf()
     options = _field(session, "initialSessionOptions")
     initial = options.get(session)
@@ -336,7 +342,7 @@ def _change_setting(spark: SparkSession, key: str, setting: Setting) -> Setting:
     else:
         context.set(key, setting.context)
     if setting.initial != before.initial:
-        # Sessions that come later begin with what the builder of this one was told.
+        # Later sessions start from this session's initial options.
         changed = initial.removed(key) if setting.initial is None else initial.updated(key, setting.initial)
         options.set(session, changed)
     return before

@@ -1,12 +1,11 @@
-"""What Spark raises, as frazil's errors: the cause first, without a hundred lines of Java.
+"""Translation of Spark's errors into frazil's, with the root cause first and no Java stack trace.
 
-A task that fails says why at the bottom of several wrappings. Errors that frazil's own code raised there, in a Python
-worker or by `raise_error` in a generated expression, come back as what they were; a file that Spark could not read is
-an error about that file, with its table and snapshot; everything else is an EngineError whose first line is the
-innermost reason.
+Spark wraps the reason of a failed task several times. Errors that frazil raised in a task, in a Python worker or by
+`raise_error` in an expression, are restored to their class. A file that Spark could not read becomes an error about
+that file, with its table and snapshot. Everything else becomes an EngineError whose first line is the innermost reason.
 
-`file_mark` is how a table and a snapshot travel with a file's path, so that Spark's own errors name them where nothing
-of frazil runs: on executors, and in a frame that a user runs.
+`file_mark` appends a table and a snapshot to a file's path, so that Spark's errors name them even where no code of
+frazil runs: on executors, and in a frame that a user runs.
 """
 
 from __future__ import annotations
@@ -34,35 +33,34 @@ _MAX_REASON = 1000
 _RAISED = "[USER_RAISED_EXCEPTION] "
 _OURS = re.compile(r"^frazil\.errors\.(\w+): (.*)$", re.MULTILINE)
 _CAUSE = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
-_TOLD = re.compile(r"^  ([a-z][a-z ]*): (.*)$")
+_CONTEXT_LINE = re.compile(r"^  ([a-z][a-z ]*): (.*)$")
 _HINT = (
     "restore-the-file-or-read-another-snapshot;check()-lists-what-is-missing;"
     "files-without-field-ids-need-schema.name-mapping.default"
 )
-_ENDED = re.compile(r"\bExpiredToken|Signature not valid in the specified time frame")
-_ENDED_HINT = (
+_EXPIRED = re.compile(r"\bExpiredToken|Signature not valid in the specified time frame")
+_EXPIRED_HINT = (
     "Run it again, with new credentials; for a longer job, have the catalog service vend credentials that last longer."
 )
 _FAILED_FILE = re.compile(r"FAILED_READ_FILE\.(\w+)\]")
 _MISSING = re.compile(r"java\.(io\.FileNotFoundException|nio\.file\.NoSuchFileException)\b")
-"""What Java says of a file that is not there: Spark knows the first; Hadoop says the second where it goes meanwhile."""
+"""Java's errors for missing files. Spark handles the first; Hadoop raises the second if a file vanishes meanwhile."""
 _MAPPING_HINT = (
-    "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which goes by the order of "
-    "columns."
+    "Set the table property schema.name-mapping.default, or read with scan.to_arrow(), which uses the order of columns."
 )
 FILE_HINT = (
-    "Where the snapshot was expired meanwhile, make the DataFrame anew. Else restore the file, or read another "
-    "snapshot; the table's check() lists all that is missing."
+    "If the snapshot was expired meanwhile, create the DataFrame again. Otherwise restore the file, or read another "
+    "snapshot; the table's check() lists all missing files."
 )
 
 
 def file_mark(table: str, snapshot_id: int | None) -> str:
-    """Return what stands behind the path of a file of a table in errors of Spark's."""
+    """Return the suffix that names a table and a snapshot behind a file's path in Spark's errors."""
     return f"table={table}&snapshot={snapshot_id}&hint={_HINT}"
 
 
 def name_error(error: FrazilError, table: str, snapshot_id: int | None) -> FrazilError:
-    """Return an error that says which table and snapshot it is about, and of a lost or bad file what to do."""
+    """Add the table and snapshot to the context of an error, and a hint if a file is missing or corrupt; return it."""
     error.context.setdefault("table", table)
     error.context.setdefault("snapshot", snapshot_id)
     if error.hint is None and isinstance(error, CorruptTableError | MissingFileError):
@@ -72,7 +70,7 @@ def name_error(error: FrazilError, table: str, snapshot_id: int | None) -> Frazi
 
 @contextmanager
 def naming(table: str, snapshot_id: int | None) -> Iterator[None]:
-    """Let errors say which table and snapshot they are about."""
+    """Add the table and snapshot to the context of errors."""
     try:
         yield
     except FrazilError as error:
@@ -82,7 +80,7 @@ def naming(table: str, snapshot_id: int | None) -> Iterator[None]:
 
 @contextmanager
 def engine_errors(what: str) -> Iterator[None]:
-    """Turn what Spark raises into an error of frazil's; `what` goes after `Cannot`."""
+    """Translate Spark's errors into frazil's; `what` follows `Cannot` in the message."""
     try:
         yield
     except FrazilError:
@@ -97,13 +95,17 @@ def _translate(what: str, error: Exception) -> FrazilError:
     ours = list(_OURS.finditer(text))
     if ours:
         error_class = getattr(errors, ours[-1].group(1), EngineError)
-        known = error_class if isinstance(error_class, type) and issubclass(error_class, FrazilError) else EngineError
-        return _as_it_was(known, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
-    if _ENDED.search(text) is not None:
-        return EngineError(f"Cannot {what}: the keys for its files ended while Spark worked", hint=_ENDED_HINT)
-    about_file = _about_file(text)
-    if about_file is not None:
-        return about_file
+        known_class = (
+            error_class if isinstance(error_class, type) and issubclass(error_class, FrazilError) else EngineError
+        )
+        return _restore_error(known_class, ours[-1].group(2).strip(), text[ours[-1].end() + 1 :])
+    if _EXPIRED.search(text) is not None:
+        return EngineError(
+            f"Cannot {what}: the credentials for its files expired while Spark was running", hint=_EXPIRED_HINT
+        )
+    file_error = _file_error(text)
+    if file_error is not None:
+        return file_error
     raised = head.partition(_RAISED)[2]
     if raised.startswith("Cannot "):
         message, _, state = raised.rpartition(" SQLSTATE: ")
@@ -117,14 +119,14 @@ def _translate(what: str, error: Exception) -> FrazilError:
     return EngineError(f"Cannot {what}: Spark failed: {excerpt}")
 
 
-def _as_it_was(cls: type[FrazilError], message: str, rest: str) -> FrazilError:
-    """Return an error with what its text told below the message."""
+def _restore_error(cls: type[FrazilError], message: str, rest: str) -> FrazilError:
+    """Rebuild an error from its message and the context and hint lines that follow."""
     context: dict[str, object] = {}
     hint = None
     for line in rest.splitlines():
-        found = _TOLD.match(line)
-        if found is not None:
-            context[found[1].replace(" ", "_")] = found[2]
+        match = _CONTEXT_LINE.match(line)
+        if match is not None:
+            context[match[1].replace(" ", "_")] = match[2]
         elif line.startswith("Hint: "):
             hint = line.removeprefix("Hint: ")
             break
@@ -133,8 +135,8 @@ def _as_it_was(cls: type[FrazilError], message: str, rest: str) -> FrazilError:
     return cls(message, hint=hint, **context)
 
 
-def _about_file(text: str) -> FrazilError | None:
-    """Return the error about a file that Spark could not read, None where the text tells of none."""
+def _file_error(text: str) -> FrazilError | None:
+    """Return the error for a data file that Spark could not read, or None if the text is about something else."""
     failed = _FAILED_FILE.search(text)
     if failed is None:
         return None

@@ -1,12 +1,11 @@
-"""SQL to the letter: Spark's parser without its variables, and what a parsed plan is.
+"""Spark's SQL parser without variable substitution, and a check that a plan is only a query.
 
-Spark replaces `${env:HOME}`, `${system:…}` and `${some.setting}` in every text that it parses. What a user writes in
-`spark.sql` is meant so, and Spark replaces it where it comes in. Everything after that, names and
-literals of a table's metadata, conditions of verbs, queries of views, is parsed as it stands: a table's text never
-becomes the reader's environment.
+Spark substitutes `${env:HOME}`, `${system:…}` and `${some.setting}` in every text that it parses. In the statement of a
+user's `spark.sql` that is intended. Everything else (names and literals from table metadata, conditions of verbs,
+queries of views) is parsed literally, so that a table cannot read the environment of its reader.
 
-`find_refused` tells what makes a plan more than a query, before names are resolved and after. A test holds every other
-module of `frazil.spark` to these functions: `F.expr` replaces variables.
+`find_refused` finds what makes a plan more than a query, before or after names are resolved. A test requires every
+other module of `frazil.spark` to use these functions, since `F.expr` substitutes variables.
 """
 
 from __future__ import annotations
@@ -22,31 +21,31 @@ from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.jvm.private_names import is_classic
 from frazil.spark.own_columns import F, OwnColumn
 
-_MARK = "${"
+_VARIABLE = "${"
 
 
 def parse_exactly(spark: SparkSession, verb: str, text: str) -> Any:
-    """Parse a text as it stands; `verb` is what Spark's parser calls it: `parsePlan`, `parseExpression`."""
+    """Parse a text without substitution; `verb` is the parser's method, such as `parsePlan` or `parseExpression`."""
     parser = spark._jsparkSession.sessionState().sqlParser()
-    if _MARK not in text:
+    if _VARIABLE not in text:
         return getattr(parser, verb)(text)
     settings = spark._jsparkSession.sessionState().conf()
     return define_classes(spark.sparkContext).Exactly.parse(settings, parser, verb, text)
 
 
 def is_exact(text: str) -> bool:
-    """Return whether Spark takes a text as it stands, with no variable to replace."""
-    return _MARK not in text
+    """Return whether a text contains no variable that Spark would substitute."""
+    return _VARIABLE not in text
 
 
 def expression(text: str) -> Column:
-    """Return the column that a text stands for, as it stands."""
-    if _MARK not in text:
+    """Parse a column expression without substitution."""
+    if _VARIABLE not in text:
         return F.expr(text)
     spark = SparkSession.getActiveSession() or SparkSession._instantiatedSession
     if spark is None or not is_classic(spark):
         raise UnsupportedError(
-            f"Cannot use {text!r} on Spark Connect: Spark replaces what stands between ${{ and }} before it reads it",
+            f"Cannot use {text!r} on Spark Connect: Spark substitutes text between ${{ and }} before parsing",
             hint="Rename the column, or use another value.",
         )
     parsed = parse_exactly(spark, "parseExpression", text)
@@ -54,7 +53,7 @@ def expression(text: str) -> Column:
 
 
 def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:
-    """Return the columns that texts stand for; one call to the JVM for all of them, where none has a variable in it."""
+    """Select the columns that texts describe, without substitution, in one call to the JVM if none has a variable."""
     if not all(map(is_exact, texts)):
         return frame.select(*map(expression, texts))
     select = define_classes(frame.sparkSession.sparkContext).PlannedRelation.select
@@ -62,12 +61,12 @@ def select_exactly(frame: DataFrame, texts: Sequence[str]) -> DataFrame:
 
 
 def find_refused(spark: SparkSession, plan: Any, *, is_trusted: bool = True) -> tuple[str, str] | None:
-    """Return what makes a plan more than a query, None where nothing: `command` or `code`, and Spark's name for it.
+    """Return what makes a plan more than a query, as `command` or `code` with Spark's name for it, or None.
 
-    Code is what runs programs or calls Java, in a plan that is not trusted.
+    Code is anything that runs programs or calls Java; it is refused only in an untrusted plan.
     """
-    found = define_classes(spark.sparkContext).Refused.find(plan, is_trusted)
-    if found is None:
+    refused = define_classes(spark.sparkContext).Refused.find(plan, is_trusted)
+    if refused is None:
         return None
-    entity, _, name = str(found).partition(" ")
+    entity, _, name = str(refused).partition(" ")
     return entity, name

@@ -1,8 +1,8 @@
-"""The Hadoop file system that Spark needs for a lake in an object store: its package, and settings with credentials.
+"""The Hadoop file system that Spark needs for a lake in an object store: its package, settings and credentials.
 
-Spark ships Hadoop without what reads S3 and Azure's store. `hadoop-aws` and `hadoop-azure` of the very version that
-Spark ships read them; others do not load. Settings are for the lake's bucket or account alone, and Spark shows nobody
-the credentials among them (`spark.redaction.regex`).
+Spark ships Hadoop without its clients for S3 and Azure, `hadoop-aws` and `hadoop-azure`; only packages of the same
+version load. Settings apply to the lake's bucket or account alone, and Spark redacts the credentials among them
+(`spark.redaction.regex`).
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
 
 
 def hadoop_version() -> str | None:
-    """Return which Hadoop this Spark ships; None where it brings none of its own."""
+    """Return the version of the Hadoop that Spark ships, or None if it ships none."""
     for path in sorted(Path(_find_spark_home(), "jars").glob("hadoop-client-*.jar")):
-        found = _JAR.fullmatch(path.name)
-        if found is not None:
-            return found[1]
+        match = _JAR.fullmatch(path.name)
+        if match is not None:
+            return match[1]
     return None
 
 
 def package_of(location: str) -> str | None:
-    """Return the package with which Spark reads files at a location; None where it needs none, or none is known."""
+    """Return the package that Spark needs to read files at a location, or None if it needs none or none is known."""
     scheme, version = urlsplit(location).scheme, hadoop_version()
     name = "hadoop-aws" if scheme in _S3 else "hadoop-azure" if scheme in _AZURE else None
     return None if name is None or version is None else f"org.apache.hadoop:{name}:{version}"
 
 
 def place_of_files(warehouse: str, stores: Stores) -> str:
-    """Return where a lake's files are, of which a service may tell no more than how its store is reached."""
+    """Return the location of a lake's files; if a service does not name it, the scheme of the configured store."""
     if warehouse != NO_PLACE:
         return warehouse
     if stores.names_store(S3):
@@ -74,24 +74,24 @@ def place_of_files(warehouse: str, stores: Stores) -> str:
 
 
 def add_package(settings: MutableMapping[str, Any], location: str) -> None:
-    """Add the package for files at a location to Spark's settings; one that they have, of any version, stays."""
+    """Add the package for files at a location to Spark's settings, unless some version of it is already there."""
     package = package_of(location)
     if package is None:
         return
-    given, name = str(settings.get(PACKAGES, "")), package.split(":")[1]
-    if f":{name}:" not in given and f"{name}-" not in str(settings.get(_JARS, "")):
-        settings[PACKAGES] = f"{given},{package}" if given else package
+    packages, name = str(settings.get(PACKAGES, "")), package.split(":")[1]
+    if f":{name}:" not in packages and f"{name}-" not in str(settings.get(_JARS, "")):
+        settings[PACKAGES] = f"{packages},{package}" if packages else package
 
 
 def settings_of(location: str, stores: Stores) -> dict[str, str]:
-    """Return a session's settings for files at a location: which class reads them, where, and as whom.
+    """Return a session's settings for files at a location: the file system class, endpoint and credentials.
 
-    What a catalog service names is not among them: other lakes of the session would be sent there with their own
-    credentials. It goes with each read and write (`hadoop_options`).
+    Endpoints that a catalog service names are not among them: other lakes of the session would be sent there with
+    their own credentials. They go with each read and write (`hadoop_options`).
     """
     store = store_of(location)
     if store is None or urlsplit(location).netloc == "":
-        # Credentials are for one bucket or account, never for all.
+        # Credentials apply to one bucket or account, never to all.
         return {}
     stores.check_location(location)
     account = stores.account(store)
@@ -100,14 +100,14 @@ def settings_of(location: str, stores: Stores) -> dict[str, str]:
 
 
 def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
-    """Return Spark's settings for files at a location, in the account that belongs to it."""
+    """Return Spark's settings for files at a location with the credentials of its account."""
     parts = urlsplit(location)
     if parts.scheme in _AZURE:
         return _azure_settings(parts.netloc.rpartition("@")[2], account)
     if parts.scheme not in _S3:
         return {}
     properties = account.properties
-    found = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
+    settings = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
     prefix = f"spark.hadoop.{_PER_BUCKET}{parts.netloc}."
     endpoint = properties.get(S3_ENDPOINT)
     key, secret, token = (
@@ -125,39 +125,39 @@ def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
         own["path.style.access"] = str(properties.get(S3_VIRTUAL, "false").lower() != "true").lower()
     if S3_PATH_STYLE in properties:
         own["path.style.access"] = properties[S3_PATH_STYLE].lower()
-    # Hadoop would otherwise look for credentials of its own, and sign for an endpoint that only the service names.
+    # Otherwise Hadoop would find credentials in its environment and sign requests to an endpoint from the service.
     is_strange = account.is_strange and account.credentials is None
     if is_strange or properties.get(S3_ANONYMOUS, "false").lower() == "true":
         own["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
     elif key is not None:
         provider = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
         own["aws.credentials.provider"] = f"{_PROVIDERS}{provider}"
-    return found | {prefix + name: value for name, value in own.items() if value is not None}
+    return settings | {prefix + name: value for name, value in own.items() if value is not None}
 
 
 def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict[str, str]:
-    """Return options of one read or write that give Spark the credentials a catalog service gave for a table's files.
+    """Return options that pass the credentials vended for a table's files to one read or write of Spark.
 
-    Hadoop keeps file systems by their address; one with credentials of a table must not be another's. Those of S3 that
-    end are sent to tasks anew, where the session has a JVM in reach.
+    Hadoop caches file systems by address, so the cache is disabled: one table's credentials must not serve another. S3
+    credentials that expire are renewed in tasks, if the session is a classic one.
     """
     account = reach_of(storage, location)
     if account is None or urlsplit(location).netloc == "":
         return {}
     properties = account.properties
-    found = {name.removeprefix("spark.hadoop."): value for name, value in account_settings(location, account).items()}
-    if not found:
+    options = {name.removeprefix("spark.hadoop."): value for name, value in account_settings(location, account).items()}
+    if not options:
         return {}
-    found |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
+    options |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
     keys = _keys_of(properties)
     if keys is None or not is_classic(spark) or urlsplit(location).scheme not in _S3:
-        return found
+        return options
     name = f"frazil {properties[KEYS_OF]}"
     if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_at(storage, location)):
-        return found
-    return found | {
+        return options
+    return options | {
         f"fs.s3a.bucket.{urlsplit(location).netloc}.aws.credentials.provider": CLASS,
-        # The class comes with the application; Hadoop's own may be elsewhere.
+        # The class is loaded with the application, not by Hadoop's isolated class loader.
         "fs.s3a.classloader.isolation": "false",
         NAME_SETTING: name,
         END_SETTING: str(keys[0]),
@@ -170,7 +170,7 @@ def _keys_at(storage: Storage, location: str) -> Keys | None:
 
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
-    """Return credentials of S3 that end; None where there are none such."""
+    """Return S3 credentials that expire, or None if there are none."""
     key, secret, token = (
         first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
     )
@@ -181,15 +181,15 @@ def _keys_of(properties: Mapping[str, str]) -> Keys | None:
 
 
 def _azure_settings(host: str, account: StoreAccount) -> dict[str, str]:
-    """Return Spark's settings for an account in Azure."""
+    """Return Spark's settings for an Azure storage account."""
     properties, name = account.properties, host.partition(".")[0]
     is_owned = account.is_vended or account.azure_hosts.owns(name, host.replace(".dfs.", ".blob.", 1))
     key = first_of(properties, AZURE_KEY_NAMES) if is_owned else None
     for_account = f"{AZURE_SAS}.{name}"
     queries = [
-        found
-        for found in properties
-        if (found == AZURE_SAS and is_owned) or found == for_account or found.startswith(f"{for_account}.")
+        setting
+        for setting in properties
+        if (setting == AZURE_SAS and is_owned) or setting == for_account or setting.startswith(f"{for_account}.")
     ]
     own: dict[str, str] = {}
     if queries:
@@ -200,7 +200,7 @@ def _azure_settings(host: str, account: StoreAccount) -> dict[str, str]:
 
 
 def missing_line(location: str) -> str:
-    """Return the line that a session lacks to read files at a location."""
+    """Return a hint with the setting that a session lacks to read files at a location."""
     package = package_of(location)
     if package is None:
         return f"Give Spark a Hadoop file system for {urlsplit(location).scheme}: files."

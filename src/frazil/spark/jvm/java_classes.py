@@ -1,10 +1,10 @@
-"""Java classes of frazil's own (`spark/java`), compiled by Spark's compiler and given to the JVM once.
+"""frazil's Java classes (`spark/java`), compiled by Spark's own compiler and defined in the JVM without a jar.
 
-They are defined by the loader that has Spark itself. So every session, of whatever client, finds them by name, and
-there is no jar. A JVM has them once: Py4J keeps methods by the name of their class for as long as the JVM lives.
+They are defined in Spark's class loader, so that every session of every client finds them by name. That happens once
+per JVM, since Py4J caches methods by class name for the life of the JVM.
 
-What was compiled is kept beside the sources, as Python keeps its own, for the Spark and the sources that it is of.
-Where nothing can be written there, classes are compiled each time.
+Compiled classes are cached beside the sources, like Python's bytecode, per version of Spark and of the sources. If that
+folder is not writable, classes are compiled each time.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _BOXES = {"boolean": "Boolean", "int": "Integer", "long": "Long"}
 _lock = threading.Lock()
 
 
-class Known:
-    """A package or a class of the JVM's: Py4J asks for each name on the way to a method, each time; this asks once."""
+class CachedNames:
+    """A Java package or class that caches its members; Py4J itself looks up every name on each call."""
 
-    def __init__(self, found: Any) -> None:
-        self._found = found
+    def __init__(self, target: Any) -> None:
+        self._target = target
 
     def __getattr__(self, name: str) -> Any:
-        found: Any = getattr(self._found, name)
-        known = Known(found) if isinstance(found, JavaClass) else found
-        vars(self)[name] = known
-        return known
+        member: Any = getattr(self._target, name)
+        cached = CachedNames(member) if isinstance(member, JavaClass) else member
+        vars(self)[name] = cached
+        return cached
 
-    def __call__(self, *given: Any) -> Any:
-        """Make an object of a class."""
-        return self._found(*given)
-
-
-_defined: WeakKeyDictionary[Any, Known] = WeakKeyDictionary()
+    def __call__(self, *args: Any) -> Any:
+        """Create an instance of the class."""
+        return self._target(*args)
 
 
-def define_classes(context: SparkContext) -> Known:
-    """Give the JVM frazil's classes, where it does not have them; return the package that they are in."""
+_defined: WeakKeyDictionary[Any, CachedNames] = WeakKeyDictionary()
+
+
+def define_classes(context: SparkContext) -> CachedNames:
+    """Define frazil's classes in the JVM, unless they are defined already; return their package."""
     gateway: Any = context._gateway
     with _lock:
         if gateway not in _defined:
@@ -66,14 +66,14 @@ def define_classes(context: SparkContext) -> Known:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
                 ) from error
-            _defined[gateway] = Known(gateway.jvm.frazil)
+            _defined[gateway] = CachedNames(gateway.jvm.frazil)
         return _defined[gateway]
 
 
 def compile_meanwhile(gateway: Any) -> threading.Thread:
-    """Compile the classes while a context starts, where they are not kept: `define_classes` finds them then.
+    """Compile the classes in a thread while a context starts, unless they are cached.
 
-    What fails here is said there.
+    `define_classes` reports any failure.
     """
 
     def compile_and_keep() -> None:
@@ -86,34 +86,34 @@ def compile_meanwhile(gateway: Any) -> threading.Thread:
 
 
 def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
-    """Return the sources by the path that their package gives them; in the topmost folder it is `frazil`.
+    """Return the sources by path within their package; sources in the topmost folder belong to `frazil`.
 
-    A source whose first line says that it needs a class is left out where Spark does not have that.
+    A source whose first line is `// Needs <class>` is left out if Spark lacks that class.
     """
-    found = {}
+    sources = {}
     for file in sorted(_SOURCES.rglob("*.java")):
         path = file.relative_to(_SOURCES).as_posix()
         text = file.read_text("utf-8")
         needed = text.partition("\n")[0].partition(_NEEDS)[2]
         if not needed or has_class(needed):
-            found[path if "/" in path else f"frazil/{path}"] = text
-    return found
+            sources[path if "/" in path else f"frazil/{path}"] = text
+    return sources
 
 
 def _read_or_compile(gateway: Any) -> dict[str, bytes]:
     sources = java_sources(partial(has_class, gateway.jvm))
     digest = hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:16]
-    kept = _SOURCES / "__pycache__" / f"spark-{pyspark.__version__}-{digest}.zip"
-    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(kept) as archive:
+    cached = _SOURCES / "__pycache__" / f"spark-{pyspark.__version__}-{digest}.zip"
+    with suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(cached) as archive:
         if archive.testzip() is None:
             return {name: archive.read(name) for name in archive.namelist()}
     compiled = compile_classes(gateway)
     with suppress(OSError):
-        _keep(kept, compiled)
+        _write_cache(cached, compiled)
     return compiled
 
 
-def _keep(path: Path, classes: dict[str, bytes]) -> None:
+def _write_cache(path: Path, classes: dict[str, bytes]) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, code in classes.items():
@@ -124,12 +124,12 @@ def _keep(path: Path, classes: dict[str, bytes]) -> None:
     unfinished.replace(path)
     for other in path.parent.glob(f"spark-{pyspark.__version__}-*.zip"):
         if other != path:
-            # Of sources that are not there any more.
+            # An outdated version of the sources.
             other.unlink(missing_ok=True)
 
 
 def has_class(jvm: Any, name: str) -> bool:
-    """Return whether a JVM has a class."""
+    """Return whether the JVM can load a class."""
     try:
         jvm.java.lang.Class.forName(name)
     except Py4JJavaError:
@@ -138,35 +138,35 @@ def has_class(jvm: Any, name: str) -> bool:
 
 
 def compile_classes(gateway: Any) -> dict[str, bytes]:
-    """Return the compiled classes for the Spark of a JVM, by their paths."""
+    """Compile frazil's classes for the version of Spark in a JVM; return their bytecode by path."""
     jvm = gateway.jvm
     sources = {name: _for_this_spark(jvm, text) for name, text in java_sources(partial(has_class, jvm)).items()}
     return compile_sources(gateway, _sparks_loader(jvm), sources)
 
 
 def compile_sources(gateway: Any, loader: Any, sources: dict[str, str]) -> dict[str, bytes]:
-    """Return the compiled classes of sources, by their paths; a loader has what they use."""
+    """Compile sources against the classes of a loader; return the bytecode by path."""
     jvm = gateway.jvm
     compiler = jvm.org.codehaus.janino.Compiler()
     compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)
     resources = jvm.org.codehaus.commons.compiler.util.resource
-    made = jvm.java.util.HashMap()
-    compiler.setClassFileCreator(resources.MapResourceCreator(made))
-    given = gateway.new_array(resources.Resource, len(sources))
+    compiled = jvm.java.util.HashMap()
+    compiler.setClassFileCreator(resources.MapResourceCreator(compiled))
+    resource_array = gateway.new_array(resources.Resource, len(sources))
     for index, (name, text) in enumerate(sources.items()):
-        given[index] = resources.StringResource(name, text)
-    compiler.compile(given)
-    return {str(name): bytes(made.get(name)) for name in made.keySet()}
+        resource_array[index] = resources.StringResource(name, text)
+    compiler.compile(resource_array)
+    return {str(name): bytes(compiled.get(name)) for name in compiled.keySet()}
 
 
 def _for_this_spark(jvm: Any, text: str) -> str:
-    """Fill in the parts that a scan of files has in this Spark; every one adds some."""
+    """Fill in the constructor parameters of a file scan in this version of Spark."""
     if "$PARTS" not in text:
         return text
-    (made,) = jvm.java.lang.Class.forName(_SCAN).getConstructors()
-    kinds = [str(getparametertype.getName()) for getparametertype in made.getParameterTypes()]
+    (constructor,) = jvm.java.lang.Class.forName(_SCAN).getConstructors()
+    kinds = [str(parameter_type.getName()) for parameter_type in constructor.getParameterTypes()]
     names = [f"part{index}" for index in range(len(kinds))]
     # The first part is the relation.
     parts = [_part(index, type_name) for index, type_name in enumerate(kinds) if index]
@@ -186,17 +186,17 @@ def _part(index: int, type_name: str) -> str:
 
 
 def define_in(jvm: Any, loader: Any, classes: dict[str, bytes]) -> None:
-    """Give a loader classes, each after the one that it extends."""
+    """Define classes in a loader, each after its superclass."""
     methods = jvm.java.lang.Class.forName("java.lang.ClassLoader").getDeclaredMethods()
     (define,) = [method for method in methods if method.getName() == "defineClass" and method.getParameterCount() == 4
                  and method.getParameterTypes()[0].getSimpleName() == "String"]  # fmt: skip
     define.setAccessible(True)
     waiting = list(classes.items())
     while waiting:
-        left = [(name, code) for name, code in waiting if not _is_defined(jvm, define, loader, name, code)]
-        if len(left) == len(waiting):
-            raise EngineError(f"Cannot define {', '.join(name for name, _ in left)}")
-        waiting = left
+        remaining = [(name, code) for name, code in waiting if not _is_defined(jvm, define, loader, name, code)]
+        if len(remaining) == len(waiting):
+            raise EngineError(f"Cannot define {', '.join(name for name, _ in remaining)}")
+        waiting = remaining
 
 
 def _is_defined(jvm: Any, define: Any, loader: Any, name: str, code: bytes) -> bool:

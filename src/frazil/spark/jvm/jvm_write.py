@@ -1,9 +1,9 @@
-"""What writing needs of Spark's internals, which Spark does not promise to keep; `private_names.py` has the others.
+"""Spark internals that writing uses; `private_names.py` has those for reading. Spark may change them at any time.
 
-Writes run in a session of their own, a clone of the user's with its temporary views, functions and cached tables: what
-is set for a write is then seen by no other query, and what the user has set in ways that would break a table's files
-(legacy calendars, 96-bit timestamps, no field ids) does not reach it. Spark Connect has no such door; there a write
-runs in the user's session, and files that turn out wrong are refused.
+Writes run in a clone of the user's session, with its temporary views, functions and cached tables. So settings of a
+write affect no other query, and a user's settings that would break a table's files (legacy calendars, 96-bit
+timestamps, no field ids) do not affect the write. Spark Connect cannot clone a session: there a write runs in the
+user's session, and invalid files are rejected.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _FIXED = {
 
 
 def in_own_session(frame: DataFrame, settings: Mapping[str, str]) -> DataFrame:
-    """Return a frame whose query runs under settings of its own."""
+    """Return the frame in a clone of its session with the given settings."""
     spark = frame.sparkSession
     if not is_classic(spark):
         return frame
-    # Before Spark 4.2 listeners answer what `df.observe` waits for, and clones have those of their session.
+    # Before Spark 4.2, `df.observe` depends on listeners, which clones inherit from their session.
     shares = int(pyspark.__version__.split(".")[1]) >= 2
-    apart: Any = _written(spark).apart(frame._jdf, json.dumps({**_FIXED, **settings}), shares)
+    apart: Any = _written_class(spark).apart(frame._jdf, json.dumps({**_FIXED, **settings}), shares)
     return DataFrame(apart, session_of(apart.sparkSession(), spark.sparkContext))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedColumn:
-    """A column of a frame as another one has it: under the same name, of a type, with metadata."""
+    """A column to select from a frame, with an optional new type and metadata."""
 
     name: str
     data_type: st.DataType | None = None
@@ -55,7 +55,7 @@ class NamedColumn:
 
 
 def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFrame:
-    """Return columns of a frame, in one call to the JVM where there is one."""
+    """Select columns of a frame, in one call to the JVM in a classic session."""
     if not is_classic(frame.sparkSession):
         return frame.select(*map(_column, columns))
     payload = [
@@ -67,7 +67,7 @@ def select_columns(frame: DataFrame, columns: Sequence[NamedColumn]) -> DataFram
         }
         for column in columns
     ]
-    return DataFrame(_written(frame.sparkSession).columns(frame._jdf, json.dumps(payload)), frame.sparkSession)
+    return DataFrame(_written_class(frame.sparkSession).columns(frame._jdf, json.dumps(payload)), frame.sparkSession)
 
 
 def _column(named_column: NamedColumn) -> Column:
@@ -78,33 +78,33 @@ def _column(named_column: NamedColumn) -> Column:
 
 
 def write_parquet(frame: DataFrame, folder: str, options: Mapping[str, str], partition: str | None) -> None:
-    """Have Spark write a frame as Parquet files to a folder of this write's own."""
+    """Write a frame as Parquet files to a new folder with Spark's writer."""
     if is_classic(frame.sparkSession):
-        _written(frame.sparkSession).parquet(frame._jdf, json.dumps(options), partition, folder)
+        _written_class(frame.sparkSession).parquet(frame._jdf, json.dumps(options), partition, folder)
         return
     writer = frame.write.mode("append").options(**options)
     (writer if partition is None else writer.partitionBy(partition)).parquet(folder)
 
 
-def _written(spark: SparkSession) -> Any:
+def _written_class(spark: SparkSession) -> Any:
     return define_classes(spark.sparkContext).Written
 
 
 def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> DataFrame:
-    """Return a frame whose rows of the same values come together, in tasks of about a size; not on Spark Connect."""
+    """Cluster a frame's rows by values, in tasks of about a target size; not on Spark Connect."""
     spark = frame.sparkSession
     jvm: Any = spark.sparkContext._jvm
-    # A projection of the values has them as expressions that Spark has made sense of.
-    named = [value.alias(f"v{index}") for index, value in enumerate(values)]
-    aliases = frame.select(*named)._jdf.queryExecution().analyzed().projectList()
+    # Analysing a projection of the values resolves their expressions.
+    aliased = [value.alias(f"v{index}") for index, value in enumerate(values)]
+    aliases = frame.select(*aliased)._jdf.queryExecution().analyzed().projectList()
     keys = jvm.java.util.ArrayList()
-    for index in range(len(named)):
+    for index in range(len(aliased)):
         keys.add(aliases.apply(index).child())
     balanced = jvm.org.apache.spark.sql.catalyst.plans.logical.RebalancePartitions(
         jvm.scala.jdk.javaapi.CollectionConverters.asScala(keys).toList(),
         frame._jdf.queryExecution().analyzed(),
         jvm.scala.Option.empty(),
-        # Py4J would make an Integer of a small number, which Spark takes for a Long.
+        # Py4J would pass a small number as an Integer, but Spark expects a Long.
         jvm.scala.jdk.javaapi.OptionConverters.toScala(jvm.java.util.OptionalLong.of(task_bytes)),
     )
     datasets = scala_object(jvm.org.apache.spark.sql.classic, "Dataset")
@@ -112,7 +112,7 @@ def rebalance(frame: DataFrame, values: Sequence[Column], task_bytes: int) -> Da
 
 
 def hash_longs(column: Column, spark: SparkSession) -> Column | None:
-    """Return the specification's 32-bit hash of a long column, as generated code; None where Spark has no such door."""
+    """Return the specification's 32-bit hash of a long column as a Catalyst expression; None on Spark Connect."""
     if not is_classic(spark):
         return None
     jvm: Any = spark.sparkContext._jvm
@@ -125,15 +125,15 @@ def hash_longs(column: Column, spark: SparkSession) -> Column | None:
 
 
 def can_reach(frame: DataFrame, location: str, options: Mapping[str, str]) -> bool:
-    """Return whether Spark's own file systems know a location; object stores may need a package that is not there."""
+    """Return whether Spark has a file system for a location; object stores may need a missing package."""
     is_local = location.startswith("file:")
     if is_local or not is_classic(frame.sparkSession):
         return is_local
-    return bool(_written(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
+    return bool(_written_class(frame.sparkSession).reaches(frame._jdf, location, json.dumps(options)))
 
 
-def ask_for_files(frame: DataFrame) -> None:
-    """Plan a query and have its relations name their files, without running it."""
+def request_files(frame: DataFrame) -> None:
+    """Plan a query without running it, so that its relations request their files from the planner."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
@@ -142,18 +142,18 @@ def ask_for_files(frame: DataFrame) -> None:
 
 
 def referenced_names(filtered: DataFrame) -> set[str] | None:
-    """Return the columns that the condition of a filter names; None where it has a subquery."""
+    """Return the names of the columns in a filter's condition, or None if it has a subquery."""
     condition = filtered._jdf.queryExecution().analyzed().condition()
     if "subquery" in condition.toString().lower():
         return None
-    found = condition.references().toList()
-    return {found.apply(index).name() for index in range(found.size())}
+    references = condition.references().toList()
+    return {references.apply(index).name() for index in range(references.size())}
 
 
 def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
-    """Return what the condition of a join says to be equal: a column of its left side, an expression of its right.
+    """Return the equalities of a join's condition: a column of the left side, an expression of the right, null-safety.
 
-    Only columns that are compared as they are count; the last item tells whether null equals null.
+    Only unconverted columns count.
     """
     spark = joined.sparkSession
     jvm: Any = spark.sparkContext._jvm
@@ -162,7 +162,7 @@ def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
     if plan.condition().isEmpty():
         return []
     sides = (plan.left().outputSet(), plan.right().outputSet())
-    found: list[tuple[str, Column, bool]] = []
+    equalities: list[tuple[str, Column, bool]] = []
     waiting = [plan.condition().get()]
     while waiting:
         expression = waiting.pop()
@@ -177,13 +177,13 @@ def equal_columns(joined: DataFrame) -> list[tuple[str, Column, bool]]:
                 continue
             column = _without_widening(ours)
             if column.getClass().getSimpleName() == "AttributeReference":
-                found.append((column.name(), _as_column(tools, theirs), class_name == "EqualNullSafe"))
+                equalities.append((column.name(), _as_column(tools, theirs), class_name == "EqualNullSafe"))
             break
-    return found
+    return equalities
 
 
 def _without_widening(expression: Any) -> Any:
-    """Return a column that Spark has widened to compare it with a long; other expressions as they are."""
+    """Remove Spark's cast from int to long from an expression; return other expressions unchanged."""
     if expression.getClass().getSimpleName() == "Cast" and expression.dataType().sql() == "BIGINT":
         child = expression.child()
         return child if child.dataType().sql() == "INT" else expression
@@ -194,25 +194,25 @@ def _as_column(tools: Any, expression: Any) -> Column:
     return type(F.lit(1))(tools.column(expression))
 
 
-def look_up_alone(expressions: list[Column], own: DataFrame, other: DataFrame) -> list[Column]:
-    """Return expressions whose names are those of one side of a join, though the other may have the same names.
+def resolve_against(expressions: list[Column], own: DataFrame, other: DataFrame) -> list[Column]:
+    """Resolve expressions against one side of a join, even if the other side has columns of the same names.
 
-    The two sides must not share columns; where they do, which Spark tells apart by itself, names stay as they are.
+    If the two sides share columns, Spark resolves them itself, and the expressions are returned unchanged.
     """
     jvm: Any = own.sparkSession.sparkContext._jvm
     tools = scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils")
     plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in (own, other)]
     if not expressions or not plans[0].outputSet().intersect(plans[1].outputSet()).isEmpty():
         return expressions
-    asked = own.select(*[expression.alias(f"found{index}") for index, expression in enumerate(expressions)])
-    plan: Any = asked._jdf.queryExecution().analyzed()
+    projected = own.select(*[expression.alias(f"found{index}") for index, expression in enumerate(expressions)])
+    plan: Any = projected._jdf.queryExecution().analyzed()
     if plan.getClass().getSimpleName() != "Project":
         return expressions
     return [_as_column(tools, plan.projectList().apply(index).child()) for index in range(len(expressions))]
 
 
 def is_deterministic(frame: DataFrame) -> bool:
-    """Return whether a query gives the same rows each time it runs, as far as Spark can tell."""
+    """Return whether Spark knows that a query returns the same rows each time it runs."""
     if not is_classic(frame.sparkSession):
         return False
     plan: Any = frame._jdf.queryExecution().analyzed()
@@ -220,7 +220,7 @@ def is_deterministic(frame: DataFrame) -> bool:
 
 
 def are_deterministic(frame: DataFrame, columns: Sequence[Column]) -> list[bool]:
-    """Return of each expression over a frame whether it gives the same value each time, as far as Spark can tell."""
+    """Return for each expression over a frame whether Spark knows that it is deterministic."""
     plan: Any = (
         frame.select(*[column.alias(f"v{index}") for index, column in enumerate(columns)])
         ._jdf.queryExecution()
@@ -230,27 +230,27 @@ def are_deterministic(frame: DataFrame, columns: Sequence[Column]) -> list[bool]
 
 
 def is_deterministic_filter(filtered: DataFrame) -> bool:
-    """Return whether the condition of a filter gives the same answer each time, as far as Spark can tell."""
+    """Return whether Spark knows that a filter's condition is deterministic."""
     plan: Any = filtered._jdf.queryExecution().analyzed()
     is_filter = str(plan.getClass().getSimpleName()) == "Filter"
     return bool((plan.condition() if is_filter else plan).deterministic())
 
 
 def to_bytes(spark: SparkSession, text: str | None) -> int:
-    """Return a setting such as `10MB` as a number of bytes."""
+    """Convert a setting such as `10MB` to a number of bytes."""
     jvm: Any = spark.sparkContext._jvm
     return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(text or "0"))
 
 
 def is_local_relation(frame: DataFrame) -> bool:
-    """Return whether a frame is rows of the driver's as they are: nothing has to run to have them again."""
+    """Return whether a frame is a local relation, whose rows the driver holds."""
     if not is_classic(frame.sparkSession):
         return False
     return str(frame._jdf.queryExecution().analyzed().getClass().getSimpleName()) == "LocalRelation"
 
 
 def kept_partitions(frame: DataFrame) -> int:
-    """Return how many tasks the rows of a kept frame are read by."""
+    """Return the number of tasks that read a checkpointed frame."""
     plan = frame._jdf.queryExecution().analyzed()
     if str(plan.getClass().getSimpleName()) == "LogicalRDD":
         return max(int(plan.rdd().getNumPartitions()), 1)
@@ -258,19 +258,19 @@ def kept_partitions(frame: DataFrame) -> int:
 
 
 def limit_each_task(frame: DataFrame, rows: int) -> DataFrame:
-    """Return at most so many rows of each task of a frame."""
+    """Limit each task of a frame to a number of rows."""
     spark = frame.sparkSession
     jvm: Any = spark.sparkContext._jvm
     expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    most = scala_object(expressions, "Literal").apply(rows)
-    limited = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(most, frame._jdf.queryExecution().analyzed())
+    limit = scala_object(expressions, "Literal").apply(rows)
+    limited = jvm.org.apache.spark.sql.catalyst.plans.logical.LocalLimit(limit, frame._jdf.queryExecution().analyzed())
     datasets = scala_object(jvm.org.apache.spark.sql.classic, "Dataset")
     return DataFrame(datasets.ofRows(spark._jsparkSession, limited), spark)
 
 
 @dataclass(frozen=True, slots=True)
 class JobTotals:
-    """What the jobs of one piece of work have done so far."""
+    """Totals of tasks, rows and bytes of some jobs."""
 
     done_tasks: int = 0
     all_tasks: int = 0
@@ -281,7 +281,7 @@ class JobTotals:
 
 
 def job_totals(spark: SparkSession, tag: str) -> JobTotals:
-    """Return what jobs that carry a tag have done: tasks, and rows and bytes as far as tasks have told."""
+    """Return the totals of the jobs with a tag; rows and bytes are as far as tasks have reported."""
     context: Any = spark.sparkContext._jsc.sc()
     store = context.statusStore()
     totals = [0] * 6

@@ -1,7 +1,7 @@
-"""PySpark's objects for sessions of Spark's, by their ids.
+"""A cache of PySpark's session objects by session id.
 
-To make one takes several calls to the JVM, and a stream asks in the same two sessions for every batch: the last few
-that were made are kept, the others live as long as somebody has them.
+Creating one takes several calls to the JVM, and every batch of a stream runs in the same two sessions. The last few
+created ones are kept alive; the others live as long as they are referenced.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from pyspark.sql import SparkSession
 
 _lock = threading.Lock()
 _sessions: WeakValueDictionary[str, SparkSession] = WeakValueDictionary()
-_last_made: deque[SparkSession] = deque(maxlen=4)
+_last_created: deque[SparkSession] = deque(maxlen=4)
 
 
 def note_session(key: str, spark: SparkSession) -> None:
-    """Take a session that PySpark made."""
+    """Cache a session that PySpark created."""
     with _lock:
         _sessions[key] = spark
 
 
 def find_session(key: str) -> SparkSession | None:
-    """Return the session of an id, None where it has to be made."""
+    """Return the cached session of an id, or None."""
     with _lock:
         return _sessions.get(key)
 
 
 def session_of(java: Any, context: SparkContext) -> SparkSession:
-    """Return PySpark's object for a session of a context."""
+    """Return the PySpark session for a Java session, creating it if it is not cached."""
     key = str(java.sessionUUID())
     with _lock:
-        found = _sessions.get(key)
-        if found is None:
-            found = _sessions[key] = SparkSession(context, java)
-            _last_made.append(found)
-        return found
+        session = _sessions.get(key)
+        if session is None:
+            session = _sessions[key] = SparkSession(context, java)
+            _last_created.append(session)
+        return session

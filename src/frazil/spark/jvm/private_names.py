@@ -1,9 +1,9 @@
-"""What reading needs of Spark's internals, which Spark does not promise to keep, gathered here.
+"""Spark internals that reading uses. Spark may change them at any time.
 
-Three things that PySpark does not offer: to make a relation over a file index of our own, to make a DataFrame of that
-relation, and to be called back by Spark while it plans. All are there in Spark 4.0 to 4.3. Where a later Spark moves
-one of them, the error says so. Other internals are in `jvm_write.py` and in `java/`; PySpark's handles of the JVM
-(`_jvm`, `_jdf`) are used where they are needed.
+PySpark does not offer three things: a relation over a custom file index, a DataFrame of that relation, and callbacks
+while Spark plans. All of them exist in Spark 4.0 to 4.3; if a later version lacks one, the error names it. Other
+internals are used by `jvm_write.py` and by `java/`; PySpark's own handles of the JVM (`_jvm`, `_jdf`) are used
+anywhere.
 """
 
 from __future__ import annotations
@@ -35,39 +35,39 @@ from frazil.spark.own_columns import F, OwnColumn
 from frazil.spark.types import without_metadata
 
 Planner = Callable[[str], bytes]
-"""Given Spark's pushed filters as JSON, an Arrow stream: path, size, rows, then the constants of each file."""
+"""From Spark's pushed filters as JSON to an Arrow stream of files: path, size, rows, then the constants of each."""
 
-_WORD_SIZE = 64
+_SECRET_SIZE = 64
 _MISSING = re.compile(r"(?:Method ([\w$]+)\(.* does not exist|([\w.$]+) does not exist in the JVM|no field (\w+))")
 _lock = threading.Lock()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
-_planning: WeakSet[SparkSession] = WeakSet()
-"""Sessions that plan scans of whole files, and show their plain names."""
-_reached: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
+_sessions_with_rules: WeakSet[SparkSession] = WeakSet()
+"""Sessions with the rules of `_plan_scans`."""
+_can_open: WeakKeyDictionary[Any, dict[tuple[str, ...], bool]] = WeakKeyDictionary()
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Return whether the session has a JVM in reach; Spark Connect has none."""
+    """Return whether a session has direct access to a JVM, unlike Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
 class Callback:
-    """A function of Python as Java sees it, and as whoever else reaches the port that Java calls: one method, no state.
+    """A Python function for Java to call. It exposes one method and no state, since others may reach Py4J's port.
 
-    Py4J calls any attribute that it is told to. A request begins with a word that only Java's side knows. The function
-    gets what follows it, and None where the word is not there.
+    Py4J calls any attribute that a request names. A request begins with a secret that only the Java side knows. The
+    function receives the rest of the request, or None if the secret is wrong.
     """
 
     __slots__ = ("_apply", "_java")
 
     def __new__(cls, function: Callable[..., Any] | None = None, word: str = "", interface: str = "") -> Callback:
-        """Make a callback that implements an interface of Java's; without a function and a word there is none."""
-        if not callable(function) or len(word) != _WORD_SIZE:
-            raise TypeError("Cannot make a callback without its secret")
-        made = object.__new__(cls)
-        object.__setattr__(made, "_apply", lambda request, *more: function(_asked(request, word), *more))
-        object.__setattr__(made, "_java", SimpleNamespace(implements=(interface,)))
-        return made
+        """Create a callback that implements a Java interface; the function and the secret are required."""
+        if not callable(function) or len(word) != _SECRET_SIZE:
+            raise TypeError("Cannot create a callback without its secret")
+        callback = object.__new__(cls)
+        object.__setattr__(callback, "_apply", lambda request, *more: function(_without_secret(request, word), *more))
+        object.__setattr__(callback, "_java", SimpleNamespace(implements=(interface,)))
+        return callback
 
     def __getattribute__(self, name: str) -> Any:
         if name == "__class__":
@@ -77,38 +77,39 @@ class Callback:
         raise AttributeError(name)
 
 
-def _asked(request: object, word: str) -> str | None:
-    if not isinstance(request, str) or not hmac.compare_digest(request[:_WORD_SIZE].encode(), word.encode()):
+def _without_secret(request: object, word: str) -> str | None:
+    if not isinstance(request, str) or not hmac.compare_digest(request[:_SECRET_SIZE].encode(), word.encode()):
         return None
-    return request[_WORD_SIZE:]
+    return request[_SECRET_SIZE:]
 
 
-def new_word() -> str:
-    """Return a word that nobody can guess."""
-    return secrets.token_hex(_WORD_SIZE // 2)
+def new_secret() -> str:
+    """Return a random secret."""
+    return secrets.token_hex(_SECRET_SIZE // 2)
 
 
 def planning_callback(planner: Planner, word: str) -> Callback:
-    """Return a planner for Java. An error is given back as text, which Java raises with its whole message."""
+    """Return a callback that plans files; errors are returned as text, which Java raises with the whole message."""
 
     def plan(pushed: str | None) -> Any:
         if pushed is None:
-            return "Cannot plan the files of a query: the question is none of Spark's"
+            return "Cannot plan the files of a query: the request has no valid secret"
         try:
             return planner(pushed)
         except FrazilError as error:
             return str(error)
         except Exception as error:
-            # Nothing may be raised into Py4J: it would lose the message.
+            # Nothing may be raised into Py4J, which would lose the message.
             return f"Cannot plan the files of a query: {type(error).__name__}: {error}"
 
     return Callback(plan, word, "java.util.function.Function")
 
 
 def start_callbacks(context: SparkContext) -> None:
-    """Let Java call Python, as PySpark does, with a token that every connection must bring.
+    """Start Py4J's callback server, with a token that authenticates every connection.
 
-    PySpark starts the same server without one. Where it runs already, or Py4J has changed, words have to do.
+    PySpark starts the same server without a token. If it is running already, or Py4J has changed, only the secrets of
+    callbacks protect it.
     """
     gateway: Any = context._gateway
     with _lock:
@@ -117,15 +118,15 @@ def start_callbacks(context: SparkContext) -> None:
         token = None if has_server or parameters.auth_token is not None else secrets.token_hex(32)
         parameters.auth_token = token or parameters.auth_token
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        if token is not None and not _tell_java(gateway, token):
+        if token is not None and not _set_token(gateway, token):
             parameters.auth_token = None
 
 
 def let_interruption_through() -> None:
-    """Let ctrl-C leave a call of Java's that asks on the thread which waits for it.
+    """Prevent a Py4J error from replacing the KeyboardInterrupt of a call to Java during which Java called Python.
 
-    Py4J ends the connection of a call that is interrupted, and before it all that are free. Where questions were asked
-    on it meanwhile it is among those: it is ended twice, and the second time raises an error of Py4J's instead.
+    Py4J closes the connection of an interrupted call, after all free ones. If Java called back on the connection, it is
+    also listed as free, and closing it twice raises a Py4J error.
     """
     gateway: Any = SparkContext._gateway
     with suppress(AttributeError, ValueError):
@@ -133,8 +134,8 @@ def let_interruption_through() -> None:
         client.deque.remove(client.get_thread_connection())
 
 
-def _tell_java(gateway: Any, token: str) -> bool:
-    """Set the authentication token of the JVM's client again: Py4J drops it when the port is set."""
+def _set_token(gateway: Any, token: str) -> bool:
+    """Set the token of the JVM's callback client, which Py4J drops when the port is set; return whether that worked."""
     try:
         client = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
         field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
@@ -164,15 +165,14 @@ def planned_relation(
     select: Sequence[str] | None = None,
     streams: bool = False,
 ) -> DataFrame:
-    """Return a lazy DataFrame over files that `planner` names while Spark plans a query.
+    """Return a lazy DataFrame over files that `planner` lists while Spark plans a query.
 
-    `data` has the field ids by which files are read. Without `shows_ids` they stay there: the frame has none, nor has
-    what is made of it, since Spark would write them into files that are no table's.
-    `key` tells relations apart: equal keys are one relation to Spark, which may then read it once for two uses.
-    `table`, `size_bytes`, `rows` and `columns` are what Spark's plans show and its optimiser knows
-    (`relation_stats.py`).
-    `session` is where Spark looks up, for this relation alone, settings that are no options (`session_with`).
-    `select` are expressions with names, in place of all columns. With `streams` the rows are those of a stream.
+    `data` has the field ids by which files are read. Without `shows_ids`, the frame's own schema has no ids, since
+    Spark would write them into files that do not belong to a table.
+    `key` identifies the relation: Spark treats relations of equal keys as one, and may read it once for two uses.
+    `table`, `size_bytes`, `rows` and `columns` appear in Spark's plans and inform its optimiser (`relation_stats.py`).
+    `session` provides settings for this relation alone that Spark does not accept as options (`session_with`).
+    `select` are named expressions to select instead of all columns. With `streams`, the relation is a streaming one.
     """
     if not is_classic(spark):
         raise UnsupportedError(
@@ -181,7 +181,7 @@ def planned_relation(
         )
     context = spark.sparkContext
     own_session = spark._jsparkSession
-    word = new_word()
+    word = new_secret()
     facts = {
         "word": word,
         "key": key,
@@ -208,54 +208,54 @@ def planned_relation(
             json.dumps(facts),
         )
     except (TypeError, AttributeError) as error:
-        raise moved(f"read {table}", error) from error
+        raise incompatible_spark_error(f"read {table}", error) from error
     return DataFrame(frame, spark)
 
 
-def moved(what: str, error: Exception) -> UnsupportedError:
-    """Return the error for a part of Spark that is not where it was; `what` goes after `Cannot`."""
+def incompatible_spark_error(what: str, error: Exception) -> UnsupportedError:
+    """Return the error for a Spark internal that this version lacks; `what` follows `Cannot` in the message."""
     return UnsupportedError(
-        f"Cannot {what} with Spark {pyspark.__version__}: {_missing_name(error)} is not where it was",
+        f"Cannot {what} with Spark {pyspark.__version__}: it lacks {_missing_name(error)}",
         hint="Use a newer frazil, or Spark 4.0 to 4.3.",
         cause=str(error).partition("\n")[0],
     )
 
 
 def _missing_name(error: Exception) -> str:
-    """Return what Spark lacks; of a class, which Py4J takes for a package, only the line that asks knows the name."""
-    found = _MISSING.search(str(error))
-    if found is not None:
-        return next(name for name in found.groups() if name is not None)
+    """Return the name of the missing internal; for a class, which Py4J takes for a package, from the source line."""
+    match = _MISSING.search(str(error))
+    if match is not None:
+        return next(name for name in match.groups() if name is not None)
     steps = traceback.extract_tb(error.__traceback__)
     if isinstance(error, TypeError) and "JavaPackage" in str(error) and steps and steps[-1].lineno is not None:
-        asked = linecache.getline(steps[-1].filename, steps[-1].lineno)[steps[-1].colno or 0 :]
-        return asked.partition("(")[0].strip()
+        source = linecache.getline(steps[-1].filename, steps[-1].lineno)[steps[-1].colno or 0 :]
+        return source.partition("(")[0].strip()
     return "a part that frazil uses"
 
 
 def _plan_scans(spark: SparkSession) -> None:
-    """Let a session plan scans of whole files (`ReadToEnd`), and show the plain names of files (`PlainFileNames`)."""
-    if spark in _planning:
+    """Add the rules that plan scans of whole files (`ReadToEnd`) and show unescaped file names (`PlainFileNames`)."""
+    if spark in _sessions_with_rules:
         return
     package = define_classes(spark.sparkContext)
     with _lock:
-        if spark not in _planning:
-            _planning.add(spark)
+        if spark not in _sessions_with_rules:
+            _sessions_with_rules.add(spark)
             _change_rules(spark, "extraStrategies", "ReadToEnd", package.ReadToEnd())
             _change_rules(spark, "extraOptimizations", "PlainFileNames", package.PlainFileNames())
 
 
 def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
-    """Let Spark's optimiser plan filtered relations before it chooses joins; return what undoes it.
+    """Make Spark's optimiser plan filtered relations before it chooses joins; return a function to undo it.
 
-    With it goes what plans scans of whole files. A frame that is still there asks for the sizes of its files.
+    Undoing also removes the rules that plan scans of whole files; remaining frames then look up file sizes themselves.
     """
     rule = define_classes(spark.sparkContext).PruneBeforeJoins()
     _change_rules(spark, "extraOptimizations", "PruneBeforeJoins", rule)
 
     def undo() -> None:
         with _lock:
-            _planning.discard(spark)
+            _sessions_with_rules.discard(spark)
             for kind, name in (
                 ("extraOptimizations", "PruneBeforeJoins"),
                 ("extraOptimizations", "PlainFileNames"),
@@ -267,49 +267,49 @@ def prune_before_joins(spark: SparkSession) -> Callable[[], None]:
 
 
 def _change_rules(spark: SparkSession, kind: str, name: str, rule: Any) -> None:
-    """Put a rule of ours into those that a session has beside Spark's, once; None takes it out."""
+    """Add or replace one of frazil's rules among a session's extra rules; None removes it."""
     methods = spark._jsparkSession.experimental()
     lists = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters  # type: ignore[union-attr]
-    kept = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
+    rules = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for one in lists.asJava(getattr(methods, kind)()):
         if one.getClass().getName() != f"frazil.{name}":
-            kept.add(one)
+            rules.add(one)
     if rule is not None:
-        kept.add(rule)
-    getattr(methods, f"{kind}_$eq")(lists.asScala(kept).toList())
+        rules.add(rule)
+    getattr(methods, f"{kind}_$eq")(lists.asScala(rules).toList())
 
 
 def row_index_name(spark: SparkSession) -> str:
-    """Return the name under which Spark's Parquet reader gives the position of each row in its file.
+    """Return the name of the column in which Spark's Parquet reader returns the position of each row in its file.
 
-    As a column of the relation it costs eight bytes a row. As `_metadata.row_index` it is part of a struct, which Spark
-    makes for each row where an expression uses it more than once.
+    As a column of the relation it costs eight bytes per row. `_metadata.row_index` is part of a struct, which Spark
+    creates for each row if an expression uses it more than once.
     """
     try:
         packages = spark.sparkContext._jvm.org.apache.spark.sql.execution.datasources  # type: ignore[union-attr]
         return str(packages.parquet.ParquetFileFormat.ROW_INDEX_TEMPORARY_COLUMN_NAME())
     except (TypeError, AttributeError) as error:
-        raise moved("read the positions of rows", error) from error
+        raise incompatible_spark_error("read the positions of rows", error) from error
 
 
 def bit_at(spark: SparkSession, bits: str, position_sql: str) -> Column:
-    """Return whether a bit of a binary column is set; `bits` and `at` are SQL. Beyond the end, none is.
+    """Return whether a bit of a binary column is set, False beyond its end; the column and the position are SQL.
 
-    Spark's own functions copy a byte for each row to look at it. A method that every Spark has on its class path reads
-    two bytes where they are: bit `n` is bit `n % 16` of the `n / 16`th number of 16 bits, high byte first.
+    Spark's own functions copy a byte for each row. A Hadoop method on Spark's class path reads two bytes in place: bit
+    `n` is bit `n % 16` of the `n / 16`th 16-bit number, high byte first.
     """
     jvm: Any = spark.sparkContext._jvm
     parser = spark._jsparkSession.sessionState().sqlParser()
-    given = jvm.java.util.ArrayList()
-    given.add(parser.parseExpression(bits))
-    given.add(parser.parseExpression(f"shiftleft(cast(shiftright({position_sql}, 4) as int), 1)"))
+    arguments = jvm.java.util.ArrayList()
+    arguments.add(parser.parseExpression(bits))
+    arguments.add(parser.parseExpression(f"shiftleft(cast(shiftright({position_sql}, 4) as int), 1)"))
     lists = jvm.scala.jdk.javaapi.CollectionConverters
     try:
         invoke = jvm.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
             jvm.java.lang.Class.forName("org.apache.hadoop.io.WritableComparator"),
             to_java(jvm, st.IntegerType()),
             "readUnsignedShort",
-            lists.asScala(given).toList(),
+            lists.asScala(arguments).toList(),
             lists.asScala(jvm.java.util.ArrayList()).toList(),
             True,
             False,
@@ -318,75 +318,75 @@ def bit_at(spark: SparkSession, bits: str, position_sql: str) -> Column:
         )
         word = OwnColumn(scala_object(jvm.org.apache.spark.sql.classic, "ExpressionUtils").column(invoke))
     except (TypeError, AttributeError) as error:
-        raise moved("read deleted rows", error) from error
+        raise incompatible_spark_error("read deleted rows", error) from error
     is_set = F.call_function("shiftright", word, F.expr(f"cast({position_sql} & 15 as int)")).bitwiseAND(
         F.lit(1)
     ) == F.lit(1)
     return F.when(F.expr(f"shiftright({position_sql}, 3) < octet_length({bits})"), is_set).otherwise(F.lit(False))
 
 
-def name_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
-    """Tell a frame's relations what users see of some columns, so that filters on that can be understood.
+def register_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
+    """Register shown forms of columns with a frame's relations, so that filters on those forms can prune.
 
-    `forms` has, by the index of a column in the frame, the JSON that stands for it in what a planner is asked.
+    `forms` maps the index of a column in the frame to the JSON that represents it in requests to the planner.
     """
     plan: Any = frame._jdf.queryExecution().optimizedPlan()
     if plan.getClass().getSimpleName() != "Project":
         return
-    known = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
+    forms_by_sql = frame.sparkSession.sparkContext._jvm.java.util.HashMap()  # type: ignore[union-attr]
     columns = plan.projectList()
     for position, form in forms.items():
         column = columns.apply(position)
         if column.getClass().getSimpleName() != "Alias":
             continue
         column = column.child()
-        known.put(column.sql(), form)
+        forms_by_sql.put(column.sql(), form)
         if column.getClass().getSimpleName() == "CaseWhen":
-            # What is left of it in a filter, beside the test for null.
-            known.put(column.branches().apply(0)._2().sql(), form)
+            # The form that remains in a filter beside the null test.
+            forms_by_sql.put(column.branches().apply(0)._2().sql(), form)
     stack = [plan]
     while stack:
         node = stack.pop()
         if node.getClass().getSimpleName() == "LogicalRelation":
             files = node.relation().location()
             if files.getClass().getName() == "frazil.PlannedFiles":
-                files.setShown(known)
+                files.setShown(forms_by_sql)
         children = node.children()
         stack += [children.apply(index) for index in range(children.size())]
 
 
 def session_with(spark: SparkSession, settings: Mapping[str, str]) -> Any:
-    """Return Spark's own session like another one but for some settings; the other one stays as it is.
+    """Return a clone of the Java session with some settings changed; None on Spark Connect.
 
-    Made once for each state of the other session's settings, and again when those have changed.
+    Clones are cached until the settings of the original session change.
     """
     if not is_classic(spark):
         return None
     session = spark._jsparkSession
     has_settings = define_classes(spark.sparkContext).PlannedRelation.hasSettings
     with _lock:
-        known = _sessions.setdefault(spark, {})
-        found = known.get(tuple(sorted(settings.items())))
-        if found is not None and has_settings(session, found[0]):
-            return found[1]
+        clones = _sessions.setdefault(spark, {})
+        cached = clones.get(tuple(sorted(settings.items())))
+        if cached is not None and has_settings(session, cached[0]):
+            return cached[1]
         current = session.sessionState().conf().getAllConfs()
-        made = session.cloneSession()
+        clone = session.cloneSession()
         for name, value in settings.items():
-            made.conf().set(name, value)
-        known[tuple(sorted(settings.items()))] = (current, made)
-        return made
+            clone.conf().set(name, value)
+        clones[tuple(sorted(settings.items()))] = (current, clone)
+        return clone
 
 
 def can_open(spark: SparkSession, options: Mapping[str, str], path: str) -> bool:
-    """Return whether Spark has a file system for a path; asked once for each scheme and host of a context."""
+    """Return whether Spark has a file system for a path; cached per scheme and host of a context."""
     if not is_classic(spark):
         return True
     context = spark.sparkContext
     root = path.split("/", 3)[:3] if "://" in path else path.partition(":/")[:1]
-    known = _reached.setdefault(context, {})
+    cached = _can_open.setdefault(context, {})
     key = (*root, *sorted(name for name in options if name.endswith(".impl")))
-    found = known.get(key)
-    if found is None:
+    is_openable = cached.get(key)
+    if is_openable is None:
         jvm: Any = context._jvm
         settings = context._jsc.hadoopConfiguration()
         if options:
@@ -396,20 +396,20 @@ def can_open(spark: SparkSession, options: Mapping[str, str], path: str) -> bool
         try:
             opened = jvm.org.apache.hadoop.fs.Path(path if ":/" in path else f"file://{path}").getFileSystem(settings)
             if options:
-                # It is kept by nobody.
+                # With options, the file system is not cached.
                 opened.close()
-            found = True
+            is_openable = True
         except Py4JJavaError:
-            found = False
-        known[key] = found
-    return found
+            is_openable = False
+        cached[key] = is_openable
+    return is_openable
 
 
 def scala_object(package: Any, name: str) -> Any:
-    """Return a Scala object."""
+    """Return the instance of a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def to_java(jvm: Any, schema: st.DataType) -> Any:
-    """Return a type as Spark's own."""
+    """Convert a PySpark type to the JVM's."""
     return jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema.jsonValue()))

@@ -1,11 +1,11 @@
-"""A builder of sessions like PySpark's, that also knows which lakes the session will have, and gives Spark their files.
+"""PySpark's session builder, extended by lakes to attach and the file systems that they need.
 
-    spark.frazil.lake.<name>.warehouse      a folder, a URI, an address, or a name of ~/.config/frazil.toml
-    spark.frazil.lake.<name>.catalog        the catalog's URI, where the warehouse is files
+    spark.frazil.lake.<name>.warehouse      a folder, a URI, an address, or a name from ~/.config/frazil.toml
+    spark.frazil.lake.<name>.catalog        the catalog's URI, if the warehouse is a folder or store
     spark.frazil.lake.<name>.catalog-name   the catalog's name in its database
     spark.frazil.lake.<name>.property.<p>   a property of the connection
 
-Lakes are named by calls, by the builder's settings, or by those that `spark-submit` was given, in this order.
+Lakes are defined by calls, by the builder's settings, or by settings of `spark-submit`, in this order of precedence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEY = re.compile(r"(?P<name>[^.]+)\.(?P<what>warehouse|catalog|catalog-name|pro
 
 @dataclass
 class LakeSettings:
-    """How a lake of a session is opened: what `frazil.connect` takes."""
+    """The arguments of `frazil.connect` for a lake of a session."""
 
     warehouse: str = ""
     catalog: str | None = field(default=None, repr=False)
@@ -43,7 +43,7 @@ class LakeSettings:
 
 @dataclass(frozen=True)
 class OpenedLake:
-    """A lake that was opened: where its files are, how they are reached, and how a session gets it."""
+    """An open lake: the location and stores of its files, and functions to attach it to a session and to close it."""
 
     location: str
     stores: Stores = field(repr=False)
@@ -52,14 +52,14 @@ class OpenedLake:
 
 
 class SessionBuilder(SparkSession.Builder):
-    """PySpark's builder of sessions, and lakes that the session will have."""
+    """PySpark's session builder, which also attaches lakes to the session."""
 
     def __init__(self, open_lake: Callable[[LakeSettings], OpenedLake]) -> None:
-        # PySpark's own builder shares its options with every other one.
+        # PySpark's own builders share their options.
         self._options: dict[str, Any] = {}
         self._lakes: dict[str, LakeSettings] = {}
         self._open = open_lake
-        self._made: SparkSession | None = None
+        self._session: SparkSession | None = None
 
     def lake(
         self,
@@ -70,60 +70,60 @@ class SessionBuilder(SparkSession.Builder):
         catalog_name: str = "lake",
         properties: Mapping[str, str] | None = None,
     ) -> SessionBuilder:
-        """Give the session a lake under a name; `warehouse` and the others are what `frazil.connect` takes."""
+        """Attach a lake under a name to the session; the other arguments are those of `frazil.connect`."""
         self._lakes[name] = LakeSettings(os.fspath(warehouse), catalog, catalog_name, dict(properties or {}))
         return self
 
     def getOrCreate(self) -> SparkSession:  # noqa: N802 - PySpark's name
-        """Return a session with the lakes; a session that runs already is given them."""
+        """Return the running session or a new one, with the lakes attached."""
         return self._with_lakes(super().getOrCreate)
 
     def create(self) -> SparkSession:
-        """Return a new session with the lakes."""
+        """Return a new session with the lakes attached."""
         return self._with_lakes(super().create)
 
     def _with_lakes(self, start: Callable[[], SparkSession]) -> SparkSession:
         lakes = {**lakes_of(self._options), **self._lakes}
         with ExitStack() as unused:
-            # Where their files are is known before Spark starts, since it takes packages then.
-            opened = {name: self._opened(lake, unused) for name, lake in lakes.items()}
+            # Opened before Spark starts, since only then can it load the packages for their files.
+            opened = {name: self._open_lake(lake, unused) for name, lake in lakes.items()}
             for lake in opened.values():
                 add_package(self._options, lake.location)
             self._start_jvm()
-            made = start()
-            # What spark-submit was told is known when Spark runs.
-            configured = lakes_of(dict(made.sparkContext.getConf().getAll()))
+            session = start()
+            # Settings of spark-submit are known once Spark runs.
+            configured = lakes_of(dict(session.sparkContext.getConf().getAll()))
             opened = {
-                name: self._opened(configured[name], unused) for name in configured if name not in opened
+                name: self._open_lake(configured[name], unused) for name in configured if name not in opened
             } | opened
             if not opened:
                 raise InvalidRequestError(
-                    "Cannot give a session lakes: none is named",
+                    "Cannot attach lakes to the session: none is defined",
                     hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
                 )
-            hadoop = made.sparkContext._jsc.hadoopConfiguration()
+            hadoop = session.sparkContext._jsc.hadoopConfiguration()
             for name, lake in opened.items():
                 for key, value in settings_of(lake.location, lake.stores).items():
                     hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
-                lake.attach(made, name)
+                lake.attach(session, name)
             unused.pop_all()
-        return made
+        return session
 
-    def _opened(self, lake: LakeSettings, unused: ExitStack) -> OpenedLake:
+    def _open_lake(self, lake: LakeSettings, unused: ExitStack) -> OpenedLake:
         opened = self._open(lake)
         unused.callback(opened.close)
         return opened
 
     def __getattr__(self, name: str) -> Any:
-        """Return what a session has and a builder lacks, such as `sql`, of the session: it is started on first need."""
+        """Delegate attributes that the builder lacks, such as `sql`, to the session, which is started on demand."""
         if name.startswith("_") or not hasattr(SparkSession, name):
             raise AttributeError(f"neither PySpark's builder nor its session has {name!r}")
-        if self._made is None or self._made.sparkContext._jsc is None:
-            self._made = self.getOrCreate()
-        return getattr(self._made, name)
+        if self._session is None or self._session.sparkContext._jsc is None:
+            self._session = self.getOrCreate()
+        return getattr(self._session, name)
 
     def _start_jvm(self) -> None:
-        """Start Spark's JVM where there is none, and compile frazil's classes there while the context starts."""
+        """Start Spark's JVM if there is none, and compile frazil's classes while the context starts."""
         if SparkContext._active_spark_context is not None or "spark.remote" in self._options:
             return
         start_jvm(self._options)
@@ -131,23 +131,23 @@ class SessionBuilder(SparkSession.Builder):
 
 
 def lakes_of(settings: Mapping[str, Any]) -> dict[str, LakeSettings]:
-    """Return the lakes that settings of Spark's name; refuse what they say that is not known."""
-    found: dict[str, LakeSettings] = {}
+    """Return the lakes that Spark settings define, by name; raise on unknown settings."""
+    lakes: dict[str, LakeSettings] = {}
     for key, value in settings.items():
         if not key.startswith(PREFIX):
             continue
         parts = _KEY.fullmatch(key.removeprefix(PREFIX))
         if parts is None:
             raise InvalidRequestError(
-                f"Cannot read the setting {key!r}: it is not known",
-                hint=f"After {PREFIX}<name>. come warehouse, catalog, catalog-name and property.<property>.",
+                f"Cannot read the setting {key!r}: it is unknown",
+                hint=f"Settings after {PREFIX}<name>. are warehouse, catalog, catalog-name and property.<property>.",
             )
-        lake_settings = found.setdefault(parts["name"], LakeSettings())
+        lake_settings = lakes.setdefault(parts["name"], LakeSettings())
         if parts["property"] is not None:
             lake_settings.properties[parts["property"]] = str(value)
         else:
             setattr(lake_settings, parts["what"].replace("-", "_"), str(value))
-    for name, lake_settings in found.items():
+    for name, lake_settings in lakes.items():
         if not lake_settings.warehouse:
             raise InvalidRequestError(f"Cannot open lake {name!r}: {PREFIX}{name}.warehouse is not set")
-    return found
+    return lakes

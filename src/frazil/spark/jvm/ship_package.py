@@ -1,7 +1,8 @@
-"""frazil itself, sent to executors that lack it, for the work that runs in Python workers there.
+"""Ship the frazil package to executors, for work that runs in their Python workers.
 
-Only writes that Spark's own writer cannot do, and buckets of text and bytes, need it; executors need pyarrow and the
-other packages that frazil depends on all the same. A local session runs its workers where frazil is installed.
+Only reads and writes that Spark's own readers and writer do not support, and bucket transforms of text and bytes, need
+it. Executors still need pyarrow and frazil's other dependencies. A local session runs its workers where frazil is
+installed.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ _shipped: WeakSet[SparkContext] = WeakSet()
 
 
 def ship_package(spark: SparkSession) -> None:
-    """Make frazil importable in the Python workers of a session; done once for each Spark context."""
+    """Make frazil importable in the Python workers of a session, once per Spark context."""
     context = getattr(spark, "sparkContext", None)
     if context is None:
         spark.addArtifacts(str(_package_file()), pyfile=True)
         return
     if str(context.master).startswith("local"):
-        # Spark takes the `python3` it finds where nobody said which; in this machine's venv frazil may be alone.
+        # By default, Spark runs the first `python3` on the path, which may lack frazil.
         if context.pythonExec == _ANY_PYTHON:
             context.pythonExec = sys.executable
         return
@@ -42,7 +43,7 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def _package_file() -> Path:
-    """Return the package as a file in a folder of our own, which goes when this process ends: Spark reads it later."""
+    """Zip the package into a temporary folder that lives as long as this process, since Spark reads it later."""
     root = Path(frazil.__file__).parent
     folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
     _folders.append(folder)

@@ -1,7 +1,7 @@
-"""Start Spark's JVM with no secret on its command line, which every user of the machine can read.
+"""Start Spark's JVM without secrets on its command line, which every user of the machine can read.
 
-PySpark passes all settings to `java` as `--conf`. Those that hold credentials, passwords and tokens are not needed to
-start it: the context gets them over the gateway once the JVM runs.
+PySpark passes all settings to `java` as `--conf`. Settings with credentials, passwords or tokens are not needed to
+start it: the context receives them over the gateway once the JVM runs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _SECRET_VALUE: Final = re.compile(r"://[^/\s]*:[^/\s]*@|passw(or)?d=|[?&]sig=|be
 
 
 def is_secret_setting(name: str, value: object) -> bool:
-    """Return whether a setting may hold a secret, by its name or its value."""
+    """Return whether a setting may be a secret, judging by its name or value."""
     return _SECRET_NAME.search(name) is not None or _SECRET_VALUE.search(str(value)) is not None
 
 
 def start_jvm(settings: Mapping[str, Any]) -> None:
-    """Start Spark's JVM if there is none, with the settings that hold no secret."""
+    """Start Spark's JVM if there is none, with the settings that are not secret."""
     if SparkContext._active_spark_context is not None:
         return
     public = SparkConf()

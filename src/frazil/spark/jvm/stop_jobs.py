@@ -1,8 +1,8 @@
-"""What ctrl-C stops: the jobs that a verb of Python's waits for. Those of statements are stopped by `Waited.java`.
+"""Cancel the Spark jobs of a Python verb on ctrl-C. `Waited.java` cancels those of SQL statements.
 
-PySpark's handler cancels all jobs on the thread that waits, whose connection to Java is taken: the request fails, the
-wait ends, and Spark would go on. Here another thread, with a connection of its own, has Spark cancel the jobs of the
-work that was interrupted, and waits until they have ended. What they wrote can be deleted then.
+PySpark's signal handler cancels jobs from the waiting thread, whose connection to Java is busy: the request fails, the
+wait ends, and the jobs continue. Here another thread, with its own connection, cancels the jobs of the interrupted work
+and waits until they have ended, so that their files can be deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.05
 
 @contextmanager
 def stopping_jobs(spark: SparkSession) -> Iterator[None]:
-    """Cancel the jobs of the work inside where it is interrupted; signals reach the main thread alone."""
+    """Cancel the jobs of the work inside if it is interrupted; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread() or not is_classic(spark):
         yield
         return
@@ -45,7 +45,7 @@ def stopping_jobs(spark: SparkSession) -> Iterator[None]:
 
 
 def _stop(context: Any, tag: str) -> None:
-    """Cancel jobs until none of a tag runs: one that was about to begin may come after the first request."""
+    """Cancel the jobs of a tag until none is running; one may start after the first request."""
     ends = time.monotonic() + _WAIT_SECONDS
     with suppress(Py4JError):
         while time.monotonic() < ends:

@@ -1,12 +1,11 @@
-"""Credentials that a catalog service gives for a table's files in S3, sent to Spark's tasks anew before they end.
+"""Renewal, in Spark's tasks, of the S3 credentials that a catalog service vends for a table's files.
 
-A task cannot ask the service: only the driver may. The driver asks, and sends new credentials as Spark sends
-Hadoop's own tokens (`UpdateDelegationTokens`): to every executor, those that start later too, over Spark's own
-connections. There `TableKeys` (`spark/java_for_s3`), a class that the driver compiles and gives to executors, has them
-ready for each request of Hadoop's file system for S3. A frame may be kept, and a job may run, longer than credentials
-last.
+Frames and jobs may outlive credentials, and only the driver may request new ones from the service. The driver sends
+them to every executor, including those that start later, over the channel for Hadoop's delegation tokens
+(`UpdateDelegationTokens`). There `TableKeys` (`spark/java_for_s3`), a class that the driver compiles and ships,
+provides them for each request of Hadoop's S3 file system.
 
-A table's credentials are renewed for a day after they were last asked for, as long as the service gives some.
+A table's credentials are renewed for a day after they were last used, as long as the service vends them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from frazil.errors import EngineError
 from frazil.spark.jvm.java_classes import compile_sources, define_in
 
 Keys = tuple[int, str, str, str]
-"""When they end, in milliseconds; the id, the secret, and the token of the session."""
+"""Expiry in milliseconds, access key id, secret access key and session token."""
 AskKeys = Callable[[], Keys | None]
 
 CLASS: Final = "frazil.TableKeys"
@@ -45,7 +44,7 @@ _deliveries: WeakKeyDictionary[SparkContext, KeyDelivery | None] = WeakKeyDictio
 
 
 def deliver_keys(context: SparkContext, name: str, keys: Keys, ask: AskKeys) -> bool:
-    """Send a table's credentials to a context's tasks, and newer ones before they end; False where it cannot."""
+    """Send a table's credentials to a context's tasks and keep them renewed; return False if that is not possible."""
     with _lock:
         if context not in _deliveries:
             _deliveries[context] = _new_delivery(context)
@@ -57,7 +56,7 @@ def deliver_keys(context: SparkContext, name: str, keys: Keys, ask: AskKeys) -> 
 
 
 @dataclass
-class _Kept:
+class _Entry:
     ask: AskKeys
     keys: Keys
     renew_at: float
@@ -65,22 +64,22 @@ class _Kept:
 
 
 class KeyDelivery:
-    """The tables whose credentials are sent to one context's tasks, and the thread that renews them."""
+    """Sends the credentials of tables to one context's tasks, and renews them in a thread."""
 
     def __init__(self, send: Callable[[Mapping[str, Keys]], None], now: Callable[[], float] = time.time) -> None:
         self._send = send
         self._now = now
         self._changed = threading.Condition()
-        self._kept: dict[str, _Kept] = {}
+        self._entries: dict[str, _Entry] = {}
         self._thread: threading.Thread | None = None
 
     def keep(self, name: str, keys: Keys, ask: AskKeys) -> None:
-        """Send credentials now, and those that `ask` gives before they end."""
+        """Send credentials now, and those that `ask` returns before they expire."""
         now = self._now()
         with self._changed:
-            known = self._kept.get(name)
-            self._kept[name] = _Kept(ask, keys, _renew_at(keys, now), now)
-            if known is None or known.keys != keys:
+            previous = self._entries.get(name)
+            self._entries[name] = _Entry(ask, keys, _renew_at(keys, now), now)
+            if previous is None or previous.keys != keys:
                 self._send({name: keys})
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="frazil renews keys", daemon=True)
@@ -88,32 +87,30 @@ class KeyDelivery:
             self._changed.notify()
 
     def renew(self) -> float | None:
-        """Renew the credentials whose time has come; return the seconds until the next time, None if there are none."""
+        """Renew the credentials that are due; return the seconds until the next renewal, or None if there are none."""
         now = self._now()
         with self._changed:
-            self._kept = {
-                name: entry_kept for name, entry_kept in self._kept.items() if now - entry_kept.used_at < _MAX_IDLE_S
-            }
-            due = {name: entry_kept for name, entry_kept in self._kept.items() if entry_kept.renew_at <= now}
-        # The service is asked without the lock: queries that begin meanwhile do not wait for it.
-        found: dict[str, Keys] = {}
+            self._entries = {name: entry for name, entry in self._entries.items() if now - entry.used_at < _MAX_IDLE_S}
+            due = {name: entry for name, entry in self._entries.items() if entry.renew_at <= now}
+        # Request without holding the lock, so that new queries do not wait for the service.
+        renewed: dict[str, Keys] = {}
         for name, entry in due.items():
-            # Credentials that cannot be had now may be had in a while; until they end, the old ones are good.
+            # If a request fails, a later one may succeed; the old credentials are valid until they expire.
             with suppress(Exception):
                 keys = entry.ask()
                 if keys is not None and keys != entry.keys:
-                    found[name] = keys
+                    renewed[name] = keys
         with self._changed:
             now = self._now()
             for name, entry in due.items():
-                if self._kept.get(name) is entry:
-                    entry.keys = found.get(name, entry.keys)
+                if self._entries.get(name) is entry:
+                    entry.keys = renewed.get(name, entry.keys)
                     entry.renew_at = _renew_at(entry.keys, now)
                 else:
-                    found.pop(name, None)
-            if found:
-                self._send(found)
-            return min((entry_kept.renew_at - now for entry_kept in self._kept.values()), default=None)
+                    renewed.pop(name, None)
+            if renewed:
+                self._send(renewed)
+            return min((entry.renew_at - now for entry in self._entries.values()), default=None)
 
     def _run(self) -> None:
         while True:
@@ -121,24 +118,24 @@ class KeyDelivery:
             try:
                 wait = self.renew()
             except Exception:
-                # There is no Spark any more that could be sent something.
+                # Spark has stopped.
                 with self._changed:
-                    self._kept.clear()
+                    self._entries.clear()
             with self._changed:
-                if not self._kept:
+                if not self._entries:
                     self._thread = None
                     return
                 self._changed.wait(0.1 if wait is None else max(0.1, wait))
 
 
 def _renew_at(keys: Keys, now: float) -> float:
-    """Return when credentials are to be renewed: five minutes before they end, of short ones at half of their time."""
-    left = keys[0] / 1000 - now
-    return now + max(left - _RENEW_BEFORE_S, left / 2, 1.0 if left > 0 else 30.0)
+    """Return the time to renew credentials: five minutes before they expire, or halfway if they are short-lived."""
+    remaining = keys[0] / 1000 - now
+    return now + max(remaining - _RENEW_BEFORE_S, remaining / 2, 1.0 if remaining > 0 else 30.0)
 
 
 def _new_delivery(context: SparkContext) -> KeyDelivery | None:
-    """Return how credentials reach a context's tasks; None where its Spark has no file system for S3, or no way in."""
+    """Return the delivery of credentials to a context's tasks, or None if its Spark has no S3 file system."""
     gateway: Any = context._gateway
     jvm: Any = context._jvm
     try:
@@ -151,14 +148,14 @@ def _new_delivery(context: SparkContext) -> KeyDelivery | None:
         if _has_executors(context):
             _ship(context, classes)
     except Exception:
-        # Credentials then last as long as they do.
+        # Credentials are then not renewed.
         return None
-    found = ref(context)
-    return KeyDelivery(lambda keys: send_keys(found(), keys))
+    context_ref = ref(context)
+    return KeyDelivery(lambda keys: send_keys(context_ref(), keys))
 
 
 def send_keys(context: SparkContext | None, keys: Mapping[str, Keys]) -> None:
-    """Put credentials among the secrets of the user whom tasks run as, here and on every executor."""
+    """Add credentials to those of the user that runs the tasks, here and on every executor."""
     if context is None:
         raise EngineError("Cannot send credentials to Spark's tasks: the context is gone")
     jvm: Any = context._jvm
@@ -168,16 +165,16 @@ def send_keys(context: SparkContext | None, keys: Mapping[str, Keys]) -> None:
         added.addSecretKey(jvm.org.apache.hadoop.io.Text(name), bytearray("\n".join(map(str, key)).encode()))
     user.addCredentials(added)
     if _has_executors(context):
-        # All that the user has: an executor that starts later is given what was sent last.
+        # Send all credentials of the user: an executor that starts later receives only the last message.
         every = jvm.org.apache.spark.deploy.SparkHadoopUtil.get().serialize(user.getCredentials())
-        (made,) = jvm.java.lang.Class.forName(_UPDATE).getConstructors()
+        (constructor,) = jvm.java.lang.Class.forName(_UPDATE).getConstructors()
         arguments = jvm.java.util.ArrayList()
         arguments.add(every)
-        context._jsc.sc().schedulerBackend().driverEndpoint().send(made.newInstance(arguments.toArray()))
+        context._jsc.sc().schedulerBackend().driverEndpoint().send(constructor.newInstance(arguments.toArray()))
 
 
 def _has_executors(context: SparkContext) -> bool:
-    """Return whether tasks run in other processes than the driver's."""
+    """Return whether tasks run in processes other than the driver's."""
     return not str(context.master).startswith("local") or str(context.master).startswith("local-cluster")
 
 
@@ -186,11 +183,11 @@ def _sources() -> list[Path]:
 
 
 def _ship(context: SparkContext, classes: Mapping[str, bytes]) -> None:
-    # Spark reads it when the first task comes.
+    # Spark reads the file when the first task starts.
     folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
     _folders.append(folder)
-    made = Path(folder.name) / "frazil-table-keys.jar"
-    with zipfile.ZipFile(made, "w") as archive:
+    path = Path(folder.name) / "frazil-table-keys.jar"
+    with zipfile.ZipFile(path, "w") as archive:
         for name, code in classes.items():
             archive.writestr(name, code)
-    context._jsc.sc().addJar(str(made))
+    context._jsc.sc().addJar(str(path))

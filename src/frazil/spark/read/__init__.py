@@ -1,1 +1,1 @@
-"""Tables as DataFrames."""
+"""Tables as Spark DataFrames."""

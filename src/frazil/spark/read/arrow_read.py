@@ -1,13 +1,13 @@
-"""Files that Spark's readers cannot read, as rows: Python reads them, on executors where it can.
+"""Reading in Python, on executors if possible, of files that Spark's readers cannot read.
 
-Avro files, ORC files that Spark would not read right, and files on a storage that Spark has no driver for. The scan's
-filter prunes when the frame is built, and what is left goes out as tasks (`scan/tasks.py`), packed by the table's split
-properties, one Spark task for each pack. An executor reads its tasks with `datafile/read_task.py`, which applies
-deletes and the filter, and hands Arrow batches to Spark in the stored form (`types.py`). Filters that are added to the
-frame later are tested by Spark on rows that were read already.
+These are Avro files, ORC files that Spark would read incorrectly, and files on a storage without a Spark file system.
+The scan's filter prunes when the frame is built. The remaining tasks (`scan/tasks.py`) are packed by the table's split
+properties, one Spark task per pack. An executor reads its tasks with `datafile/read_task.py`, which applies deletes and
+the filter, and passes Arrow batches to Spark in the stored form (`types.py`). Spark applies filters that are added to
+the frame later.
 
-A storage that lives in this process (`memory:`) is read here, when the frame is built. So is an object store whose
-credentials were given to `connect`: a storage that is sent away leaves them behind. Those in the environment of
+An in-memory storage (`memory:`) is read in this process when the frame is built. So is an object store whose
+credentials were passed to `connect`, since a pickled storage leaves them out. Credentials in the environment of the
 executors work.
 """
 
@@ -44,7 +44,7 @@ OWN_SCHEME = "memory:"
 
 @dataclass(frozen=True)
 class ArrowRead:
-    """What a Python worker needs to read tasks of a table; `columns` are the names its rows have on Spark."""
+    """The arguments of a Python worker that reads tasks of a table; `columns` are the names of the columns on Spark."""
 
     view: TableView
     projection: Schema
@@ -53,11 +53,11 @@ class ArrowRead:
     table: str
     snapshot_id: int | None
     with_ids: bool = False
-    """Whether the rows' types tell the ids of parts."""
+    """Whether the types include the ids of nested fields."""
 
     @property
     def spark_schema(self) -> st.StructType:
-        """The rows' schema on Spark, in the stored form."""
+        """The Spark schema of the rows, in stored form."""
         return st.StructType(
             [
                 st.StructField(name, stored_type(field.field_type, with_ids=self.with_ids), field.optional)
@@ -67,7 +67,7 @@ class ArrowRead:
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The same as Arrow describes it."""
+        """The Arrow schema of the rows, in the format's types."""
         return pa.schema(
             [
                 pa.field(name, arrow_type_of(field.field_type), field.optional)
@@ -76,7 +76,7 @@ class ArrowRead:
         )
 
     def rows(self, tasks: tuple[FileScanTask, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of tasks in the stored form."""
+        """Yield the rows of tasks in stored form."""
         schema, cache = self.arrow_schema, DeleteCache()
         with naming(self.table, self.snapshot_id):
             for task in tasks:
@@ -89,7 +89,7 @@ class ArrowRead:
 
 
 class _WorkerRead:
-    """What runs in a Python worker: rows of numbers come in, the rows of the packs of those numbers go out."""
+    """The function of a Python worker: from the numbers of packs to the rows of their tasks."""
 
     def __init__(self, read: ArrowRead, packs: list[bytes]) -> None:
         self._read = read
@@ -98,7 +98,7 @@ class _WorkerRead:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                # The driver of this very query made it.
+                # The driver of this query pickled it.
                 tasks = pickle.loads(self._packs[number])  # noqa: S301
                 yield from self._read.rows(tasks)
 
@@ -106,9 +106,9 @@ class _WorkerRead:
 def read_through_arrow(
     spark: SparkSession, read: ArrowRead, tasks: list[FileScanTask], options: SplitOptions
 ) -> DataFrame:
-    """Return the rows of tasks that Python reads."""
+    """Return a DataFrame of the rows of tasks, read in Python."""
     if not can_travel(read.storage, tasks):
-        _warn_of_driver(read.table, tasks)
+        _warn_of_read_on_driver(read.table, tasks)
         table = pa.Table.from_batches(read.rows(tuple(tasks)), schema=read.arrow_schema)
         return spark.createDataFrame(table, read.spark_schema)
     ship_package(spark)
@@ -117,42 +117,42 @@ def read_through_arrow(
     return spark.range(0, count, 1, max(count, 1)).mapInArrow(_WorkerRead(read, packs), read.spark_schema)
 
 
-def _warn_of_driver(name: str, tasks: list[FileScanTask]) -> None:
-    """Say that this process reads files of a store that Spark could read with many."""
-    far = [task for task in tasks if scheme_of(task.data_file.file_path) not in (None, "file", "memory")]
-    if far:
-        file_path = far[0].data_file.file_path
-        size = sum(task.size_bytes for task in far)
+def _warn_of_read_on_driver(name: str, tasks: list[FileScanTask]) -> None:
+    """Warn if the driver reads files of a store that executors could read."""
+    remote = [task for task in tasks if scheme_of(task.data_file.file_path) not in (None, "file", "memory")]
+    if remote:
+        file_path = remote[0].data_file.file_path
+        size = sum(task.size_bytes for task in remote)
         warnings.warn(
-            f"{name} is read on the driver, {size} bytes of {len(far)} files: Spark has no file system for {file_path}."
-            f" {missing_line(file_path)}",
+            f"{name} is read on the driver, {size} bytes of {len(remote)} files: "
+            f"Spark has no file system for {file_path}. {missing_line(file_path)}",
             UserWarning,
             stacklevel=2,
         )
 
 
 def can_travel(storage: Storage, tasks: list[FileScanTask]) -> bool:
-    """Return whether a copy of the storage reads the tasks' files: one in memory does not, nor one that needs keys."""
+    """Return whether a pickled copy of the storage can read the tasks' files: it loses memory and credentials."""
     paths = [task.data_file.file_path for task in tasks]
     if any(path.startswith(OWN_SCHEME) for path in paths):
         return False
-    far = [path for path in paths if ":/" in path and not path.startswith("file:")]
+    remote = [path for path in paths if ":/" in path and not path.startswith("file:")]
     try:
-        # Made here and from this very storage.
+        # Pickled here, from this storage.
         copy = pickle.loads(pickle.dumps(storage))  # noqa: S301
-        if far:
-            copy.size(far[0])
+        if remote:
+            copy.size(remote[0])
     except (FrazilError, TypeError, AttributeError, pickle.PicklingError):
         return False
     return True
 
 
 def stored_array(array: Any, data_type: Type, target: pa.DataType) -> Any:
-    """Return values as they are read in this process in the form Spark is given."""
+    """Convert an Arrow array of frazil's readers to the stored form."""
     if array.type == target:
         return array
     if isinstance(data_type, VariantType):
-        # Spark names the parts of a variant in the other order.
+        # Spark orders the fields of a variant differently.
         parts = [array.field(array.type.get_field_index(field.name)) for field in target]
         return pa.StructArray.from_arrays(
             [part.cast(pa.binary()) for part in parts], fields=list(target), mask=array.is_null()

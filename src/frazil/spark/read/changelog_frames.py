@@ -1,12 +1,12 @@
 """A change feed as a lazy DataFrame: the rows that snapshots added and removed, read by Spark's own readers.
 
-One relation reads the changed files of all snapshots of a window that are of one kind (`relation.py`): how a file's
-rows changed, in which snapshot and at which position of the window are constants of the file. Where deletes by position
-have a say, the bits that travel with the file are the rows to leave out, or, for files that stay, the rows that were
-deleted just then: another constant says which of the two.
+One relation reads the changed files of each group (`relation.py`) for all snapshots of a window. The type of the
+change, the snapshot and its position in the window are constants of a file. With position deletes, the bitmap of a file
+holds the rows to leave out, or, for a file that stays, the rows that the snapshot deleted; another constant tells
+which.
 
-Files on which equality deletes have a say are read by Python on executors, as are those whose bits would weigh too
-much: what was deleted before a snapshot and what after it is then decided row by row (`datafile/read_task.py`).
+Files with equality deletes are read by Python on executors, as are those with too large bitmaps: which rows were
+deleted before a snapshot and which by it is then decided row by row (`datafile/read_task.py`).
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ _CONSTANTS = {
 
 
 def read_changes(spark: SparkSession, request: ReadRequest, *, window: Changelog) -> DataFrame:
-    """Return the changed rows of a window as a lazy DataFrame; manifests are read, data files are not.
+    """Return the changed rows of a window as a lazy DataFrame, reading only manifests.
 
-    The request shows the columns of change feeds where it asks for them.
+    The request's output schema may include the columns of change feeds.
     """
     with engine_errors(f"read the changes of {request.loaded.name} on Spark"):
         return _ChangesReader(spark, request, window).frame()
 
 
 class _ChangedFiles(ScanFiles):
-    """The files of a change feed, for any filter that comes later."""
+    """The files of a change feed, planned for any later filter."""
 
     def __init__(self, whole: ScanFiles, request: ReadRequest, window: Changelog) -> None:
         super().__init__(request.loaded, request.snapshot, request.schema, whole.predicate, request.cache)
@@ -78,13 +78,13 @@ class _ChangedFiles(ScanFiles):
         self.shapes, self.reaches, self.session = whole.shapes, whole.reaches, whole.session
         self._window = window
         self.has_many_positions = False
-        """Whether deleted positions are too many to travel with the query."""
+        """Whether there are too many deleted positions to ship with the query."""
 
     def _plan(self, asked: Predicate) -> Plan:
         return plan_changelog(self.loaded, asked, window=self._window, cache=self._cache)
 
-    def _kinds(self, batch: FileBatch) -> list[FileGroup]:
-        kinds = super()._kinds(batch)
+    def _groups_without_deletes(self, batch: FileBatch) -> list[FileGroup]:
+        kinds = super()._groups_without_deletes(batch)
         by_value = batch.files.column(BY_VALUE_FIELD).to_pylist()
         if self.has_many_positions:
             by_value = [one or bool(numbers) for one, numbers in zip(by_value, _all_deletes(batch), strict=True)]
@@ -97,22 +97,22 @@ class _ChangedFiles(ScanFiles):
         return [DeleteKind.POSITIONS if numbers else DeleteKind.NONE for numbers in _all_deletes(batch)]
 
     def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
-        """Return the planned files of a group, without those of which no row is singled out."""
-        found = super().batches(group, pushed)
+        """Return the planned files of a group, without those in which no row is selected."""
+        batches = super().batches(group, pushed)
         if group.deletes is not DeleteKind.POSITIONS:
-            return found
-        left = []
-        for planned in found:
+            return batches
+        selected = []
+        for planned in batches:
             vectors = self._vectors(planned)
             singling = planned.files.column(SINGLED_OUT_BY_FIELD).is_valid().to_pylist()
             keep = [not (one and vector.is_empty) for one, vector in zip(singling, vectors, strict=True)]
             file_batch = chosen_part(planned.batch, np.array(keep, dtype=bool))
             if file_batch is not None:
-                left.append(PlannedBatch(self, planned.plan, file_batch))
-        return left
+                selected.append(PlannedBatch(self, planned.plan, file_batch))
+        return selected
 
     def vector_bytes(self) -> int:
-        """Return about how many bytes the deleted positions of all files would take as bits."""
+        """Return an upper bound for the size of all deleted positions as bitmaps."""
         total = 0
         for batch in self.whole(self.plan()):
             rows = batch.files.column("record_count").to_pylist()
@@ -121,7 +121,7 @@ class _ChangedFiles(ScanFiles):
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
-        """Return for each file the bits of the rows to leave out, or of those that are singled out."""
+        """Return for each file the bitmap of the rows to leave out, or of the rows to select."""
         vectors = zip(self._vectors(planned), _tasks(planned), strict=True)
         return pa.array([vector_bytes(vector, task.data_file) for vector, task in vectors], pa.binary())
 
@@ -133,15 +133,15 @@ class _ChangedFiles(ScanFiles):
         if task.singled_out_by is None:
             return hidden
         other = replace(task, delete_files=task.singled_out_by)
-        singled = load_positions(self.loaded.storage, other, self._positions) or DeletionVector()
-        # A position beyond the file's end deletes nothing.
-        left, rows = singled.minus(hidden), task.data_file.record_count
-        return left if rows < 0 else left.below(rows)
+        selected = load_positions(self.loaded.storage, other, self._positions) or DeletionVector()
+        # Positions beyond the end of the file are ignored.
+        remaining, rows = selected.minus(hidden), task.data_file.record_count
+        return remaining if rows < 0 else remaining.below(rows)
 
 
 class _ChangesReader(Reader):
     def __init__(self, spark: SparkSession, request: ReadRequest, window: Changelog) -> None:
-        # The snapshot's own files are not read: what is planned here in its stead is nothing.
+        # An empty scan; `_ChangedFiles` replaces it.
         super().__init__(spark, replace(request, snapshot=None))
         self.request = request
         self._window = window
@@ -152,12 +152,12 @@ class _ChangesReader(Reader):
         self._changed.has_many_positions = has_many
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
-        found = super()._own_constants(group)
+        own_constants = super()._own_constants(group)
         for field_id, (source, kind) in _CONSTANTS.items():
-            found.append(column_constant(self._name_of(field_id), source, kind))
+            own_constants.append(column_constant(self._name_of(field_id), source, kind))
         if group.deletes is not DeleteKind.NONE:
-            found.append(_singles_out(self.names.own("singled")))
-        return found
+            own_constants.append(_singles_out(self.names.own("singled")))
+        return own_constants
 
     def _name_of(self, field_id: int) -> str:
         return self.names.own(f"change_{field_id}")
@@ -178,7 +178,7 @@ class _ChangesReader(Reader):
 
 
 def _all_deletes(batch: FileBatch) -> list[tuple[int, ...]]:
-    """Return for each file the numbers of all deletes that have a say."""
+    """Return for each file the numbers of all deletes that apply to it."""
     singling = batch.files.column(SINGLED_OUT_BY_FIELD).to_pylist()
     hiding = [()] * len(batch.files) if batch.deletes is None else batch.deletes
     return [(*one, *(other or ())) for one, other in zip(hiding, singling, strict=True)]
@@ -193,7 +193,7 @@ def _read_by_python(group: FileGroup) -> FileGroup:
 
 
 def _singles_out(name: str) -> Constant:
-    """Return whether the bits of each file are the rows to keep, not those to leave out."""
+    """Return the constant for whether a file's bitmap holds the rows to select, not those to leave out."""
 
     def values(batch: PlannedBatch) -> pa.Array:
         return batch.files.column(SINGLED_OUT_BY_FIELD).is_valid()

@@ -1,4 +1,4 @@
-"""Values of the format as Spark literals, in their stored form, and columns cast to other types."""
+"""Values as Spark literals in stored form, and columns cast to other types."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from frazil.sql.sql_literals import stored_literal
 
 
 def cast_columns(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
-    """Return a frame with some columns cast, by name, to types in Spark's words."""
+    """Return a frame with some columns cast; `kinds` maps their names to the names of Spark types."""
     columns = [F.col(quote(name)) for name in frame.columns]
     return frame.select(
         *(
@@ -40,13 +40,13 @@ def cast_columns(frame: DataFrame, kinds: Mapping[str, str]) -> DataFrame:
 
 
 def literal(value: Any, data_type: Type) -> Column:
-    """Return a value, as `spec/types.py` holds it, as a literal of the stored form."""
-    made = expression(stored_literal(value, data_type))
-    return made.cast(stored_type(data_type)) if value is None or data_type.is_nested else made
+    """Return a value, in the representation of `spec/types.py`, as a literal in stored form."""
+    column = expression(stored_literal(value, data_type))
+    return column.cast(stored_type(data_type)) if value is None or data_type.is_nested else column
 
 
 def some_value(data_type: Type) -> Column:
-    """Return any value of a type but null."""
+    """Return an arbitrary non-null value of a type."""
     return literal(_sample(data_type), data_type)
 
 

@@ -1,11 +1,11 @@
 """Equality deletes as anti-joins. Specification: "Equality Delete Files", "Scan Planning".
 
-An equality delete removes rows whose values in its columns are the same, null being the same as null, from data files
-with a lower data sequence number: of all partitions where its spec is unpartitioned, else of its own. Delete files
-are joined by sets of columns: those of one set are read together, once for all partitions and once for each.
+An equality delete removes rows with equal values in its columns (nulls are equal) from data files with a lower data
+sequence number: in all partitions if its spec is unpartitioned, else in its own. Delete files with the same columns are
+read and joined together, global ones apart from those of partitions.
 
-The number of a partition, and the sequence number, are constants of a file on both sides, so that the join compares
-numbers and never paths or tuples.
+Partitions are numbered. The number of a file's partition and its sequence number are constants on both sides of the
+join, so that it compares numbers and never paths or tuples.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from frazil.spec.types import NestedField
 from frazil.sql.quote_names import quote
 
 ALL_PARTITIONS = -2
-"""The partition number of deletes that apply everywhere; no data file has it."""
+"""The partition number of global deletes; no data file has it."""
 
 
 @dataclass(frozen=True)
-class _Set:
-    """The deletes of one set of columns: those of all partitions, or those of their own."""
+class _DeleteSet:
+    """The deletes by one set of columns, either global ones or those of partitions."""
 
     schema: Schema
     field_ids: tuple[int, ...]
@@ -52,20 +52,20 @@ class _Set:
 
 @dataclass(frozen=True)
 class EqualityJoins:
-    """The equality deletes of a scan, ready to be joined; `keys` numbers the partitions they are in."""
+    """The equality deletes of a scan, ready to be joined; `keys` numbers their partitions."""
 
     scan: ScanFiles
     names: ReadNames
     view: TableView
-    sets: tuple[_Set, ...]
+    sets: tuple[_DeleteSet, ...]
     keys: dict[PartitionKey, int]
     options: dict[str, str]
 
     @classmethod
     def of(cls, scan: ScanFiles, names: ReadNames, view: TableView, options: dict[str, str]) -> EqualityJoins:
-        """Return the equality deletes of a scan."""
+        """Collect the equality deletes of a scan."""
         keys: dict[PartitionKey, int] = {}
-        found: dict[tuple[tuple[int, ...], bool], list[DeleteTask]] = {}
+        tasks_by_columns: dict[tuple[tuple[int, ...], bool], list[DeleteTask]] = {}
         for task in scan.plan().delete_files:
             file = task.data_file
             if file.content is not FileContent.EQUALITY_DELETES:
@@ -73,23 +73,25 @@ class EqualityJoins:
             is_global = view.spec_of(file).is_unpartitioned
             if not is_global:
                 keys.setdefault(partition_key_of(file), len(keys))
-            found.setdefault((tuple(sorted(set(file.equality_ids or ()))), is_global), []).append(task)
+            tasks_by_columns.setdefault((tuple(sorted(set(file.equality_ids or ()))), is_global), []).append(task)
         sets = tuple(
-            _Set(equality_columns(view.schemas, ids, members[0].data_file.file_path), ids, tuple(members), is_global)
-            for (ids, is_global), members in found.items()
+            _DeleteSet(
+                equality_columns(view.schemas, ids, members[0].data_file.file_path), ids, tuple(members), is_global
+            )
+            for (ids, is_global), members in tasks_by_columns.items()
         )
         return cls(scan, names, view, sets, keys, options)
 
     def columns(self) -> list[NestedField]:
-        """Return the top-level columns that rows are compared by, dropped ones too; one for each set it is in."""
+        """Return the top-level columns that deletes compare, including dropped ones, with duplicates."""
         return [field for delete_set in self.sets for field in delete_set.schema.fields]
 
     def without_deleted(
         self, spark: SparkSession, frame: DataFrame, find: Callable[[BoundReference], Column], mark: str | None = None
     ) -> DataFrame:
-        """Return the rows that no equality delete removes; `find` gives a compared column of the frame.
+        """Return the rows that no equality delete removes; `find` returns a compared column of the frame.
 
-        With `mark`, all rows, and in the column of that name whether one is removed.
+        With `mark`, return all rows, with a column of that name for whether the row is removed.
         """
         marks = []
         for number, delete_set in enumerate(self.sets):
@@ -106,7 +108,7 @@ class EqualityJoins:
                 frame = frame.join(deleted, condition, "left_anti")
             else:
                 flag = self.names.own(f"gone_{number}")
-                # A key is there once, so that no row comes twice.
+                # Keys are unique, so the join duplicates no row.
                 frame = frame.join(deleted.withColumn(flag, F.lit(True)), condition, "left_outer")
                 marks.append(F.coalesce(F.col(quote(flag)), F.lit(False)))
         if mark is not None:
@@ -116,23 +118,25 @@ class EqualityJoins:
     def _deleted_keys(
         self,
         spark: SparkSession,
-        delete_set: _Set,
+        delete_set: _DeleteSet,
         references: list[BoundReference],
         names: list[str],
         sequence: str,
         partition_column: str,
     ) -> DataFrame:
-        """Return what is deleted: each key once for a partition, with the newest sequence number that deletes it."""
+        """Return the deleted keys, unique per partition, with the highest sequence number that deletes each."""
         legs = []
         native = [task for task in delete_set.tasks if task.data_file.file_format is FileFormat.PARQUET]
         other = [task for task in delete_set.tasks if task.data_file.file_format is not FileFormat.PARQUET]
         if native:
             legs.append(self._read_native(spark, delete_set, native, references, names, sequence, partition_column))
         if other:
-            legs.append(self._read_here(spark, delete_set, other, references, names, sequence, partition_column))
+            legs.append(
+                self._read_in_this_process(spark, delete_set, other, references, names, sequence, partition_column)
+            )
         keys = [F.col(quote(name)) for name in (*names, partition_column)]
-        found = reduce(DataFrame.unionAll, legs).groupBy(*keys)
-        return found.agg(F.max(F.col(quote(sequence))).alias(sequence))
+        grouped = reduce(DataFrame.unionAll, legs).groupBy(*keys)
+        return grouped.agg(F.max(F.col(quote(sequence))).alias(sequence))
 
     def _number(self, task: DeleteTask, *, is_global: bool) -> int:
         return ALL_PARTITIONS if is_global else self.keys[partition_key_of(task.data_file)]
@@ -140,7 +144,7 @@ class EqualityJoins:
     def _read_native(
         self,
         spark: SparkSession,
-        delete_set: _Set,
+        delete_set: _DeleteSet,
         tasks: list[DeleteTask],
         references: list[BoundReference],
         names: list[str],
@@ -188,17 +192,17 @@ class EqualityJoins:
             keys.append(column.alias(name))
         return frame.select(*keys, F.col(quote(sequence)), F.col(quote(partition_column)))
 
-    def _read_here(
+    def _read_in_this_process(
         self,
         spark: SparkSession,
-        delete_set: _Set,
+        delete_set: _DeleteSet,
         tasks: list[DeleteTask],
         references: list[BoundReference],
         names: list[str],
         sequence: str,
         partition_column: str,
     ) -> DataFrame:
-        """Read delete files that Spark has no reader for in this process."""
+        """Read delete files for which Spark has no reader, in this process."""
         kinds = [arrow_type_of(reference.result_type) for reference in references]
         schema = pa.schema(
             [

@@ -1,4 +1,4 @@
-"""`_metadata`: what Spark says of the files that a table's rows are read from, as of any files it reads."""
+"""`_metadata`: Spark's metadata column of files, for the rows of a table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILE_FACTS: Final = st.StructField(
 
 
 def with_file_facts(frame: DataFrame, table: str) -> DataFrame:
-    """Return a table's frame with `_metadata` after its columns; refuse where its rows come by more than one reader."""
+    """Return a table's frame with `_metadata` as its last column; raise if its rows come from more than one reader."""
     spark_type = FILE_FACTS.dataType
     assert isinstance(spark_type, st.StructType)
     parts = [F.col(f"{FILE_FACTS.name}.{field.name}").alias(field.name) for field in spark_type.fields]

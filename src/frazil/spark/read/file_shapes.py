@@ -1,15 +1,15 @@
-"""Which fields a data file holds, and under which names: what groups files that one relation can read alike.
+"""The fields and column names of data files, by which files that one relation can read are grouped.
 
-Most tables need none of this: Spark finds columns by field id, a missing one is null or its default. Footers are read,
-on the driver and several at once, only where that is not enough:
+Most tables need none of this: Spark finds columns by field id, and a missing column is null or its default. Footers are
+read, on the driver and several at once, only in these cases:
 
-- the table has a name mapping, so that some files may carry no ids: such files are read by their own names, those of
-  one shape together;
-- a part of a struct has an initial default, which Spark fills at the top level only, and not for every type: files
-  that lack the part are read without it, and the struct is put together again;
-- a date became a timestamp in nanoseconds, which Spark does not know: files that hold dates are read as dates.
+- the table has a name mapping, so that some files may have no field ids: such files are read by their own column names,
+  grouped by shape;
+- a nested field has an initial default, which Spark fills at the top level only, and not for every type: files without
+  the field are read without it, and the struct is rebuilt;
+- a date was promoted to a timestamp in nanoseconds, which Spark does not support: files with dates are read as dates.
 
-What a footer said is kept for the life of the process, by path: data files do not change.
+Schemas of footers are cached by path for the life of the process, since data files are immutable.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from frazil.spec.types import (
 from frazil.storage.base import Storage
 from frazil.threads import default_threads, map_in_order
 
-_KEPT_FOOTERS = 200_000
+_MAX_CACHED_FOOTERS = 200_000
 _LONG_DIGITS = 18
 
 
 @dataclass(frozen=True)
 class FileShape:
-    """The fields of a file: by id, less those it lacks; or, without ids, under the names a mapping found."""
+    """The fields of a file: all but the `absent` ones by id, or, without ids, the mapped ones under their `names`."""
 
     has_ids: bool = True
     absent: frozenset[int] = frozenset()
     names: tuple[tuple[int, str], ...] = ()
     dates: frozenset[int] = frozenset()
-    """Fields that are stored as dates, and are nanoseconds by now."""
+    """Fields that are stored as dates and are now timestamps in nanoseconds."""
 
     def holds(self, field_id: int) -> bool:
-        """Return whether a field is looked for in the file."""
+        """Return whether the field is read from the file."""
         return field_id not in self.absent if self.has_ids else any(known_id == field_id for known_id, _ in self.names)
 
     def name_of(self, field_id: int) -> str:
@@ -66,17 +66,17 @@ class FileShape:
 
     @property
     def label(self) -> str:
-        """The shape in a relation's key."""
-        found = f"lacks {sorted(self.absent)}" if self.has_ids else f"named {list(self.names)}"
-        return f"{found} dates {sorted(self.dates)}"
+        """The text of the shape in a relation's key."""
+        fields = f"lacks {sorted(self.absent)}" if self.has_ids else f"named {list(self.names)}"
+        return f"{fields} dates {sorted(self.dates)}"
 
 
 BY_ID = FileShape()
-"""Fields are found by id, and those that a file lacks need no care."""
+"""The shape of files whose columns Spark finds by id, and whose missing columns it fills."""
 
 
 def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
-    """Return the ids of fields with a default that Spark's reader does not fill: parts of columns, nested columns."""
+    """Return the ids of fields with an initial default that Spark's reader does not fill."""
     schema = Schema(tuple(fields))
     top = {field.field_id for field in fields}
     return frozenset(
@@ -87,7 +87,7 @@ def default_parts(fields: Sequence[NestedField]) -> frozenset[int]:
 
 
 def is_filled_by_spark(data_type: Type) -> bool:
-    """Return whether Spark's reader fills a top-level column of a type with a default."""
+    """Return whether Spark's reader fills a missing top-level column of a type with its default."""
     if isinstance(data_type, DecimalType):
         return data_type.precision <= _LONG_DIGITS
     return not data_type.is_nested and not isinstance(
@@ -96,7 +96,7 @@ def is_filled_by_spark(data_type: Type) -> bool:
 
 
 def former_dates(metadata: TableMetadata, fields: Sequence[NestedField]) -> frozenset[int]:
-    """Return the ids of fields in nanoseconds that files may store as dates: Spark reads those as other numbers."""
+    """Return the ids of nanosecond fields that files may store as dates, which Spark would misread."""
     ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
     return frozenset(
@@ -112,31 +112,31 @@ def _is_date(field: NestedField | None) -> bool:
 
 
 class FileShapes:
-    """The shapes of a scan's Parquet files: `asked` are ids whose absence matters, `dates` those that may be dates."""
+    """The shapes of a scan's Parquet files: `optional` are ids whose absence matters, `dates` ids that may be dates."""
 
     def __init__(
         self,
         storage: Storage,
         rules: ReadRules,
-        asked: frozenset[int],
+        optional: frozenset[int],
         dates: frozenset[int],
         *,
         has_mapping: bool,
     ) -> None:
         self._storage = storage
         self._rules = rules
-        self._asked = asked
+        self._optional = optional
         self._dates = dates
         self._has_mapping = has_mapping
-        self._known: dict[str, FileShape] = {}
+        self._shapes: dict[str, FileShape] = {}
 
     @property
     def are_needed(self) -> bool:
-        """Whether footers must be read to tell files apart."""
-        return self._has_mapping or bool(self._asked) or bool(self._dates)
+        """Whether footers must be read to determine shapes."""
+        return self._has_mapping or bool(self._optional) or bool(self._dates)
 
     def of(self, files: ManifestColumns) -> list[FileShape]:
-        """Return the shape of each file of a batch, reading the footers that were not read before."""
+        """Return the shape of each file of a batch, reading the footers that are not cached."""
         if not self.are_needed:
             return [BY_ID] * len(files)
         paths = files.column("file_path").to_pylist()
@@ -145,49 +145,49 @@ class FileShapes:
         missing = [
             (path, size)
             for path, size, file_format in zip(paths, sizes, formats, strict=True)
-            if path not in self._known and file_format.lower() == "parquet"
+            if path not in self._shapes and file_format.lower() == "parquet"
         ]
         shapes = map_in_order(lambda file: self._shape(*file), missing, threads=default_threads())
         for (path, _), shape in zip(missing, shapes, strict=True):
-            self._known[path] = shape
-        return [self._known.get(path, BY_ID) for path in paths]
+            self._shapes[path] = shape
+        return [self._shapes.get(path, BY_ID) for path in paths]
 
     def _shape(self, path: str, size: int) -> FileShape:
-        found = _footers.schema_of(self._storage, path, size, self._rules)
-        parts = [field for field in walk(found.fields) if field.field_id in self._dates]
+        file_schema = _footers.schema_of(self._storage, path, size, self._rules)
+        parts = [field for field in walk(file_schema.fields) if field.field_id in self._dates]
         dates = frozenset(field.field_id for field in parts if field.field_id is not None and is_date(field.arrow))
-        if not found.is_mapped:
-            return FileShape(absent=self._asked - self._with_ancestors(found.field_ids), dates=dates)
-        names = {field.field_id: field.name for field in walk(found.fields) if field.field_id is not None}
+        if not file_schema.is_mapped:
+            return FileShape(absent=self._optional - self._with_ancestors(file_schema.field_ids), dates=dates)
+        names = {field.field_id: field.name for field in walk(file_schema.fields) if field.field_id is not None}
         return FileShape(has_ids=False, names=tuple(sorted(names.items())), dates=dates)
 
     def _with_ancestors(self, ids: frozenset[int]) -> frozenset[int]:
-        """Return ids with those of the fields around them: some writers number leaves only."""
+        """Return the ids and those of all enclosing fields, since some writers set ids on leaves only."""
         parents = self._rules.schema.parents_by_id
-        found = set(ids)
+        with_ancestors = set(ids)
         for field_id in ids:
             parent = parents.get(field_id)
-            while parent is not None and parent not in found:
-                found.add(parent)
+            while parent is not None and parent not in with_ancestors:
+                with_ancestors.add(parent)
                 parent = parents.get(parent)
-        return frozenset(found)
+        return frozenset(with_ancestors)
 
 
 class _Footers:
-    """Schemas of files by path, the most recently used; equal ones are kept once."""
+    """A cache of file schemas by path, most recently used; equal schemas share one object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[tuple[str, int, int], FileSchema] = OrderedDict()
+        self._schemas: OrderedDict[tuple[str, int, int], FileSchema] = OrderedDict()
         self._equal: dict[FileSchema, FileSchema] = {}
 
     def schema_of(self, storage: Storage, path: str, size: int, rules: ReadRules) -> FileSchema:
         key = (path, size, hash((rules.schema, repr(rules.name_mapping))))
         with self._lock:
-            known = self._found.get(key)
-            if known is not None:
-                self._found.move_to_end(key)
-                return known
+            cached = self._schemas.get(key)
+            if cached is not None:
+                self._schemas.move_to_end(key)
+                return cached
         reader = ParquetReader(storage, path, rules, size=size)
         try:
             schema = reader.schema
@@ -195,9 +195,9 @@ class _Footers:
             reader.close()
         with self._lock:
             schema = self._equal.setdefault(schema, schema)
-            self._found[key] = schema
-            if len(self._found) > _KEPT_FOOTERS:
-                self._found.popitem(last=False)
+            self._schemas[key] = schema
+            if len(self._schemas) > _MAX_CACHED_FOOTERS:
+                self._schemas.popitem(last=False)
         return schema
 
 

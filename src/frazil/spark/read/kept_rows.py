@@ -1,12 +1,12 @@
-"""Rows that a query has computed once, kept by executors, and brought here only where they are few.
+"""Checkpointed rows: computed once, held by executors, and collected by the driver only if they are few.
 
-Changes need some rows twice: a source to learn its keys and then to join it, changed rows for their positions and
-then to write them. They are computed by the first query that asks for them and stay where they were computed. That
-query brings at most a few rows of each task here: where that is all of them, nothing more has to run; where it is not,
-the caller asks for an aggregate, so that what the driver holds does not follow the number of rows.
+Row-level changes need some rows twice: a source for its keys and then for the join, changed rows for their positions
+and then to write them. The first query that reads them computes them, and they stay on the executors. That query
+collects at most a few rows of each task. If those are all, nothing more has to run; otherwise the caller runs an
+aggregate, so that the memory of the driver does not grow with the number of rows.
 
-An executor that is lost takes its rows with it, and there is nothing to compute them from again. A change that meets
-this starts over (`start_over_if_lost`): nothing refers to what it has written so far.
+A lost executor loses its rows, and they cannot be recomputed. The change then starts over (`start_over_if_lost`), since
+nothing refers to the files that it has written so far.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from frazil.spark.jvm.jvm_write import is_deterministic, is_local_relation, kept
 from frazil.spark.own_columns import F
 
 FEW_ROWS = 1 << 18
-"""So many rows at most come here, of all tasks together: keys or positions; an aggregate takes longer."""
+"""The most rows to collect from all tasks together; above it, an aggregate runs."""
 _MIN_TASK_ROWS = 16
-_PART = "__frazil_part"
+_TASK = "__frazil_part"
 _LOST = "Checkpoint block rdd_"
 _RUNS = 3
 
 T = TypeVar("T")
 
 
-def keep_rows(frame: DataFrame) -> DataFrame:
-    """Return a frame whose rows are computed once, by the first query over it that reads all of them.
+def checkpoint_rows(frame: DataFrame) -> DataFrame:
+    """Return a frame whose rows are computed once, by the first query that reads all of them.
 
-    Rows of a query that may give others each time are computed now, before anybody has seen some of them.
+    Rows of a nondeterministic query are computed immediately, before any query can read some of them.
     """
     if is_local_relation(frame):
         return frame
     return frame.localCheckpoint(eager=not is_deterministic(frame))
 
 
-def collect_few(kept: DataFrame, columns: Sequence[Column], most: int = FEW_ROWS) -> pa.Table | None:
-    """Return columns of kept rows, None where they are more than a few; either way all rows are computed then."""
-    parts = kept_partitions(kept)
-    each = max(most // parts, _MIN_TASK_ROWS)
-    some = limit_each_task(kept.select(*columns, F.spark_partition_id().alias(_PART)), each + 1)
-    found = some.toArrow()
-    tasks = found.column(_PART).to_numpy()
+def collect_few(frame: DataFrame, columns: Sequence[Column], max_rows: int = FEW_ROWS) -> pa.Table | None:
+    """Return columns of checkpointed rows, or None if they are too many; in both cases this computes all rows."""
+    parts = kept_partitions(frame)
+    each = max(max_rows // parts, _MIN_TASK_ROWS)
+    some = limit_each_task(frame.select(*columns, F.spark_partition_id().alias(_TASK)), each + 1)
+    collected = some.toArrow()
+    tasks = collected.column(_TASK).to_numpy()
     if len(tasks) and int(np.bincount(tasks).max()) > each:
         return None
-    return found.drop_columns([_PART])
+    return collected.drop_columns([_TASK])
 
 
 def start_over_if_lost(plan: Callable[[], T]) -> T:
-    """Run the part of a change that comes before its commit, again where kept rows were lost with an executor."""
+    """Run the part of a change before its commit, and run it again if checkpointed rows were lost with an executor."""
     for _ in range(_RUNS - 1):
         try:
             return plan()

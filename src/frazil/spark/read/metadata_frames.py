@@ -1,8 +1,8 @@
-"""Metadata tables as DataFrames: `lake.db.t.snapshots` and the others, where SQL or a reader asks for one.
+"""Metadata tables as DataFrames: `lake.db.t.snapshots` and the others.
 
-The driver reads a metadata table as Arrow (`inspect/tables.py`) when the frame is made, and its rows travel with the
-plan: they are few beside the table's own. Columns that are known to be needed can be named, the others are then not
-decoded. Columns, their order and their types are Iceberg Java's, in the form that Spark shows.
+The driver reads a metadata table as Arrow (`inspect/tables.py`) when the frame is created, and ships its rows with the
+plan: they are few compared with the table's own. If the needed columns are named, the others are not decoded. Columns,
+their order and their types are Iceberg Java's, in the shown form.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def metadata_frame(
     columns: Sequence[str] | None = None,
     cache: ManifestCache | None = None,
 ) -> DataFrame:
-    """Return a metadata table of a table as a DataFrame, of the state that was loaded.
+    """Return a metadata table of the loaded state as a DataFrame.
 
-    Those of one snapshot take a choice of it; asking the others for one is refused.
+    Only the metadata tables of one snapshot accept a choice of snapshot.
     """
     return frame_of_table(spark, read_metadata_table(loaded, name, choice=choice, columns=columns, cache=cache))
 
 
 def metadata_frame_schema(loaded: LoadedTable, name: str) -> st.StructType:
-    """Return the columns of a metadata table as Spark shows them; nothing is read."""
+    """Return the schema of a metadata table in shown form, without reading anything."""
     return shown_struct(metadata_table_schema(loaded.metadata, name))

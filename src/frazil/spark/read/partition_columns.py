@@ -1,14 +1,15 @@
 """Partition transforms as Spark columns, and partition tuples as the names of folders. Specification: "Partitioning".
 
-Spark's writer puts the rows of each value of one column into a folder named after the value. That column is made here:
-a text that says the whole partition tuple and that is never null or empty, so that no two tuples share a folder (Spark
-itself takes null and the empty string for one). The tuple is read back from the folder's name, exactly:
+Spark's writer puts the rows of each value of one column into a folder named after the value. This module builds that
+column: a text that encodes the whole partition tuple and is never null or empty, so that no two tuples share a folder
+(Spark treats null and the empty string as equal). The folder's name is decoded to the exact tuple:
 
     k5_n_6162           5, null, "ab"        values separated by `_`, text and bytes in hexadecimal digits
     h<64 digits>        too long for a name: a hash; the tuple is read from a row of the file
 
-Transforms run as generated code where Spark has the exact function: all but the bucket of text, bytes, decimals and
-uuids, whose hash Spark computes in a way of its own; those run on Arrow columns in Python workers.
+Transforms run as Spark expressions if Spark computes them exactly. The exceptions are the bucket of text, bytes,
+decimals and uuids, which Spark hashes differently, and the truncation of decimals; they run on Arrow columns in Python
+workers.
 """
 
 from __future__ import annotations
@@ -57,13 +58,13 @@ _MICROS_PER_DAY = 24 * _MICROS_PER_HOUR
 _MAX_NAME = 180
 """Folder names have at most 255 bytes on common file systems, and the column's own name is part of it."""
 _MAX_NUMBER = 41
-"""The most characters of a value that is no text: 38 digits, a point, a sign and a zero."""
+"""The most characters of a value that is not text: 38 digits, a point, a sign and a zero."""
 _BYTES = (StringType, BinaryType, FixedType, UuidType)
 _NANOS = (TimestampNsType, TimestamptzNsType)
 
 
 def field_column(schema: Schema, field_id: int) -> Column:
-    """Return a column of a frame in the table's form, or a field in a struct of it."""
+    """Return the column or nested field of a frame for a field id of the table."""
     steps = [*reversed(schema.ancestors_of(field_id)), schema.field(field_id)]
     column = F.col(quote(steps[0].name))
     for step in steps[1:]:
@@ -72,7 +73,7 @@ def field_column(schema: Schema, field_id: int) -> Column:
 
 
 def partition_values(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> list[Column]:
-    """Return the values of each field of a spec for the rows of a frame in stored form; void ones are left out."""
+    """Return the value of each field of a spec, except void ones, over a frame in stored form."""
     return [
         transform_value(field.transform, field_column(schema, field.source_ids[0]), field.source_type(schema), spark)
         for field in spec.fields
@@ -81,12 +82,12 @@ def partition_values(spec: PartitionSpec, schema: Schema, spark: SparkSession) -
 
 
 def is_generated(spec: PartitionSpec, schema: Schema) -> bool:
-    """Return whether Spark computes all values of a spec in generated code, so that they may be computed twice."""
+    """Return whether Spark expressions compute all values of a spec, so that computing them twice is cheap."""
     return not any(_needs_arrow(field.transform, field.source_type(schema)) for field in spec.fields)
 
 
 def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> Column:
-    """Return the text that tells the partition of each row."""
+    """Return the text that encodes the partition of each row."""
     values = partition_values(spec, schema, spark)
     kinds = [field.result_type(schema) for field in spec.fields if not field.transform.is_void]
     parts = [_encode(value, data_type) for value, data_type in zip(values, kinds, strict=True)]
@@ -94,7 +95,7 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
         return F.lit("k")
     key = F.concat(F.lit("k"), parts[0], *(piece for column in parts[1:] for piece in (F.lit("_"), column)))
     texts = [value for value, data_type in zip(values, kinds, strict=True) if isinstance(data_type, _BYTES)]
-    # Spark computes a key anew wherever it stands, so its length is told from the values, where they leave room for it.
+    # Spark recomputes the key at each use, so its length is estimated from the values if that is accurate enough.
     room = _MAX_NAME - len("k") - len(parts) * len("x_") - (len(parts) - len(texts)) * _MAX_NUMBER
     if not texts and room >= 0:
         return key
@@ -105,7 +106,7 @@ def partition_key(spec: PartitionSpec, schema: Schema, spark: SparkSession) -> C
 
 
 def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tuple[Any, ...] | None:
-    """Return the partition tuple that a key says; None where it is a hash."""
+    """Return the partition tuple that a key encodes, or None if the key is a hash."""
     if text.startswith("h"):
         return None
     parts = iter(text[1:].split("_"))
@@ -117,7 +118,7 @@ def decode_key(text: str, spec: PartitionSpec, partition_type: StructType) -> tu
 
 def _encode(value: Column, data_type: Type) -> Column:
     if isinstance(data_type, StringType | BinaryType | FixedType | UuidType):
-        # The leading letter keeps the empty text from being nothing at all.
+        # The leading letter distinguishes an empty text.
         text = F.concat(F.lit("x"), F.hex(value))
     elif isinstance(data_type, BooleanType):
         text = F.when(value, F.lit("1")).when(~value, F.lit("0"))
@@ -147,7 +148,7 @@ def _decode(text: str, data_type: Type) -> Any:
 
 
 def transform_value(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
-    """Return a transform of a column in stored form; dates and times come as the numbers the format counts them in."""
+    """Return a transform of a column in stored form; dates and timestamps become the format's numbers."""
     if isinstance(data_type, GeometryType | GeographyType):
         raise InvalidRequestError(f"Cannot apply {transform} to a {data_type} column")
     if _needs_arrow(transform, data_type):
@@ -160,11 +161,11 @@ def transform_value(transform: Transform, column: Column, data_type: Type, spark
         return _time_part(transform, column, data_type)
     if transform.is_identity:
         return plain_number(column, data_type)
-    raise UnsupportedError(f"Cannot write to partitions by {transform}: the transform is not known")
+    raise UnsupportedError(f"Cannot write to partitions by {transform}: the transform is unknown")
 
 
 def plain_number(column: Column, data_type: Type) -> Column:
-    """Return dates and timestamps as the numbers the format counts them in; other columns as they are."""
+    """Convert dates and timestamps to the format's numbers; return other columns unchanged."""
     if isinstance(data_type, DateType):
         return F.unix_date(column)
     if isinstance(data_type, TimestamptzType):
@@ -195,7 +196,7 @@ def _time_part(transform: Transform, column: Column, data_type: Type) -> Column:
 
 
 def _needs_arrow(transform: Transform, data_type: Type) -> bool:
-    """Return whether Spark has no function that computes a transform exactly."""
+    """Return whether no Spark expression computes a transform exactly."""
     if isinstance(transform, Bucket):
         return isinstance(data_type, StringType | BinaryType | FixedType | UuidType | DecimalType)
     return isinstance(transform, Truncate) and isinstance(data_type, DecimalType)
@@ -224,7 +225,7 @@ def _bucket(transform: Bucket, column: Column, data_type: Type, spark: SparkSess
 
 
 def _on_arrow(transform: Transform, column: Column, data_type: Type, spark: SparkSession) -> Column:
-    """Return a transform that Python workers compute, over whole Arrow columns."""
+    """Return a transform that Python workers compute on Arrow columns."""
     arrow_udf = getattr(F, "arrow_udf", None)
     if arrow_udf is None:
         raise UnsupportedError(
@@ -232,8 +233,10 @@ def _on_arrow(transform: Transform, column: Column, data_type: Type, spark: Spar
             hint="Use Spark 4.1 or newer, or append the rows as Arrow.",
         )
     ship_package(spark)
-    made: Column = arrow_udf(_transform_of(transform, data_type), stored_type(transform.result_type(data_type)))(column)
-    return made
+    transformed: Column = arrow_udf(_transform_of(transform, data_type), stored_type(transform.result_type(data_type)))(
+        column
+    )
+    return transformed
 
 
 def _transform_of(transform: Transform, data_type: Type) -> Callable[[pa.Array], pa.Array]:
@@ -245,7 +248,7 @@ def _transform_of(transform: Transform, data_type: Type) -> Callable[[pa.Array],
 
 
 def stored_as(column: Any, data_type: Type) -> Any:
-    """Return a column that Spark gave in stored form as the Arrow type of the table's."""
+    """Convert an Arrow column of Spark's, in stored form, to the format's Arrow type."""
     target = to_arrow_type(data_type)
     storage = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
     if column.type == storage:

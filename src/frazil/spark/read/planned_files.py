@@ -1,12 +1,12 @@
-"""A scan's files, planned while Spark plans a query: the Python half of the lazy relation.
+"""The files of a scan, planned while Spark plans a query: the Python half of the lazy relation.
 
-A table's files are read by one relation for each `FileGroup`: files of one format whose columns come from the same
-places, apart by what deletes apply to them. When Spark asks a relation for its files, the filters it pushed are joined
-to the scan's own, the planner prunes (`scan/plan.py`), and the files of the group go back as an Arrow stream: path,
-size, rows, and the group's constants, which Spark gives to each row of a file as columns that cost nothing.
+A table is read by one relation per `FileGroup`: files of one format with the same sources of columns and the same kind
+of deletes. When Spark requests the files of a relation, its pushed filters are combined with the scan's own, the
+planner prunes (`scan/plan.py`), and the files of the group are returned as an Arrow stream: path, size, rows, and the
+group's constants, which Spark adds to each row of a file at no cost.
 
-A `ScanFiles` lives as long as Spark holds the relation, so it keeps no more of the table than one snapshot needs. What
-was planned last is kept for a moment: the groups of one query ask one after the other with the same filters.
+A `ScanFiles` lives as long as Spark holds the relation, so it retains only what one snapshot needs. The last plan is
+cached, since the groups of one query make requests one after the other with the same filters.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeSt
 from frazil.threads import default_threads, map_in_order
 
 Mask = npt.NDArray[np.bool_]
-_OWN_PATHS = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
+_KNOWN_SCHEMES = rf"^(/|({'|'.join((FILE_SCHEME, *S3_SCHEMES, *GCS_SCHEMES))}):)"
 BLOCK_BITS = 4
-_MOST_ROWS = 1 << 31
+_MAX_ROWS = 1 << 31
 _ROWS_AT_ONCE = 1 << 20
-"""Bits come in numbers of 2^4, high byte first, as `bit_at` of `spark/jvm` reads them."""
+"""Bitmaps are 16-bit numbers, high byte first, as `bit_at` of `spark/jvm` reads them."""
 
 
 class DeleteKind(Enum):
-    """What deletes apply to the files of a group."""
+    """The kind of deletes that apply to the files of a group."""
 
     NONE = "none"
     POSITIONS = "positions"
@@ -69,30 +69,30 @@ class DeleteKind(Enum):
 
 
 _ORDER = tuple(DeleteKind)
-"""Each kind is read as those before it are, and looks for more."""
+"""Each kind handles the deletes of those before it, too."""
 
 
 @dataclass(frozen=True)
 class FileGroup:
-    """Files that one relation reads: their format, the columns their partition gives, and their deletes."""
+    """Files that one relation reads: their format, the columns that partition values provide, and their deletes."""
 
     file_format: FileFormat
     identity_ids: frozenset[int]
     deletes: DeleteKind
     shape: FileShape = BY_ID
     is_native: bool = True
-    """Whether Spark's own reader can read the files; others are read by Python, their deletes applied there."""
+    """Whether Spark's own reader can read the files. Python reads others and applies their deletes."""
 
     @property
     def label(self) -> str:
-        """The group in a relation's key."""
+        """The text of the group in a relation's key."""
         ids = ",".join(map(str, sorted(self.identity_ids)))
         return f"{self.file_format.name}:{ids}:{self.deletes.value}:{self.shape.label}:{self.is_native}"
 
 
 @dataclass(frozen=True)
 class PlannedBatch:
-    """Files of a group from one manifest, with the plan and the scan they belong to."""
+    """Files of a group from one manifest, with their plan and scan."""
 
     scan: ScanFiles
     plan: Plan
@@ -100,13 +100,13 @@ class PlannedBatch:
 
     @property
     def files(self) -> ManifestColumns:
-        """The files as columns of their manifest."""
+        """The files as manifest columns."""
         return self.batch.files
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A value that all rows of a file share: the column's name, its Arrow type, and how to make it for many files."""
+    """A column that is constant within each file: its name, its Arrow type, and a function for its values."""
 
     name: str
     arrow_type: pa.DataType
@@ -114,9 +114,9 @@ class Constant:
 
 
 def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
-    """Return the columns whose value a file's partition tells exactly: field ids with their positions in the tuple.
+    """Return the columns whose exact value is a partition value: field ids with their positions in the tuple.
 
-    Floating point is left out, since two zeros and many NaNs are one partition value, and so are parts of columns.
+    Nested fields are left out, and so is floating point, since two zeros and many NaNs share one partition value.
     """
     top = {field.field_id for field in schema.fields}
     return {
@@ -127,20 +127,20 @@ def identity_columns(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
 
 
 def identity_sources(spec: PartitionSpec, schema: Schema) -> dict[int, int]:
-    """Return every field that a file's partition tells where the file itself does not hold it."""
-    found: dict[int, int] = {}
+    """Return every field whose value the partition provides if a file lacks it: ids with positions in the tuple."""
+    positions: dict[int, int] = {}
     for index, field in enumerate(spec.fields):
         if isinstance(field.transform, Identity) and len(field.source_ids) == 1:
             source = schema.find_field(field.source_ids[0])
             if source is not None:
-                found.setdefault(source.field_id, index)
-    return found
+                positions.setdefault(source.field_id, index)
+    return positions
 
 
 def slim_table(
     loaded: LoadedTable, snapshot: Snapshot | None, schema: Schema, *, with_history: bool = False
 ) -> LoadedTable:
-    """Return a table that knows one snapshot and no history, so that holding it costs little."""
+    """Return a table with one snapshot and no history, so that retaining it takes little memory."""
     chosen = () if snapshot is None else (snapshot,)
     metadata: TableMetadata = replace(
         loaded.metadata,
@@ -153,12 +153,12 @@ def slim_table(
         statistics=(),
         partition_statistics=(),
     )
-    # Spark has files planned to know what there is: they are read where it asks for them.
+    # Planning alone does not mean that files are read; `ScanFiles` reports reads.
     return replace(loaded, metadata=metadata, on_read=None)
 
 
 def _pairs(kinds: list[FileGroup], deletes: list[DeleteKind]) -> list[tuple[FileGroup, DeleteKind]]:
-    """Return the two for each file, where one answer may stand for all files of a batch."""
+    """Zip the two lists per file; a list of one item applies to all files of a batch."""
     count = max(len(kinds), len(deletes))
     each_kind = kinds * count if len(kinds) == 1 else kinds
     return list(zip(each_kind, deletes * count if len(deletes) == 1 else deletes, strict=True))
@@ -169,14 +169,14 @@ def _by_python(file_format: FileFormat) -> FileGroup:
 
 
 def _with_deletes(group: FileGroup, deletes: DeleteKind) -> FileGroup:
-    """Return the group of files with deletes: Spark's ORC reader knows no positions, and Python applies all of them."""
+    """Return the group for files with deletes; Python reads ORC files with deletes."""
     if not group.is_native or deletes is DeleteKind.NONE:
         return group
     return replace(group, deletes=deletes) if group.file_format is FileFormat.PARQUET else _by_python(group.file_format)
 
 
 class ScanFiles:
-    """The files of one scan of one snapshot, for any filter that comes later."""
+    """The files of one scan of one snapshot, planned for any later filter."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class ScanFiles:
     ) -> None:
         self.loaded = slim_table(loaded, snapshot, schema, with_history=appends is not None)
         self._on_read = loaded.on_read
-        self._read_last: Plan | None = None
+        self._last_reported: Plan | None = None
         self.appends = appends
         self.snapshot = snapshot
         self.schema = schema
@@ -201,40 +201,40 @@ class ScanFiles:
         self.is_parquet_native = True
         """Whether Spark's own reader reads Parquet files."""
         self.is_orc_native = False
-        """Whether Spark's own reader, which goes by names and knows no positions, reads ORC files without deletes."""
+        """Whether Spark's own reader, which finds columns by name, reads ORC files without deletes."""
         self.session: Any = None
-        """Where Spark looks up settings for the relations of this scan."""
+        """The Java session with the settings for the relations of this scan."""
         self.reads_clean_with_marked = False
-        """Whether files without deletes are read together with those that have deleted positions."""
+        """Whether files without deletes are read in one group with those that have deleted positions."""
         self._cache = cache
         self._lock = threading.Lock()
         self._reading = threading.Lock()
         self._last: tuple[Predicate, Plan] | None = None
         self._positions = DeleteCache()
-        self._known: frozenset[FileGroup] = frozenset()
+        self._groups: frozenset[FileGroup] = frozenset()
         specs = loaded.metadata.partition_specs
         self._identity = {spec.spec_id: identity_columns(spec, schema) for spec in specs}
         self._sources = {spec.spec_id: identity_sources(spec, schema) for spec in specs}
 
     def plan(self, pushed: Predicate | None = None) -> Plan:
-        """Return the plan for the scan's filter and what Spark pushed."""
-        asked = self.predicate if pushed is None else all_of(self.predicate, pushed)
+        """Return the plan for the scan's filter and Spark's pushed filter."""
+        predicate = self.predicate if pushed is None else all_of(self.predicate, pushed)
         with self._lock:
-            if self._last is not None and self._last[0] == asked:
+            if self._last is not None and self._last[0] == predicate:
                 return self._last[1]
-        plan = self._plan(asked)
+        plan = self._plan(predicate)
         with self._lock:
-            self._last = (asked, plan)
+            self._last = (predicate, plan)
         return plan
 
-    def _plan(self, asked: Predicate) -> Plan:
+    def _plan(self, predicate: Predicate) -> Plan:
         if self.appends is None:
-            return plan_scan(self.loaded, asked, cache=self._cache, expects_filters=True)
+            return plan_scan(self.loaded, predicate, cache=self._cache, expects_filters=True)
         if isinstance(self.appends, StreamFiles):
-            return plan_stream_files(self.loaded, self.appends, asked, cache=self._cache)
+            return plan_stream_files(self.loaded, self.appends, predicate, cache=self._cache)
         return plan_appends(
             self.loaded,
-            asked,
+            predicate,
             from_snapshot_id=self.appends.after_snapshot_id,
             to_snapshot_id=self.appends.to_snapshot_id,
             has_overwrites=self.appends.has_overwrites,
@@ -242,66 +242,66 @@ class ScanFiles:
         )
 
     def source_at(self, spec_id: int, field_id: int) -> int:
-        """Return the position in the tuple of what a partition tells of a field."""
+        """Return the position in the partition tuple of a field's value."""
         return self._sources[spec_id][field_id]
 
-    def _told(self, spec_id: int, shape: FileShape) -> frozenset[int]:
-        """Return the fields that are taken from the partition: for files without ids, all that it tells.
+    def _partition_ids(self, spec_id: int, shape: FileShape) -> frozenset[int]:
+        """Return the fields that are read from partition values: for files without ids, all that have one.
 
-        What it does not tell exactly is taken from it where a file does not hold it.
+        Otherwise those with exact values, and those that the file lacks.
         """
         sources = self._sources[spec_id]
         return frozenset(self._identity[spec_id].keys() | (sources.keys() & shape.absent) if shape.has_ids else sources)
 
     def inexact_sources(self) -> frozenset[int]:
-        """Return the fields that some partition tells, but files tell better."""
+        """Return the fields with partition values that are less exact than the values in files."""
         return frozenset(
             key for spec_id, source in self._sources.items() for key in source.keys() - self._identity[spec_id].keys()
         )
 
     def whole(self, plan: Plan) -> list[FileBatch]:
-        """Return the batches of a plan that are read; several threads may ask for the same plan."""
+        """Return the batches of a plan; several threads may request the same plan."""
         with self._reading:
             return list(plan.batches())
 
     def groups(self) -> list[FileGroup]:
-        """Return the groups that the scan's files fall into, whatever filter comes later; reads all manifests."""
+        """Return the groups of the scan's files for any later filter; reads all manifests."""
         plan = self.plan()
-        found: dict[FileGroup, None] = {}
+        groups: dict[FileGroup, None] = {}
         for batch in self.whole(plan):
-            kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
+            kinds, deletes = self._groups_without_deletes(batch), self._delete_kinds(plan, batch)
             if len(kinds) == 1:
                 deletes = list(dict.fromkeys(deletes))
             for group, applying in dict.fromkeys(_pairs(kinds, deletes)):
-                found.setdefault(_with_deletes(group, applying))
+                groups.setdefault(_with_deletes(group, applying))
         if self.reads_clean_with_marked:
-            marked = {replace(one, deletes=DeleteKind.NONE) for one in found if one.deletes is DeleteKind.POSITIONS}
-            found = {one: None for one in found if one not in marked}
-        self._known = frozenset(found)
-        if not all(one.is_native for one in found):
-            self._tell_read(plan)
-        return list(found)
+            marked = {replace(one, deletes=DeleteKind.NONE) for one in groups if one.deletes is DeleteKind.POSITIONS}
+            groups = {one: None for one in groups if one not in marked}
+        self._groups = frozenset(groups)
+        if not all(one.is_native for one in groups):
+            self._notify_read(plan)
+        return list(groups)
 
-    def _tell_read(self, plan: Plan) -> None:
-        """Tell whoever wants to know that a plan's files are read, once for all groups."""
-        if self._on_read is not None and plan is not self._read_last:
-            self._read_last = plan
+    def _notify_read(self, plan: Plan) -> None:
+        """Notify the observer that the files of a plan are read, once for all groups."""
+        if self._on_read is not None and plan is not self._last_reported:
+            self._last_reported = plan
             self._on_read(plan)
 
-    def _home(self, kind: FileGroup, deletes: DeleteKind) -> FileGroup:
-        """Return the group that reads a file of a kind.
+    def _group_of(self, kind: FileGroup, deletes: DeleteKind) -> FileGroup:
+        """Return the existing group that reads a file.
 
-        A filter that came later may have left out deletes of the file. It stays in a group there is: one that looks for
-        more deletes than the file has finds none.
+        A later filter may prune deletes of the file. The file then stays in a group that handles more deletes than it
+        has.
         """
         for delete_kind in _ORDER[_ORDER.index(deletes) :]:
             group = _with_deletes(kind, delete_kind)
-            if group in self._known:
+            if group in self._groups:
                 return group
         return _with_deletes(kind, deletes)
 
-    def _kinds(self, batch: FileBatch) -> list[FileGroup]:
-        """Return the group of each file, deletes aside; of a batch whose files are all alike, that one group."""
+    def _groups_without_deletes(self, batch: FileBatch) -> list[FileGroup]:
+        """Return the group of each file, ignoring deletes; one group if it is the same for the whole batch."""
         files = batch.files
         formats = pc.unique(files.column("file_format")).to_pylist()
         is_reached = self._reached(files)
@@ -320,13 +320,13 @@ class ScanFiles:
         is_native = readable.get(file_format, False)
         if not is_native or not is_reached:
             return _by_python(file_format)
-        return FileGroup(file_format, self._told(spec_id, shape), DeleteKind.NONE, shape)
+        return FileGroup(file_format, self._partition_ids(spec_id, shape), DeleteKind.NONE, shape)
 
     def _reached(self, files: ManifestColumns) -> list[bool]:
-        """Return whether Spark can open each file; one answer where all are at one location. Refuse what it may not."""
+        """Return whether Spark can open each file, or one item if all are in one location; raise on forbidden paths."""
         paths = files.column("file_path")
         first = paths[0].as_py()
-        root = place_of(first)
+        root = root_of(first)
         if root and pc.all(pc.starts_with(paths, pattern=root)).as_py():
             is_fenced = isinstance(self.loaded.storage, SchemeStorage) and self.loaded.storage.is_fenced
             check_paths(self.loaded.storage, paths if is_fenced else paths.slice(0, 1))
@@ -337,15 +337,15 @@ class ScanFiles:
     def planner(
         self, group: FileGroup, constants: Sequence[Constant], paths: Paths | None = None
     ) -> Callable[[str], bytes]:
-        """Return what answers Spark's questions for the files of a group; `paths` are the names its filters use."""
+        """Return a function that answers Spark's requests for a group's files; `paths` are the names in its filters."""
 
         def answer(request: str) -> bytes:
             try:
                 pushed = pruning_predicate(request, self.paths if paths is None else paths, self.schema)
-                found = self.stream(group, constants, pushed)
+                stream = self.stream(group, constants, pushed)
                 if self._on_read is not None:
-                    self._tell_read(self.plan(pushed))
-                return found
+                    self._notify_read(self.plan(pushed))
+                return stream
             except FrazilError as error:
                 raise name_error(error, self.loaded.name, self.snapshot_id) from error
 
@@ -353,7 +353,7 @@ class ScanFiles:
 
     @property
     def snapshot_id(self) -> int | None:
-        """The id of the snapshot that is read."""
+        """The id of the scanned snapshot."""
         return None if self.snapshot is None else self.snapshot.snapshot_id
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
@@ -374,53 +374,57 @@ class ScanFiles:
         return bytes(sink.getvalue())
 
     def _totals(self) -> dict[str, str]:
-        """Return what Spark's explain and errors say: how many files the snapshot has, and which one it is."""
+        """Return schema metadata for Spark's explain and errors: the snapshot's number of files, table and id."""
         summary = None if self.snapshot is None else self.snapshot.summary
         total = None if summary is None else summary.get(Summary.TOTAL_DATA_FILES)
         totals = {"about": self.about, "mark": self.mark}
-        # A summary may hold any text; Spark's plans show this one as a path.
+        # A summary may hold any text, and Spark's plans show this one as a path.
         is_count = total is not None and total.isascii() and total.isdigit()
         return {**totals, "total-files": str(total)} if is_count else totals
 
     @property
     def about(self) -> str:
-        """What follows an error about a file: the table and snapshot it is of, and what to do."""
+        """The text that follows errors about a file: the table, the snapshot and a hint."""
         return f"\n  table: {self.loaded.name}\n  snapshot: {self.snapshot_id}\nHint: {FILE_HINT}"
 
     @property
     def mark(self) -> str:
-        """What Spark's own errors show behind the path of a file (`engine_errors.py` reads it there)."""
+        """The suffix of a file's path in Spark's errors, which `engine_errors.py` parses."""
         return file_mark(self.loaded.name, self.snapshot_id)
 
     def batches(self, group: FileGroup, pushed: Predicate | None) -> list[PlannedBatch]:
         """Return the planned files of a group."""
         plan = self.plan(pushed)
-        found = []
+        planned = []
         for batch in self.whole(plan):
             file_batch = chosen_part(batch, self._members(plan, batch, group))
             if file_batch is not None:
-                found.append(PlannedBatch(self, plan, file_batch))
-        return found
+                planned.append(PlannedBatch(self, plan, file_batch))
+        return planned
 
     def _members(self, plan: Plan, batch: FileBatch, group: FileGroup) -> Mask:
-        """Return which files of a batch are in a group."""
-        kinds, deletes = self._kinds(batch), self._delete_kinds(plan, batch)
+        """Return a mask of the files of a batch that belong to a group."""
+        kinds, deletes = self._groups_without_deletes(batch), self._delete_kinds(plan, batch)
         if len(kinds) == 1:
-            here = tuple(deletes_kind for deletes_kind in DeleteKind if self._home(kinds[0], deletes_kind) == group)
-            found = [applying in here for applying in deletes]
+            member_kinds = tuple(
+                deletes_kind for deletes_kind in DeleteKind if self._group_of(kinds[0], deletes_kind) == group
+            )
+            is_member = [applying in member_kinds for applying in deletes]
         else:
-            found = [self._home(*pair) == group for pair in _pairs(kinds, deletes)]
-        return np.full(len(batch.files), found[0]) if len(found) == 1 else np.array(found, dtype=bool)
+            is_member = [self._group_of(*pair) == group for pair in _pairs(kinds, deletes)]
+        return np.full(len(batch.files), is_member[0]) if len(is_member) == 1 else np.array(is_member, dtype=bool)
 
     def _delete_kinds(self, plan: Plan, batch: FileBatch) -> list[DeleteKind]:
-        """Return which deletes each file has; of a batch without any, that one answer."""
+        """Return the kind of deletes of each file, or one item for a batch without deletes."""
         if batch.deletes is None:
             return [DeleteKind.NONE]
         kinds: dict[tuple[int, ...], DeleteKind] = {(): DeleteKind.NONE}
-        known = plan.delete_files
+        delete_files = plan.delete_files
         for numbers in batch.deletes:
             if numbers not in kinds:
-                by_value = any(known[number].data_file.content is FileContent.EQUALITY_DELETES for number in numbers)
+                by_value = any(
+                    delete_files[number].data_file.content is FileContent.EQUALITY_DELETES for number in numbers
+                )
                 kinds[numbers] = DeleteKind.EQUALITY if by_value else DeleteKind.POSITIONS
         return [kinds[numbers] for numbers in batch.deletes]
 
@@ -442,7 +446,7 @@ class ScanFiles:
         return total
 
     def vectors_of(self, planned: PlannedBatch) -> pa.Array:
-        """Return for each file the bits of its deleted rows, eight to a byte; none are an empty value, never null."""
+        """Return for each file the bitmap of its deleted rows; it is empty if there are none, never null."""
 
         def bits(task: FileScanTask) -> bytes:
             vector = load_positions(self.loaded.storage, task, self._positions)
@@ -453,7 +457,7 @@ class ScanFiles:
 
 
 def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
-    """Return the files of a batch that are kept, None where none is."""
+    """Return the files of a batch that a mask selects, or None if there are none."""
     if keep.all() or not keep.any():
         return batch if keep.any() else None
     files = replace(batch.files, table=batch.files.table.filter(pa.array(keep)))
@@ -463,7 +467,7 @@ def chosen_part(batch: FileBatch, keep: Mask) -> FileBatch | None:
 
 
 def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[str, pa.Array]) -> bytes:
-    """Return files of a scan that are known already as an Arrow stream, as a planner answers."""
+    """Return given files of a scan as an Arrow stream, in the form of a planner's answer."""
     paths = pa.chunked_array([pa.array([file.file_path for file in files], pa.string())])
     check_paths(scan.loaded.storage, paths)
     sizes = pa.array([file.file_size_in_bytes for file in files], pa.int64())
@@ -477,16 +481,17 @@ def files_stream(scan: ScanFiles, files: Sequence[DataFile], constants: Mapping[
 
 
 def check_paths(storage: Storage, paths: pa.ChunkedArray) -> None:
-    """Refuse paths that are not to be handed to Spark: it opens them past the storage, whatever their scheme."""
+    """Raise if Spark must not receive a path; it opens paths directly, bypassing the storage's checks."""
     if isinstance(storage, SchemeStorage) and not storage.is_fenced:
-        # Nearly always all are local or on one store; a few patterns over the column tell. In Azure they name hosts.
-        paths = paths.filter(pc.invert(pc.match_substring_regex(paths.cast(pa.string()), _OWN_PATHS)))
+        # One pattern over the column filters nearly all paths. Paths in Azure name hosts, so they are checked one by
+        # one.
+        paths = paths.filter(pc.invert(pc.match_substring_regex(paths.cast(pa.string()), _KNOWN_SCHEMES)))
     if len(paths):
         check_readable(storage, paths.to_pylist())
 
 
 def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return paths as Spark opens them: one without a scheme is local, whatever file system Spark takes for it."""
+    """Return paths as Spark must open them: those without a scheme become `file:` URIs."""
     if not pc.any(pc.equal(pc.find_substring(paths, ":/"), -1)).as_py():
         return paths
     return pa.chunked_array(
@@ -494,8 +499,8 @@ def spark_paths(paths: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-def place_of(path: str) -> str:
-    """Return what tells which storage a path is of: its scheme and authority, nothing for a plain path."""
+def root_of(path: str) -> str:
+    """Return the scheme and authority of a path, or an empty text for a plain path."""
     scheme, mark, rest = path.partition(":/")
     if not mark or "/" in scheme:
         return ""
@@ -503,46 +508,48 @@ def place_of(path: str) -> str:
 
 
 def most_vector_bytes(rows: int) -> int:
-    """Return how many bytes the deleted positions of a file of so many rows take at most."""
+    """Return the maximum size of the bitmap for a file with a number of rows."""
     return -(-rows >> BLOCK_BITS) * 2
 
 
 def vector_bytes(vector: DeletionVector, file: DataFile) -> bytes:
-    """Return the deleted positions of a file as bits, in numbers of 16 with the high byte first; none are no bytes.
+    """Return the deleted positions of a file as a bitmap of 16-bit numbers, high byte first; empty if there are none.
 
-    Positions beyond the file's end delete nothing, and cost nothing.
+    Positions beyond the end of the file are ignored.
     """
     within = vector if file.record_count < 0 else vector.below(file.record_count)
     if within.last is None:
         return b""
     rows = (within.last >> BLOCK_BITS) + 1 << BLOCK_BITS
-    if rows > _MOST_ROWS:
+    if rows > _MAX_ROWS:
         raise InvalidManifestError(
             f"Cannot read the deleted rows of {file.file_path}: row {within.last} is deleted, above the limit of "
-            f"{_MOST_ROWS} rows in one file",
+            f"{_MAX_ROWS} rows in one file",
             hint="Write the file's rows again as several files, or read it without Spark.",
             path=file.file_path,
             heading="Deletion Vectors",
         )
-    # A byte for each row is eight times what is kept: not for all rows at once.
+    # Masks take eight times the memory of the bitmap, so they are built for a part of the rows at a time.
     masks = (within.mask(start, min(_ROWS_AT_ONCE, rows - start)) for start in range(0, rows, _ROWS_AT_ONCE))
     bits = np.concatenate([np.packbits(mask, bitorder="little") for mask in masks])
     return bytes(bits.reshape(-1, 2)[:, ::-1].tobytes())
 
 
 def arrow_type_of(data_type: Type) -> pa.DataType:
-    """Return the Arrow type that Spark reads as the stored form of a type."""
-    found: pa.DataType = to_arrow_type(stored_type(data_type))
-    return found
+    """Return the Arrow type of a type's stored form."""
+    arrow_type: pa.DataType = to_arrow_type(stored_type(data_type))
+    return arrow_type
 
 
 def partition_constant(name: str, field: NestedField) -> Constant:
-    """Return the constant for a column whose value a file's partition tells."""
+    """Return the constant for a column whose value is a partition value."""
     target = arrow_type_of(field.field_type)
 
     def values(batch: PlannedBatch) -> pa.Array:
-        found = to_stored(_child(batch.files, batch.scan.source_at(batch.files.spec_id, field.field_id)), target)
-        if field.required and found.null_count:
+        partition_values = to_stored(
+            _child(batch.files, batch.scan.source_at(batch.files.spec_id, field.field_id)), target
+        )
+        if field.required and partition_values.null_count:
             raise InvalidManifestError(
                 f"Cannot read column {field.name!r} (field id {field.field_id}): it is required, but the partition of "
                 "a file has no value for it",
@@ -550,7 +557,7 @@ def partition_constant(name: str, field: NestedField) -> Constant:
                 path=batch.files.path,
                 heading="Column Projection",
             )
-        return found
+        return partition_values
 
     return Constant(name, target, values)
 
@@ -561,7 +568,7 @@ def _child(files: ManifestColumns, index: int) -> pa.Array:
 
 
 def to_stored(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values as they stand in manifests in the form Spark is given."""
+    """Convert an Arrow array of manifest values to the stored form."""
     if array.type == target:
         return array
     if pa.types.is_timestamp(array.type) and pa.types.is_timestamp(target):
@@ -574,35 +581,37 @@ def to_stored(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def column_constant(name: str, source: str, target: pa.DataType) -> Constant:
-    """Return a constant that is a column of the manifest."""
+    """Return the constant for a column of the manifest."""
     return Constant(name, target, lambda batch: batch.files.column(source).cast(target))
 
 
 def spec_constant(name: str) -> Constant:
-    """Return the number of each file's partition spec."""
+    """Return the constant for the id of each file's partition spec."""
     return Constant(
         name, pa.int32(), lambda batch: pa.array(np.full(len(batch.files), batch.files.spec_id), pa.int32())
     )
 
 
 def vector_constant(name: str) -> Constant:
-    """Return each file's deleted positions as bits."""
+    """Return the constant for each file's deleted positions as a bitmap."""
     return Constant(name, pa.binary(), lambda batch: batch.scan.vectors_of(batch))
 
 
 def has_vector_constant(name: str) -> Constant:
-    """Return whether each file has a deletion vector, which replaces all its position deletes."""
+    """Return the constant for whether a file has a deletion vector, which replaces all its position deletes."""
 
     def values(batch: PlannedBatch) -> pa.Array:
         applying = batch.batch.deletes or [()] * len(batch.files)
-        known = batch.plan.delete_files
-        return pa.array([any(known[number].data_file.is_deletion_vector for number in numbers) for numbers in applying])
+        delete_files = batch.plan.delete_files
+        return pa.array(
+            [any(delete_files[number].data_file.is_deletion_vector for number in numbers) for numbers in applying]
+        )
 
     return Constant(name, pa.bool_(), values)
 
 
 def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:
-    """Return the number that each file's partition has among `keys`, -1 where it has none."""
+    """Return the constant for the number of each file's partition in `keys`, or -1."""
     return Constant(
         name,
         pa.int32(),
@@ -613,9 +622,9 @@ def key_constant(name: str, keys: dict[PartitionKey, int]) -> Constant:
 
 
 def tuple_constant(name: str, nested_field: NestedField) -> Constant:
-    """Return one part of each file's partition, null where the file's spec has no such part.
+    """Return the constant for one field of each file's partition, null if the file's spec has no such field.
 
-    Parts are apart, since readers of Spark before 4.3 take no structs as constants, and filters on them stay exact.
+    The fields are separate columns, since Spark before 4.3 accepts no struct constants, and filters on them stay exact.
     """
     target = arrow_type_of(nested_field.field_type)
 

@@ -1,12 +1,12 @@
-"""Deleted positions as an anti-join, for tables with so many that their bits would weigh on the driver.
+"""Deleted positions as an anti-join, for tables with too many to hold as bitmaps on the driver.
 
-Bits of deleted rows travel inside the query's plan (`planned_files.py`), which is the fastest way to test them; a file
-of a million rows has 143 KB of them. Where all of a scan's vectors together would take more than its budget, positions
-are read by executors instead, as rows of path, position and sequence number, and joined: Parquet position delete files
-by Spark's own reader, deletion vectors and other formats by Python there.
+Bitmaps of deleted rows are normally part of the query's plan (`planned_files.py`), which is the fastest way to test
+them; a file of a million rows needs at most 125 kB. If all bitmaps of a scan together would exceed its budget,
+executors read the positions as rows of path, position and sequence number, and join them: Parquet position delete files
+with Spark's own reader, deletion vectors and other formats in Python.
 
-A file with a deletion vector takes positions from that alone. Paths are compared as manifests and delete files spell
-them (`datafile/position_deletes.py`); a delete's partition and its sequence number count as in `scan/delete_index.py`.
+If a file has a deletion vector, its other position deletes are ignored. Paths are compared as manifests and delete
+files spell them (`datafile/position_deletes.py`); partitions and sequence numbers apply as in `scan/delete_index.py`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from frazil.sql.quote_names import quote
 from frazil.storage.base import Storage
 
 DEFAULT_BUDGET_BYTES = 64 << 20
-"""The most bytes of deleted rows that travel in one query's plan."""
+"""The most bytes of bitmaps in one query's plan."""
 
 _PACK_ROWS = 4_000_000
 _RULES = ReadRules(POSITION_DELETE_SCHEMA, create_name_mapping(POSITION_DELETE_SCHEMA))
@@ -60,7 +60,7 @@ _COLUMNS = "path string, pos bigint, sequence bigint, part int, is_vector boolea
 
 @dataclass(frozen=True)
 class PositionJoin:
-    """The position deletes of a scan, ready to be joined; `keys` numbers the partitions they are in."""
+    """The position deletes of a scan, ready to be joined; `keys` numbers their partitions."""
 
     scan: ScanFiles
     names: ReadNames
@@ -70,7 +70,7 @@ class PositionJoin:
 
     @classmethod
     def of(cls, scan: ScanFiles, names: ReadNames, options: dict[str, str]) -> PositionJoin:
-        """Return the position deletes of a scan."""
+        """Collect the position deletes of a scan."""
         tasks = [
             delete_file
             for delete_file in scan.plan().delete_files
@@ -82,9 +82,9 @@ class PositionJoin:
         return cls(scan, names, tuple(tasks), keys, options)
 
     def without_deleted(self, spark: SparkSession, frame: DataFrame, mark: str | None = None) -> DataFrame:
-        """Return the rows that no position deletes; with `mark`, all rows, and in that column whether one is deleted.
+        """Return the rows that are not deleted; with `mark`, all rows, with that column for whether one is deleted.
 
-        The frame has each row's path, position, sequence number and partition number under names of our own.
+        The frame has each row's path, position, sequence number and partition number under internal names.
         """
         own = self.names.own
         deleted = self._deleted(spark)
@@ -127,7 +127,7 @@ class PositionJoin:
             [task.data_file for task in tasks],
             {"sequence": pa.array(sequences, pa.int64()), "part": pa.array(parts, pa.int32())},
         )
-        found = planned_relation(
+        positions = planned_relation(
             spark,
             lambda _: stream,
             key=f"position deletes {[task.data_file.file_path for task in tasks]} {sequences} {parts}",
@@ -148,7 +148,7 @@ class PositionJoin:
             options=self.options,
             session=self.scan.session,
         )
-        return found.withColumn("is_vector", F.lit(False))
+        return positions.withColumn("is_vector", F.lit(False))
 
     def _read_by_python(self, spark: SparkSession, tasks: list[DeleteTask]) -> DataFrame:
         ship_package(spark)
@@ -169,7 +169,7 @@ class PositionJoin:
 
 
 class _WorkerPositions:
-    """What runs in a Python worker: numbers of packs come in, their positions go out."""
+    """The function of a Python worker: from the numbers of packs to the positions of their deletes."""
 
     def __init__(self, storage: Storage, packs: list[bytes], table: str, snapshot_id: int | None) -> None:
         self._storage = storage
@@ -180,7 +180,7 @@ class _WorkerPositions:
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
-                # The driver of this very query made it.
+                # The driver of this query pickled it.
                 for task, part in pickle.loads(self._packs[number]):  # noqa: S301
                     with naming(self._table, self._snapshot_id):
                         yield from self._positions(task, part)

@@ -1,15 +1,15 @@
-"""Filters between Spark and the planner.
+"""Conversion of filters between Spark and the planner.
 
-`pruning_predicate` reads the filters Spark pushes down, as `spark/java/FilterText.java` writes them: nested JSON lists
-whose first item is the node's name. The result is used for pruning only, and Spark tests every row again, so it may be
-weaker than the filter but never stronger: what is not understood is `true`, under `not` as well. Columns that users see
-in another form than they are stored in (`types.py`) come as `["shown", column]`.
+`pruning_predicate` parses the filters that Spark pushes down, in the notation of `spark/java/FilterText.java`: nested
+JSON lists whose first item is the node's name. The result is only used for pruning, and Spark tests every row again, so
+it may be weaker than the filter but never stronger: unsupported nodes become `true`, also under `not`. Columns whose
+shown form differs from the stored form (`types.py`) are written as `["shown", column]`.
 
-Spark's comparisons are not the format's in two places. NaN equals itself and is greater than every number, so `x > 1`
-must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here stands for
-"is true" or, below `not`, "is false".
+Spark's comparisons differ from the format's in two ways. NaN equals itself and is greater than every number, so `x > 1`
+must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here means "is true"
+or, below `not`, "is false".
 
-`row_filter` goes the other way: a scan's own filter as SQL, exact, over columns in their stored form.
+`row_filter` converts in the other direction: a scan's own filter to exact SQL over columns in stored form.
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.([0-9]{1,6}))?)?")
 _MICRO_DIGITS = 6
 _FAR_NANOS = 2**63 - 1000
-_MOST_SHOWN = 200
+_MAX_SHOWN = 200
 SHOWN_OTHERWISE = (UuidType, TimeType, TimestampNsType, TimestamptzNsType)
-"""Types whose columns users see in another form than the one they are stored in, and can filter by."""
+"""Types whose shown form differs from the stored form, and supports pruning."""
 Node = Sequence[Any]
 Paths = Mapping[tuple[str, ...], int]
 
 
 def pruning_predicate(text: str, paths: Paths, schema: Schema) -> Predicate:
-    """Return what the pushed filters say about columns; `paths` gives the field id of each name Spark uses."""
+    """Parse Spark's pushed filters; `paths` maps the names that Spark uses to field ids."""
     return _Reader(paths, schema).is_true(msgspec.json.decode(text))
 
 
@@ -108,8 +108,8 @@ class _Reader:
             return any_of(*map(self.is_true, parts))
         if name == "Not":
             return self.is_false(parts[0])
-        found = self._leaf(name, parts)
-        return TRUE if found is None else found
+        predicate = self._leaf(name, parts)
+        return TRUE if predicate is None else predicate
 
     def is_false(self, node: Node) -> Predicate:
         """Return a predicate that holds wherever the node is false."""
@@ -120,8 +120,8 @@ class _Reader:
             return all_of(*map(self.is_false, parts))
         if name == "Not":
             return self.is_true(parts[0])
-        found = self._negated_leaf(name, parts)
-        return TRUE if found is None else found
+        predicate = self._negated_leaf(name, parts)
+        return TRUE if predicate is None else predicate
 
     def _leaf(self, name: str, parts: list[Any]) -> Predicate | None:
         if name == "lit":
@@ -165,7 +165,7 @@ class _Reader:
         return None
 
     def _find(self, node: Node) -> NestedField | None:
-        """Return the field a node names: a column, a part of one, or one that is filled where a file lacks it."""
+        """Return the field that a node names, which may be nested, or None."""
         path: list[str] = []
         while node[0] == "part":
             path.insert(0, node[2])
@@ -179,9 +179,9 @@ class _Reader:
         field = self._find(node)
         if field is None or field.field_type.is_nested:
             return None
-        found = make(self._schema.name_of(field.field_id), field)
+        predicate = make(self._schema.name_of(field.field_id), field)
         try:
-            return None if found is None else bind(self._schema, found)
+            return None if predicate is None else bind(self._schema, predicate)
         except SchemaMismatchError:
             return None
 
@@ -193,7 +193,7 @@ class _Reader:
 
     def _in(self, parts: list[Any]) -> Predicate | None:
         if parts[0][0] == "shown":
-            if len(parts) > _MOST_SHOWN or any(node[0] != "lit" for node in parts[1:]):
+            if len(parts) > _MAX_SHOWN or any(node[0] != "lit" for node in parts[1:]):
                 return None
             tests = [self._compare_shown(Op.EQ, parts[0], node) for node in parts[1:] if node[2] is not None]
             return (
@@ -205,13 +205,13 @@ class _Reader:
             if any(value is None for value in values):
                 return None
             numbers = [value for value in values if not _is_nan(value)]
-            found = is_in(column, numbers)
-            return found if len(numbers) == len(values) else any_of(found, is_nan(column))
+            among = is_in(column, numbers)
+            return among if len(numbers) == len(values) else any_of(among, is_nan(column))
 
         return self._test(parts[0], make)
 
     def _unequal(self, node: Node, literals: list[Any]) -> Predicate | None:
-        """Return a predicate for "none of these": weaker with NaN, which then matches every number."""
+        """Return a predicate for "none of these values"; None, which matches every row, if NaN is among them."""
 
         def make(column: str, field: NestedField) -> Predicate | None:
             values = [_value(literal, field.field_type) for literal in literals]
@@ -245,27 +245,27 @@ class _Reader:
         return self._test(left, make)
 
     def _compare_shown(self, op: Op, node: Node, literal: Node) -> Predicate | None:
-        """Compare what users see of a column as a test of what it holds."""
+        """Convert a comparison of a column's shown form to a test of its stored values."""
         field = self._find(node[1])
         if field is None:
             return None
         column, field_type, text = self._schema.name_of(field.field_id), field.field_type, literal[2]
-        found: Predicate | None = None
+        predicate: Predicate | None = None
         if isinstance(field_type, UuidType) and op is Op.EQ:
-            # The text of a uuid has one spelling; nothing equals another.
-            found = equal(column, uuid.UUID(text)) if _UUID.fullmatch(text) else FALSE
+            # A shown uuid has one spelling, so no row equals any other text.
+            predicate = equal(column, uuid.UUID(text)) if _UUID.fullmatch(text) else FALSE
         elif isinstance(field_type, TimeType):
-            found = _compare_time(op, column, literal)
+            predicate = _compare_time(op, column, literal)
         elif isinstance(field_type, TimestampNsType | TimestamptzNsType) and literal[1].startswith("timestamp"):
             first = int(text) * 1000
-            found = _in_range(op, column, first, first + 1000) if abs(first) < _FAR_NANOS else None
+            predicate = _in_range(op, column, first, first + 1000) if abs(first) < _FAR_NANOS else None
         try:
-            return None if found is None else bind(self._schema, found)
+            return None if predicate is None else bind(self._schema, predicate)
         except SchemaMismatchError:
             return None
 
     def _compare_date(self, op: Op, node: Node, literal: Node) -> Predicate | None:
-        """Compare the date or the year of a column as a range of its own values."""
+        """Convert a comparison of a column's date or year to a range of its values."""
         if node[0] == "Year":
             year = int(literal[2])
             if not 1 <= year < datetime.MAXYEAR:
@@ -297,7 +297,7 @@ class _Reader:
 
 
 def _compare_time(op: Op, column: str, literal: Node) -> Predicate | None:
-    """Compare a time of day with one of Spark's, or with text, in which what is shorter comes first."""
+    """Compare a time with a Spark TIME literal, or with text, where a prefix sorts first."""
     if literal[1].startswith("time("):
         nanos = int(literal[2])
         if op is Op.EQ:
@@ -312,14 +312,14 @@ def _compare_time(op: Op, column: str, literal: Node) -> Predicate | None:
     )
     if fraction is not None and len(fraction) == _MICRO_DIGITS:
         return leaf(op, column, micros)
-    # The text of a time is longer than this, and so greater where it begins alike.
+    # The shown text of a time is longer than the literal, and so greater if it starts with it.
     if op is Op.EQ:
         return FALSE
     return leaf(Op.LT if op in (Op.LT, Op.LT_EQ) else Op.GT_EQ, column, micros)
 
 
 def _day_start(day: int, zone: str) -> tuple[int, int]:
-    """Return bounds in microseconds for the instant at which a day begins in a zone."""
+    """Return bounds, in microseconds, of the instant at which a day begins in a time zone."""
     utc = day * _DAY_MICROS
     try:
         local = datetime.datetime.combine(_EPOCH, datetime.time()) + datetime.timedelta(days=day)
@@ -335,7 +335,7 @@ def _day_start(day: int, zone: str) -> tuple[int, int]:
 def _in_range(
     op: Op, column: str, first: int, after: int, last_first: int | None = None, first_after: int | None = None
 ) -> Predicate:
-    """Compare with a unit of time that covers [first, after); where its ends are not known exactly, with wide ends."""
+    """Compare with a day or year that covers [first, after); wider bounds apply if its ends are not known exactly."""
     last_first = first if last_first is None else last_first
     first_after = after if first_after is None else first_after
     if op is Op.EQ:
@@ -355,8 +355,8 @@ def _compare_float(op: Op, column: str, value: float) -> Predicate | None:
         if op in (Op.EQ, Op.GT_EQ):
             return is_nan(column)
         return FALSE if op is Op.GT else not_null(column)
-    found = leaf(op, column, value)
-    return any_of(found, is_nan(column)) if op in (Op.GT, Op.GT_EQ) else found
+    comparison = leaf(op, column, value)
+    return any_of(comparison, is_nan(column)) if op in (Op.GT, Op.GT_EQ) else comparison
 
 
 def _is_nan(value: object) -> bool:
@@ -364,7 +364,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _value(node: Node, data_type: Type) -> Any:
-    """Return a literal of Spark's as a value to compare a type with, or None where it is no literal for it."""
+    """Return a Spark literal as a value of a type, or None if the literal does not fit the type."""
     if node[0] != "lit" or node[2] is None:
         return None
     text = node[2]
@@ -385,10 +385,10 @@ def _value(node: Node, data_type: Type) -> Any:
 
 
 def row_filter(bound: Predicate, find: Callable[[BoundReference], str]) -> str | None:
-    """Return a scan's bound filter as SQL over stored values, None where it keeps every row.
+    """Return a scan's bound filter as SQL over stored values, or None if it keeps every row.
 
-    `find` gives the SQL of a field. The format's logic has two values: a comparison with null is false, its negation
-    true. It is text so that a list of ten thousand values is one call to Spark, not as many.
+    `find` returns the SQL of a field. The format's logic has two values: a comparison with null is false, and its
+    negation true. The result is text so that a list of ten thousand values takes one call to Spark.
     """
     pushed = push_not(bound)
     return None if pushed == TRUE else _sql(pushed, find)
@@ -405,27 +405,27 @@ def _sql(predicate: Predicate, find: Callable[[BoundReference], str]) -> str:
         if not isinstance(predicate.term, BoundReference):
             raise UnsupportedError(
                 f"Cannot filter by {predicate.term} on Spark",
-                hint="Filter by the column itself: the planner finds what partitions that leaves.",
+                hint="Filter by the column itself: the planner prunes partitions by it.",
             )
         return _leaf_sql(predicate, predicate.term, find(predicate.term))
     raise UnsupportedError(f"Cannot filter by {predicate} on Spark")
 
 
 def _any_sql(children: Sequence[Predicate], find: Callable[[BoundReference], str]) -> list[str]:
-    """Return the alternatives; "greater, or NaN" is Spark's own comparison, which it pushes down to files."""
+    """Return the alternatives; "greater, or NaN" becomes Spark's own comparison, which it pushes down to files."""
     tests = [child for child in children if isinstance(child, Bound) and isinstance(child.term, BoundReference)]
     nans = {test.term for test in tests if test.op is Op.IS_NAN}
     greater = [test for test in tests if test.op in (Op.GT, Op.GT_EQ) and test.term in nans]
     covered = {bound.term for bound in greater}
-    found = []
+    alternatives = []
     for child in children:
         if child in greater and isinstance(child, Bound) and isinstance(child.term, BoundReference):
-            found.append(
+            alternatives.append(
                 f"{find(child.term)} {_SIGNS[child.op]} {stored_literal(child.literal, child.term.result_type)}"
             )
         elif not (isinstance(child, Bound) and child.op is Op.IS_NAN and child.term in covered):
-            found.append(_sql(child, find))
-    return found
+            alternatives.append(_sql(child, find))
+    return alternatives
 
 
 _SIGNS = {Op.EQ: "=", Op.LT: "<", Op.LT_EQ: "<=", Op.GT: ">", Op.GT_EQ: ">="}
@@ -446,7 +446,7 @@ def _leaf_sql(predicate: Bound, term: BoundReference, column: str) -> str:
         return among if op is Op.IN else f"{column} IS NULL OR NOT ({among})"
     if op is Op.NOT_EQ:
         return f"{column} IS NULL OR {column} <> {literals[0]}"
-    found = f"{column} {_SIGNS[op]} {literals[0]}"
+    comparison = f"{column} {_SIGNS[op]} {literals[0]}"
     # To Spark, NaN is greater than every number; to the format it is not comparable.
     is_nan_greater = isinstance(result_type, FloatType | DoubleType) and op in (Op.GT, Op.GT_EQ)
-    return f"{found} AND NOT isnan({column})" if is_nan_greater else found
+    return f"{comparison} AND NOT isnan({column})" if is_nan_greater else comparison

@@ -1,14 +1,14 @@
-"""The columns of a table as Spark's file readers are asked for them. Specification: "Column Projection".
+"""The columns of a table as they are requested from Spark's file readers. Specification: "Column Projection".
 
-Spark resolves columns by field id and pushes filters into row groups by *name*. A file from before a rename can hold
-another field under a column's name, and a filter pushed by that name then drops rows it must not drop. So a column is
-read under its own name only where no file can hold another field of that name: where every schema the table ever had
-is still known and none of them gives the name to another field, and where it holds no floating point. Every other
-column is read under a name that no file has, and shown under its own.
+Spark resolves columns by field id, but pushes filters into row groups by *name*. A file from before a rename can hold
+another field under a column's name, and a filter pushed by that name would drop matching rows. So a column is read
+under its own name only if no file can hold another field of that name: the table's metadata has every schema it ever
+had, none of them gives the name to another field, and the column contains no floating point. Every other column is read
+under a name that no file has, and renamed afterwards.
 
-A column that a file does not have is null to Spark, or the value of `EXISTS_DEFAULT` in the field's metadata, which
-is how `initial-default` is filled. Parts of structs are filled by putting the struct together again, for files that
-are known to lack them, and files without ids are read by their own names (`file_shapes.py`).
+If a file lacks a column, Spark fills in null, or the value of `EXISTS_DEFAULT` in the field's metadata, which provides
+`initial-default`. Missing nested fields are filled by rebuilding the struct, for files that are known to lack them, and
+files without ids are read by their own column names (`file_shapes.py`).
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from frazil.sql.quote_names import quote
 from frazil.sql.sql_literals import stored_literal
 
 EXISTS_DEFAULT = "EXISTS_DEFAULT"
-_SPARKS_OWN = ("_metadata", "_tmp_metadata_row_index")
-"""Names under which Spark gives positions; a column of such a name would hide them."""
+_RESERVED_NAMES = ("_metadata", "_tmp_metadata_row_index")
+"""Names of Spark's own columns of positions, which a table's column of the same name would hide."""
 _DAY_NANOS = 86_400_000_000_000
 _NO_FIELD = 2_000_000_000
-"""A field id that no file has: tables count from 1, reserved columns from the largest number down."""
+"""A field id that no file has: tables number fields from 1 up, and reserved columns from the maximum down."""
 
 
 @dataclass(frozen=True)
 class ReadNames:
-    """Under which name each field of a table is read, and names for columns of our own that no table has."""
+    """The name under which each field of a table is read, and unique names for internal columns."""
 
     token: str
     ambiguous: frozenset[int]
@@ -66,7 +66,7 @@ class ReadNames:
         return f"{field.name}__{self.token}_{field.field_id}"
 
     def own(self, what: str) -> str:
-        """Return the name of a column that is not the table's."""
+        """Return the unique name of an internal column."""
         return f"__{what}_{self.token}"
 
 
@@ -77,22 +77,22 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     ambiguous: set[int] = set()
     for schema in metadata.schemas:
         for field_id, nested_field in schema.fields_by_id.items():
-            # A part's name is met within its parent, and Spark may compare names without regard to case.
+            # Names are unique within their parent, and Spark may compare them case-insensitively.
             key = (schema.parents_by_id.get(field_id, -1), nested_field.name.lower())
-            known = first.setdefault(key, field_id)
-            if known != field_id:
-                ambiguous |= {known, field_id}
+            first_id = first.setdefault(key, field_id)
+            if first_id != field_id:
+                ambiguous |= {first_id, field_id}
             names.setdefault(field_id, set()).add(nested_field.name)
-        # Bounds of row groups leave NaN out and tell the zeros apart, Spark's comparisons do not: a filter on floating
-        # point that is pushed into row groups drops rows that match. The planner prunes files by such columns.
-        ambiguous |= {field.field_id for field in schema.fields if holds_float(field.field_type)}
-        ambiguous |= {field.field_id for field in schema.fields if field.name.lower() in _SPARKS_OWN}
+        # Unlike Spark's comparisons, bounds of row groups ignore NaN and distinguish the zeros: a filter on floating
+        # point that is pushed into row groups would drop matching rows. The planner prunes files by such columns.
+        ambiguous |= {field.field_id for field in schema.fields if contains_float(field.field_type)}
+        ambiguous |= {field.field_id for field in schema.fields if field.name.lower() in _RESERVED_NAMES}
     for schema in metadata.schemas:
         for column in schema.fields:
             parts = list(_struct_parts(column.field_type))
             if any(field.field_id in ambiguous or len(names[field.field_id]) > 1 for field in (column, *parts)):
-                # Where a query uses some parts of a column, Spark forgets the ids of those it asks files for and goes
-                # by name. Parts of other names are read all, and named by a cast that Spark does not look through.
+                # If a query uses some fields of a struct, Spark drops their ids and finds them by name. Renamed
+                # fields are therefore read together, and renamed by a cast that Spark does not optimise away.
                 ambiguous |= {field.field_id for field in parts}
     ids = {schema.schema_id for schema in metadata.schemas}
     is_complete = ids == set(range(len(ids)))
@@ -100,10 +100,10 @@ def read_names(metadata: TableMetadata) -> ReadNames:
     return ReadNames(hashlib.sha256(seed.encode()).hexdigest()[:10], frozenset(ambiguous), is_complete)
 
 
-def holds_float(data_type: Type) -> bool:
-    """Return whether a column, or a part of a struct, is floating point."""
+def contains_float(data_type: Type) -> bool:
+    """Return whether a type is floating point, or a struct that contains floating point."""
     if isinstance(data_type, StructType):
-        return any(holds_float(field.field_type) for field in data_type.fields)
+        return any(contains_float(field.field_type) for field in data_type.fields)
     return isinstance(data_type, FloatType | DoubleType)
 
 
@@ -111,17 +111,17 @@ def holds_float(data_type: Type) -> bool:
 class ReadColumn:
     """One top-level field as it is read from files of one shape.
 
-    `given` are the columns of the relation that hold what a file's partition tells of a field, by the field's id;
-    `within` has those of all parts of a struct, by the struct's id, parts that are not asked for too.
+    `from_partition` maps the ids of fields to the columns of the relation with their partition values; `within` maps
+    the id of a struct to all such columns of its nested fields, including fields that are not read.
     """
 
     field: NestedField
     names: ReadNames
     shape: FileShape = BY_ID
-    given: Mapping[int, str] = FrozenMap()
+    from_partition: Mapping[int, str] = FrozenMap()
     within: Mapping[int, tuple[str, ...]] = FrozenMap()
     keeps_ids: bool = True
-    """Whether types of the column tell the ids of its parts, as those who write the rows again need them."""
+    """Whether the column's type keeps the ids of nested fields, which rewrites need."""
 
     @property
     def name(self) -> str:
@@ -130,11 +130,11 @@ class ReadColumn:
 
     @property
     def is_read(self) -> bool:
-        """Whether files are asked for the column."""
+        """Whether the column is read from files."""
         return self._is_read(self.field)
 
     def _is_read(self, field: NestedField) -> bool:
-        if isinstance(field.field_type, UnknownType) or field.field_id in self.given:
+        if isinstance(field.field_type, UnknownType) or field.field_id in self.from_partition:
             return False
         return self.shape.holds(field.field_id)
 
@@ -142,18 +142,18 @@ class ReadColumn:
         return self.names.of(field) if self.shape.has_ids else self.shape.name_of(field.field_id)
 
     def struct_field(self) -> st.StructField:
-        """Return the column as Spark's reader is asked for it."""
+        """Return the field to request from Spark's reader."""
         field = self.field
         metadata: dict[str, Any] = {FIELD_ID: field.field_id} if self.shape.has_ids else {}
         has_default = field.initial_default is not None and is_filled_by_spark(field.field_type) and self.shape.has_ids
         if has_default:
             metadata[EXISTS_DEFAULT] = stored_literal(field.initial_default, field.field_type)
-        # Spark refuses a file without a required column before it looks for a default.
+        # Spark rejects a file without a required column before it looks for a default.
         is_nullable = field.optional or has_default
         return st.StructField(self.name, self._read_type(field), is_nullable, metadata)
 
     def _read_type(self, field: NestedField, *, with_own_names: bool = False) -> st.DataType:
-        """Return the type that is read, its parts under the names they are read under or under their own."""
+        """Return the type to read, with nested fields under the names in files or under their own."""
         data_type = field.field_type
         if field.field_id in self.shape.dates:
             return st.DateType()
@@ -177,13 +177,13 @@ class ReadColumn:
                 name = field.name if with_own_names else self._name_of(field)
                 fields.append(st.StructField(name, read, field.optional, metadata))
         if not fields:
-            # Nothing of the struct is in the file but whether it is null; Spark tells that by any part, found or not.
+            # The file has only the struct's nullness, which Spark derives from any requested field, even a missing one.
             none = {FIELD_ID: _NO_FIELD} if self.shape.has_ids else {}
             fields.append(st.StructField(self.names.own("none"), st.IntegerType(), True, none))
         return st.StructType(fields)
 
     def stored(self) -> Column:
-        """Return the column in its stored form, its parts under their own names."""
+        """Return the column in stored form, with nested fields under their own names."""
         field = self.field
         if not self.is_read:
             return self._filled(field)
@@ -193,13 +193,13 @@ class ReadColumn:
             column = column.cast(own if self.keeps_ids else without_metadata(own))
         column = self._rebuilt(column, field, is_required=field.required)
         if field.required and field.initial_default is not None and is_filled_by_spark(field.field_type):
-            # Files without the column give the default already; this says that nothing is null.
+            # Files without the column have the default already; this makes the column non-nullable.
             column = F.coalesce(column, expression(stored_literal(field.initial_default, field.field_type)))
         return column
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the stored form is the column of the relation itself."""
+        """Whether the stored form is the unchanged column of the relation."""
         field = self.field
         has_default = field.required and field.initial_default is not None
         is_changed = self._is_rebuilt(field.field_type) or self._is_renamed(field.field_type)
@@ -207,7 +207,7 @@ class ReadColumn:
         return self.is_read and not has_default and not is_changed
 
     def _is_rebuilt(self, data_type: Type) -> bool:
-        if _holds_empty(data_type):
+        if _contains_empty_struct(data_type):
             return True
         if any(not self._is_read(field) for field in _struct_parts(data_type)):
             return True
@@ -217,7 +217,7 @@ class ReadColumn:
         return any(self._is_read(field) and self._name_of(field) != field.name for field in _struct_parts(data_type))
 
     def _rebuilt(self, column: Column, field: NestedField, *, is_required: bool = False) -> Column:
-        """Return a column, its parts under their own names, with the parts that are not read."""
+        """Return a column whose nested fields have their own names, with those that are not read filled in."""
         if field.field_id in self.shape.dates:
             return F.unix_date(column).cast("bigint") * F.lit(_DAY_NANOS).cast("bigint")
         data_type = field.field_type
@@ -242,27 +242,27 @@ class ReadColumn:
                 made = self._rebuilt(column[nested_field.name], nested_field, is_required=nested_field.required)
             else:
                 made = self._filled(nested_field)
-                # What may be null is said to be, so that a null struct may hold it.
+                # Declared nullable, since it is null in a null struct.
                 made = made if nested_field.required else F.when(column.isNotNull(), made)
             parts.append(made.alias(nested_field.name))
         made = F.struct(*parts)
         return made if is_required else F.when(column.isNotNull(), made)
 
     def _filled(self, nested_field: NestedField) -> Column:
-        """Return the value of a field that is not read: what the partition tells, else the default, else null."""
+        """Return the value of a field that is not read: its partition value, else its default, else null."""
         data_type = nested_field.field_type
-        if nested_field.field_id in self.given:
-            return F.col(quote(self.given[nested_field.field_id]))
+        if nested_field.field_id in self.from_partition:
+            return F.col(quote(self.from_partition[nested_field.field_id]))
         if isinstance(data_type, UnknownType):
             return F.lit(None)
         if isinstance(data_type, StructType):
-            made = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
+            struct = F.struct(*(self._filled(field).alias(field.name) for field in data_type.fields))
             if nested_field.initial_default is not None:
-                return made
+                return struct
             columns = [F.col(quote(name)) for name in self.within.get(nested_field.field_id, ())]
             if columns:
-                # A struct with a part that the partition tells is not null, even where files know nothing of it.
-                return F.when(reduce(Column.__or__, (column.isNotNull() for column in columns)), made)
+                # A struct with a partition value in one of its fields is not null, even if files lack it.
+                return F.when(reduce(Column.__or__, (column.isNotNull() for column in columns)), struct)
         if nested_field.initial_default is not None:
             return expression(stored_literal(nested_field.initial_default, data_type)).cast(
                 stored_type(data_type, with_ids=self.keeps_ids)
@@ -270,15 +270,15 @@ class ReadColumn:
         if nested_field.required:
             raise SchemaMismatchError(
                 f"Cannot read column {nested_field.name!r} (field id {nested_field.field_id}): it is required, "
-                "but some files have no such column and the schema has no default for it",
+                "but some files lack it and the schema has no default for it",
                 hint="Make the column optional, or leave it out of the columns to read.",
             )
         return F.lit(None).cast(stored_type(data_type, with_ids=self.keeps_ids))
 
     def paths(self) -> Iterator[tuple[tuple[str, ...], int]]:
-        """Yield the names that lead to the column and its parts, as Spark's filters use them, with their ids."""
-        if self.field.field_id in self.given:
-            yield (self.given[self.field.field_id],), self.field.field_id
+        """Yield the paths of the column and its nested fields, as in Spark's filters, with their ids."""
+        if self.field.field_id in self.from_partition:
+            yield (self.from_partition[self.field.field_id],), self.field.field_id
         if self.is_read:
             yield (self.name,), self.field.field_id
             yield from self._paths(self.field.field_type, (self.name,))
@@ -293,44 +293,44 @@ class ReadColumn:
 
 
 def join_fields(
-    wanted: Mapping[int, NestedField], compared: Iterable[NestedField], names: ReadNames
+    requested: Mapping[int, NestedField], compared: Iterable[NestedField], names: ReadNames
 ) -> dict[int, NestedField]:
-    """Return the top-level fields to read: those wanted, and what else deletes compare, dropped parts included.
+    """Return the top-level fields to read: the requested ones and those that deletes compare, including dropped ones.
 
-    A field whose name another one has by now gets a name of its own.
+    A field whose name now belongs to another field gets a unique name.
     """
-    fields = dict(wanted)
+    fields = dict(requested)
     for field in compared:
-        known = fields.get(field.field_id)
-        fields[field.field_id] = field if known is None else _joined(known, field, names)
-    return {field.field_id: field for field in _apart(tuple(fields.values()), names)}
+        existing = fields.get(field.field_id)
+        fields[field.field_id] = field if existing is None else _joined(existing, field, names)
+    return {field.field_id: field for field in _with_unique_names(tuple(fields.values()), names)}
 
 
 def _joined(first: NestedField, second: NestedField, names: ReadNames) -> NestedField:
-    """Return a field with the parts of both; descriptions of the first win."""
+    """Return a field with the nested fields of both; the first takes precedence."""
     mine, theirs = first.field_type, second.field_type
     if not isinstance(mine, StructType) or not isinstance(theirs, StructType):
         return first
     parts = {field.field_id: field for field in mine.fields}
     for field in theirs.fields:
-        known = parts.get(field.field_id)
-        parts[field.field_id] = field if known is None else _joined(known, field, names)
-    return replace(first, field_type=StructType(_apart(tuple(parts.values()), names)))
+        existing = parts.get(field.field_id)
+        parts[field.field_id] = field if existing is None else _joined(existing, field, names)
+    return replace(first, field_type=StructType(_with_unique_names(tuple(parts.values()), names)))
 
 
-def _apart(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedField, ...]:
-    """Return fields under names that differ; the first of a name keeps it."""
+def _with_unique_names(fields: tuple[NestedField, ...], names: ReadNames) -> tuple[NestedField, ...]:
+    """Return the fields with duplicate names replaced; the first of a name keeps it."""
     taken: set[str] = set()
-    made = []
+    renamed = []
     for field in fields:
         name = field.name if field.name.lower() not in taken else f"{field.name}__{names.token}_{field.field_id}"
         taken.add(name.lower())
-        made.append(field if name == field.name else replace(field, name=name))
-    return tuple(made)
+        renamed.append(field if name == field.name else replace(field, name=name))
+    return tuple(renamed)
 
 
 def narrow_column(column: Column, have: Type, want: Type) -> Column:
-    """Return a stored column with the wanted parts of its structs only."""
+    """Return a stored column without the nested fields that `want` lacks."""
     if have == want:
         return column
     if isinstance(have, StructType) and isinstance(want, StructType):
@@ -349,11 +349,13 @@ def narrow_column(column: Column, have: Type, want: Type) -> Column:
     return column
 
 
-def _holds_empty(data_type: Type) -> bool:
-    """Return whether a type is, or holds, a struct without parts: it is read with one that says whether it is null."""
+def _contains_empty_struct(data_type: Type) -> bool:
+    """Return whether a type is, or contains, a struct without fields, which is read with a field for its nullness."""
     if isinstance(data_type, StructType) and not data_type.fields:
         return True
-    return isinstance(data_type, NestedType) and any(_holds_empty(field.field_type) for field in data_type.fields)
+    return isinstance(data_type, NestedType) and any(
+        _contains_empty_struct(field.field_type) for field in data_type.fields
+    )
 
 
 def _all_parts(data_type: Type) -> Iterator[NestedField]:

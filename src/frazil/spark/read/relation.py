@@ -6,25 +6,26 @@
                               └─ not readable by Spark          tasks ── Python workers ── columns
                                                                                 └── union
 
-A group is of one format, of one shape (`file_shapes.py`) and of one set of columns that partitions tell. Parquet is
-read by Spark, ORC without deletes where names never changed; Avro and the rest by Python (`arrow_read.py`). Where
-deleted positions are very many, the bit test is a join (`position_joins.py`).
+The files of a group have the same format, shape (`file_shapes.py`) and columns with partition values. Spark reads
+Parquet, and ORC without deletes if no column was ever renamed; Python reads Avro and the rest (`arrow_read.py`). With
+very many deleted positions, a join replaces the bit test (`position_joins.py`).
 
-Each relation is a `HadoopFsRelation` of Spark over a file index that asks Python (`spark/java/PlannedFiles.java`,
+Each relation is Spark's `HadoopFsRelation` over a file index that calls Python (`spark/java/PlannedFiles.java`,
 `planned_files.py`): filters added later, by a user or by Spark, reach the planner and prune manifests and files while
-Spark plans.
-Executors run Spark's vectorised reader and generated code; nothing of frazil is there.
+Spark plans. Executors run Spark's vectorised reader and generated code, and none of frazil's.
 
-What makes a row right:
+Correctness depends on these rules:
+
 - Columns are found by field id and read under names that no file gives to another field (`read_columns.py`).
-- Values all rows of a file share are given by the planner: identity partition values, sequence numbers, row ids.
+- The planner provides values that all rows of a file share: identity partition values, sequence numbers, row ids.
 - Deleted positions are a bit test on a row's number in its file, equality deletes are anti-joins (`equality_joins.py`).
 - The scan's own filter is applied to stored values, exactly, whatever Spark does with it afterwards.
 
-Settings that decide which rows come back are options of the relation, not of the session: a user's
+Settings that affect which rows are returned are options of the relation, not of the session: a user's
 `spark.sql.files.ignoreMissingFiles=true` must not turn a lost file into fewer rows.
 
-What may fail: planning, with frazil's error as the text of Spark's; reading a file, with Spark's error naming it.
+Two things may fail: planning, with frazil's error as the text of Spark's, and reading a file, with Spark's error naming
+it.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.private_names import (
     bit_at,
     can_open,
-    name_shown_forms,
     planned_relation,
+    register_shown_forms,
     row_index_name,
     session_with,
 )
@@ -82,7 +83,7 @@ from frazil.spark.read.predicates import SHOWN_OTHERWISE, row_filter
 from frazil.spark.read.read_columns import (
     ReadColumn,
     ReadNames,
-    holds_float,
+    contains_float,
     join_fields,
     narrow_column,
     read_names,
@@ -139,14 +140,14 @@ OPTIONS = {
     "int96RebaseMode": "CORRECTED",
     "mergeSchema": "false",
 }
-"""Settings of every relation; a session's own do not reach it."""
+"""Options of every relation, which override the session's settings."""
 
 _VECTORS = {
     "spark.sql.parquet.enableVectorizedReader": "true",
     "spark.sql.parquet.enableNestedColumnVectorizedReader": "true",
     "spark.sql.legacy.parquet.nanosAsLong": "true",
 }
-"""Spark's other reader refuses types that the vectorised one gives as they are stored, and goes by names."""
+"""Spark's other reader rejects some stored types, and finds columns by name."""
 
 _SAME_IN_ORC = (BooleanType, IntType, LongType, StringType, BinaryType, DecimalType)
 _FILLERS: dict[type[Type], str] = {
@@ -159,13 +160,12 @@ _FILLERS: dict[type[Type], str] = {
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What to read: a snapshot of a table, the schema to read it with, the columns to show, and a filter.
+    """What to read: a snapshot of a table, the schema to read it with, the columns to return, and a filter.
 
-    `shown` may hold metadata columns. `appends` reads what snapshots added, or a batch of a stream, instead of what is
-    there. With `as_stored`,
-    values come in their stored form (`types.py`), which loses nothing: rewrites of rows read that way. Sizes of splits
-    that are not given here are the table's, else the session's. Beyond `vector_budget_bytes`, deleted positions are
-    joined (`position_joins.py`).
+    `output_schema` may include metadata columns. With `appends`, reads the files that snapshots added, or a batch of a
+    stream, instead of all files. With `as_stored`, returns values in stored form (`types.py`), which is lossless, for
+    rewrites. Split sizes default to the table's, else the session's. If the bitmaps of deleted positions exceed
+    `vector_budget_bytes`, they are joined (`position_joins.py`).
     """
 
     loaded: LoadedTable
@@ -183,18 +183,18 @@ class ReadRequest:
 
 
 def read_on_spark(spark: SparkSession, request: ReadRequest) -> DataFrame:
-    """Return the rows of a request as a lazy DataFrame; manifests are read, data files are not."""
+    """Return the rows of a request as a lazy DataFrame, reading only manifests."""
     snapshot_id = None if request.snapshot is None else request.snapshot.snapshot_id
     with naming(request.loaded.name, snapshot_id), engine_errors(f"read {request.loaded.name} on Spark"):
         return Reader(spark, request).frame()
 
 
 class Reader:
-    """A request with what Spark and the planner were told of it."""
+    """Builds the DataFrame of a request."""
 
     def __init__(self, spark: SparkSession, request: ReadRequest) -> None:
         self.spark = spark
-        # Bound once: names in the filter are looked up as the scan says, and not again.
+        # Bound once, with the case sensitivity of the scan.
         self.predicate = bind(request.schema, request.predicate, case_sensitive=request.case_sensitive)
         self.request = request
         metadata, schema = request.loaded.metadata, request.schema
@@ -207,36 +207,38 @@ class Reader:
         self.joins = EqualityJoins.of(self.scan, self.names, self.view, self.options)
         self.positions: PositionJoin | None = None
         self.streams = False
-        """Whether relations are rows of a stream as they are; where they are joined, `StreamedRows` sees to it."""
-        # A column that is tested is read whole; of one that is only shown, the shown parts.
+        """Whether relations are streaming ones; if they are joined, `StreamedRows` marks the result instead."""
+        # A filtered column is read whole; of others, only the requested fields are read.
         tested = {_top_id(schema, one) for one in field_ids_of(self.predicate)}
-        wanted = {field.field_id: field for field in request.output_schema.fields if not is_reserved_id(field.field_id)}
-        wanted |= {field.field_id: field for field in schema.fields if field.field_id in tested}
-        self.compared_only = {column.field_id for column in self.joins.columns()} - set(wanted)
-        self.fields = join_fields(wanted, self.joins.columns(), self.names)
+        requested = {
+            field.field_id: field for field in request.output_schema.fields if not is_reserved_id(field.field_id)
+        }
+        requested |= {field.field_id: field for field in schema.fields if field.field_id in tested}
+        self.compared_only = {column.field_id for column in self.joins.columns()} - set(requested)
+        self.fields = join_fields(requested, self.joins.columns(), self.names)
         self.read_schema = Schema(tuple(self.fields.values()))
         self.scan.shapes = FileShapes(
             request.loaded.storage,
             ReadRules(self.read_schema, self.view.name_mapping),
-            default_parts(tuple(self.fields.values())) | self._told_parts(),
+            default_parts(tuple(self.fields.values())) | self._partition_parts(),
             former_dates(metadata, tuple(self.fields.values())),
             has_mapping=self.view.name_mapping is not None,
         )
 
-    def _told_parts(self) -> frozenset[int]:
-        """Return the fields, and the structs around them, that partitions tell where a file does not hold them."""
-        known = self.read_schema.fields_by_id.keys()
-        found = self.scan.inexact_sources() & known
-        around = {field.field_id for field_id in found for field in self.request.schema.ancestors_of(field_id)}
-        return frozenset(found | (around & known))
+    def _partition_parts(self) -> frozenset[int]:
+        """Return the fields whose partition values are used for files without them, and their enclosing structs."""
+        read_ids = self.read_schema.fields_by_id.keys()
+        ids = self.scan.inexact_sources() & read_ids
+        around = {field.field_id for field_id in ids for field in self.request.schema.ancestors_of(field_id)}
+        return frozenset(ids | (around & read_ids))
 
     def frame(self) -> DataFrame:
-        """Return the rows of all groups of files; of no files, no rows."""
+        """Return the rows of all groups of files as a DataFrame, which is empty if there are no files."""
         rows = self.rows()
         return self.spark.createDataFrame([], self.result_schema()) if rows is None else rows
 
     def rows(self) -> DataFrame | None:
-        """Return the rows of all groups of files, None where there are no files."""
+        """Return the rows of all groups of files, or None if there are no files."""
         self._choose_positions(has_many=self.scan.vector_bytes() > self.request.vector_budget_bytes)
         self.scan.is_orc_native = self.may_read_orc()
         self.scan.is_parquet_native = self.may_read_parquet()
@@ -249,10 +251,10 @@ class Reader:
         return reduce(DataFrame.unionAll, legs) if legs else None
 
     def _choose_positions(self, *, has_many: bool) -> None:
-        """Choose how deleted positions are applied; many are too many to travel with the query."""
+        """Choose how deleted positions are applied: with `has_many`, by a join instead of bitmaps in the query."""
         if has_many:
             self.positions = PositionJoin.of(self.scan, self.names, self.options)
-        # Where a union ends generated code, it costs more than a test of every row.
+        # If a union breaks code generation, it costs more than a test of every row.
         is_fused = setting(self.spark, UNION_CODEGEN) == "true"
         self.scan.reads_clean_with_marked = self.positions is None and not is_fused
 
@@ -265,16 +267,16 @@ class Reader:
         return st.StructType(fields)
 
     def may_read_parquet(self) -> bool:
-        """Return whether Spark's Parquet reader tells a struct that is null from one of which a file has no part.
+        """Return whether Spark's Parquet reader distinguishes null structs from structs whose fields a file lacks.
 
-        Spark 4.0 does not. There, tables are read by Python of which a struct once had other parts, or has none now.
+        Spark 4.0 does not. There, Python reads tables in which a struct once had other fields, or has none now.
         """
         if setting(self.spark, _NULL_STRUCTS) is not None:
             return True
         structs = {
-            key: {field.field_id for field in found.field_type.fields}
-            for key, found in self.read_schema.fields_by_id.items()
-            if isinstance(found.field_type, StructType)
+            key: {field.field_id for field in struct_field.field_type.fields}
+            for key, struct_field in self.read_schema.fields_by_id.items()
+            if isinstance(struct_field.field_type, StructType)
         }
         if not structs:
             return True
@@ -288,15 +290,15 @@ class Reader:
         )
 
     def may_read_orc(self) -> bool:
-        """Return whether Spark's ORC reader finds the columns, which goes by names, and shows all that is asked for."""
+        """Return whether Spark's ORC reader, which finds columns by name, can read all requested columns."""
         if self.view.name_mapping is not None or any(
             self._shows(field) for field in (POS, DELETED, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
         ):
             return False
-        known = self.request.loaded.metadata.schemas
+        schemas = self.request.loaded.metadata.schemas
         for nested_field in self.fields.values():
             former = [
-                field for field in (schema.find_field(nested_field.field_id) for schema in known) if field is not None
+                field for field in (schema.find_field(nested_field.field_id) for schema in schemas) if field is not None
             ]
             is_same = all(
                 field.name == nested_field.name and field.field_type == nested_field.field_type for field in former
@@ -319,18 +321,18 @@ class Reader:
         shown = {field: self._shown_text(field, columns) for field in self.request.output_schema.fields}
         is_bare = group.deletes is DeleteKind.NONE and self.predicate == TRUE and not self._needs_position(group)
         if is_bare and all(text and is_exact(text) for text in shown.values()):
-            # Spark makes sense of relation and columns at once.
+            # Spark analyses the relation and the columns together.
             frame = self._relation(group, columns, list(shown.values()))
         else:
             frame = self._rows_of_leg(group, columns, shown)
         if not self.request.as_stored:
-            self._name_shown_forms(frame, columns)
+            self._register_shown_forms(frame, columns)
         return frame
 
     def _rows_of_leg(
         self, group: FileGroup, columns: dict[int, ReadColumn], shown: Mapping[NestedField, str]
     ) -> DataFrame:
-        """Return the rows of a group that are left after deletes and the scan's filter."""
+        """Return the rows of a group after deletes and the scan's filter."""
         frame = self._relation(group, columns)
         if self._needs_position(group):
             frame = frame.withColumnRenamed(self._row_index, self.names.own("pos"))
@@ -343,66 +345,68 @@ class Reader:
             )
         frame = self._filtered(frame, columns)
         if all(shown.values()):
-            # A call to the JVM for each column, where it takes seven otherwise.
+            # One call to the JVM for all columns instead of seven for each.
             return select_exactly(frame, list(shown.values()))
         return frame.select(
             *(expression(text) if text else self._shown(key, group, columns) for key, text in shown.items())
         )
 
-    def _name_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
-        """Let filters on what users see of a column prune by what it holds."""
+    def _register_shown_forms(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> None:
+        """Let filters on shown forms of columns prune by their stored values."""
         forms = {}
         for index, field in enumerate(self.request.output_schema.fields):
             column = columns.get(field.field_id)
             if column is not None and column.is_plain and isinstance(field.field_type, SHOWN_OTHERWISE):
                 forms[index] = json.dumps(["shown", ["col", column.name]])
         if forms:
-            name_shown_forms(frame, forms)
+            register_shown_forms(frame, forms)
 
     def _without_positions(self, frame: DataFrame) -> DataFrame:
-        """Return the rows that no position deletes, or all where deleted ones are shown too."""
+        """Return the rows that are not deleted by position, or all if the request includes the deleted flag."""
         if self.positions is not None:
             mark = self.names.own("deleted") if self._shows(DELETED) else None
             return self.positions.without_deleted(self.spark, frame, mark)
         return frame if self._shows(DELETED) else frame.filter(~self._is_deleted())
 
     def _columns_of(self, group: FileGroup) -> dict[int, ReadColumn]:
-        """Return the columns as files of a group hold them."""
+        """Return the columns to read from files of a group, by field id."""
         parts, schema = self.read_schema.fields_by_id, self.request.schema
-        given: dict[int, str] = {}
+        from_partition: dict[int, str] = {}
         within: dict[int, tuple[str, ...]] = {}
         for field_id in sorted(group.identity_ids):
             above = [field.field_id for field in schema.ancestors_of(field_id) if field.field_id in parts]
             if field_id in parts or above:
                 named = field_id in parts and group.shape.has_ids
-                given[field_id] = self.names.of(parts[field_id]) if named else self.names.own(f"told_{field_id}")
-                within |= {one: (*within.get(one, ()), given[field_id]) for one in above}
+                from_partition[field_id] = (
+                    self.names.of(parts[field_id]) if named else self.names.own(f"told_{field_id}")
+                )
+                within |= {one: (*within.get(one, ()), from_partition[field_id]) for one in above}
         is_joined = group.deletes is DeleteKind.EQUALITY
         return {
-            field_id: ReadColumn(field, self.names, group.shape, given, within, self.request.as_stored)
+            field_id: ReadColumn(field, self.names, group.shape, from_partition, within, self.request.as_stored)
             for field_id, field in self.fields.items()
             if is_joined or field_id not in self.compared_only
         }
 
     def _filtered(self, frame: DataFrame, columns: dict[int, ReadColumn]) -> DataFrame:
-        """Return the rows that pass the scan's own filter."""
-        made: dict[str, Column] = {}
+        """Return the rows that match the scan's own filter."""
+        added: dict[str, Column] = {}
 
         def find(reference: BoundReference) -> str:
             top = _top_id(self.request.schema, reference.field_id)
             column = columns[top]
             name = column.name if column.is_plain else self.names.own(f"tested_{top}")
             if not column.is_plain:
-                made[name] = column.stored()
+                added[name] = column.stored()
             return ".".join(quote(one) for one in (name, *reference.path[1:]))
 
-        kept = row_filter(self.predicate, find)
-        if kept is None:
+        condition = row_filter(self.predicate, find)
+        if condition is None:
             return frame
-        return (frame.withColumns(made) if made else frame).filter(expression(kept))
+        return (frame.withColumns(added) if added else frame).filter(expression(condition))
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
-        """Return the rows of files that Spark's readers cannot read."""
+        """Return the rows of a group that Spark's readers cannot read."""
         fields = [field for field in self.request.output_schema.fields if not isinstance(field.field_type, UnknownType)]
         if not fields:
             fields = [POS]
@@ -432,22 +436,24 @@ class Reader:
     def _relation(
         self, group: FileGroup, columns: dict[int, ReadColumn], select: Sequence[str] | None = None
     ) -> DataFrame:
-        # What is not asked for may be null, whatever it is.
-        unasked = {key: replace(field, required=False) for key, field in self.request.schema.fields_by_id.items()}
-        parts = {**unasked, **self.read_schema.fields_by_id}
-        given = next((column.given for column in columns.values()), {})
-        constants = [partition_constant(name, parts[field_id]) for field_id, name in given.items()]
-        required = {name for field_id, name in given.items() if parts[field_id].required}
+        # Fields that are not read may be null even if they are required.
+        optional_fields = {
+            key: replace(field, required=False) for key, field in self.request.schema.fields_by_id.items()
+        }
+        parts = {**optional_fields, **self.read_schema.fields_by_id}
+        from_partition: Mapping[int, str] = next((column.from_partition for column in columns.values()), {})
+        constants = [partition_constant(name, parts[field_id]) for field_id, name in from_partition.items()]
+        required = {name for field_id, name in from_partition.items() if parts[field_id].required}
         data = [column.struct_field() for column in columns.values() if column.is_read]
         if group.shape.has_ids:
             data += self._lineage_fields()
         if self._needs_position(group):
-            # The reader fills it after it has looked for a column of that name and found none, so it must be optional.
+            # The reader first looks for a column of that name in the file, so it must be optional.
             data.append(st.StructField(self._row_index, st.LongType()))
         constants += self._own_constants(group)
         paths = dict(path for column in columns.values() for path in column.paths())
         named = {column.name: column.field for column in columns.values() if column.is_read}
-        named |= {name: parts[field_id] for field_id, name in given.items()}
+        named |= {name: parts[field_id] for field_id, name in from_partition.items()}
         stats = relation_stats(self.scan, group, named, self._distinct)
         return planned_relation(
             self.spark,
@@ -474,16 +480,16 @@ class Reader:
         )
 
     def _session_for(self, group: FileGroup, columns: dict[int, ReadColumn]) -> Any:
-        """Return where Spark looks up settings: floating point must not be compared with bounds of row groups.
+        """Return the Java session with settings for a group; floating point must not be compared with row group bounds.
 
-        Files without ids are read under their own names, which filters that are pushed find (`read_columns.py`).
+        Columns of files without ids are read under their own names, so pushed filters would apply (`read_columns.py`).
         """
-        if group.shape.has_ids or not any(holds_float(column.field.field_type) for column in columns.values()):
+        if group.shape.has_ids or not any(contains_float(column.field.field_type) for column in columns.values()):
             return self.scan.session
         return session_with(self.spark, {**self._settings(), "spark.sql.parquet.filterPushdown": "false"})
 
     def _split_options(self) -> SplitOptions:
-        """Return how files that Python reads are cut and packed."""
+        """Return how files that Python reads are split and packed."""
         request, table = self.request, self.request.loaded.metadata.properties
         target, cost = request.split_bytes, request.open_file_cost_bytes
         return SplitOptions(
@@ -493,50 +499,50 @@ class Reader:
         )
 
     def _settings(self) -> dict[str, str]:
-        """Return what Spark takes from the session and from no option: what the request or table say about splits."""
+        """Return settings that Spark does not accept as options: split sizes, and vectorised reading."""
         request, table = self.request, self.request.loaded.metadata.properties
         options = self._split_options()
-        found = {}
+        settings = {}
         if request.split_bytes is not None or properties.SPLIT_SIZE.name in table:
-            found["spark.sql.files.maxPartitionBytes"] = str(options.target_bytes)
+            settings["spark.sql.files.maxPartitionBytes"] = str(options.target_bytes)
         if request.open_file_cost_bytes is not None or properties.SPLIT_OPEN_FILE_COST.name in table:
-            found["spark.sql.files.openCostInBytes"] = str(options.open_file_cost_bytes)
-        return {**found, **_VECTORS}
+            settings["spark.sql.files.openCostInBytes"] = str(options.open_file_cost_bytes)
+        return {**settings, **_VECTORS}
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         names = self.names
         is_joined = group.deletes is DeleteKind.EQUALITY
-        found = []
+        constants = []
         has_deletes = group.deletes is not DeleteKind.NONE
         if has_deletes and self.positions is None:
-            found.append(vector_constant(names.own("deleted")))
+            constants.append(vector_constant(names.own("deleted")))
         if has_deletes and self.positions is not None:
-            found.append(column_constant(names.own("file_path"), "file_path", pa.string()))
-            found.append(key_constant(names.own("position_part"), self.positions.keys))
-            found.append(has_vector_constant(names.own("has_vector")))
+            constants.append(column_constant(names.own("file_path"), "file_path", pa.string()))
+            constants.append(key_constant(names.own("position_part"), self.positions.keys))
+            constants.append(has_vector_constant(names.own("has_vector")))
         if self._shows(FILE):
-            found.append(column_constant(names.own("file"), "file_path", pa.string()))
+            constants.append(column_constant(names.own("file"), "file_path", pa.string()))
         if self._shows(SPEC_ID):
-            found.append(spec_constant(names.own("spec")))
-        found += [
+            constants.append(spec_constant(names.own("spec")))
+        constants += [
             tuple_constant(names.own(f"partition_{field.field_id}"), field) for field in self._shown_partition.fields
         ]
         if self._shows(ROW_ID) or self._shows(LAST_UPDATED_SEQUENCE_NUMBER):
-            found.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
+            constants.append(column_constant(names.own("first_row_id"), "first_row_id", pa.int64()))
         if self._shows(LAST_UPDATED_SEQUENCE_NUMBER) or is_joined or (has_deletes and self.positions is not None):
-            found.append(column_constant(names.own("sequence"), "sequence_number", pa.int64()))
+            constants.append(column_constant(names.own("sequence"), "sequence_number", pa.int64()))
         if is_joined:
-            found.append(key_constant(names.own("part"), self.joins.keys))
-        return found
+            constants.append(key_constant(names.own("part"), self.joins.keys))
+        return constants
 
     def _lineage_fields(self) -> list[st.StructField]:
-        """Return the columns in which a file may store row ids and sequence numbers of its own."""
-        found = []
+        """Return the columns in which a file may store its own row ids and sequence numbers."""
+        fields = []
         for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER):
             if self._shows(field):
                 name = self.names.own(field.name)
-                found.append(st.StructField(name, st.LongType(), True, {"parquet.field.id": field.field_id}))
-        return found
+                fields.append(st.StructField(name, st.LongType(), True, {"parquet.field.id": field.field_id}))
+        return fields
 
     def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
         snapshot = self.request.snapshot
@@ -574,21 +580,21 @@ class Reader:
         return F.col(quote(self.names.own("pos")))
 
     def _is_deleted(self) -> Column:
-        """Return whether a row's position is among its file's deleted ones."""
+        """Return a column for whether a row's position is deleted."""
         if self.positions is not None:
             return F.col(quote(self.names.own("deleted")))
         return bit_at(self.spark, quote(self.names.own("deleted")), quote(self.names.own("pos")))
 
     def _find(self, columns: dict[int, ReadColumn], reference: BoundReference) -> Column:
-        """Return a field that deletes compare, by its id: names may have changed since."""
-        known = reference_to(self.read_schema, reference.field_id)
+        """Return a field that deletes compare, found by its id, since names may have changed."""
+        current = reference_to(self.read_schema, reference.field_id)
         column = columns[_top_id(self.read_schema, reference.field_id)].stored()
-        for name in known.path[1:]:
+        for name in current.path[1:]:
             column = column[name]
         return column
 
     def _shown_text(self, field: NestedField, columns: dict[int, ReadColumn]) -> str:
-        """Return a column that is shown as the relation has it as SQL, nothing where more is to be done with it."""
+        """Return the SQL of a column that needs no conversion, or an empty text."""
         column = columns.get(field.field_id)
         if column is None or not column.is_plain or column.field.field_type != field.field_type:
             return ""
@@ -634,7 +640,7 @@ class Reader:
             return stored
         value = show_column(stored, nested_field.field_type, self.spark)
         filler = _FILLERS.get(type(nested_field.field_type)) if nested_field.required else None
-        # Shown forms are made of functions that may give null; this says that nothing is.
+        # The functions of shown forms are nullable; this makes the column non-nullable.
         return (
             value
             if filler is None
@@ -642,7 +648,7 @@ class Reader:
         )
 
     def _lineage(self, field: NestedField, inherited: Column, group: FileGroup) -> Column:
-        """Return what a row inherits, unless its file stores its own; a file without row ids has neither."""
+        """Return the row's stored value if there is one, else the inherited one; null if the file has no row ids."""
         if not group.shape.has_ids:
             return inherited
         has_ids = F.col(quote(self.names.own("first_row_id"))).isNotNull()
@@ -654,6 +660,6 @@ def _comment(field: NestedField) -> dict[str, str]:
 
 
 def _top_id(schema: Schema, field_id: int) -> int:
-    """Return the top-level column that a field is, or is within."""
+    """Return the id of the top-level column of a field."""
     above = schema.ancestors_of(field_id)
     return above[-1].field_id if above else field_id

@@ -1,8 +1,8 @@
-"""Where the rows of a change are: the files and positions of rows that were found, as sets of positions.
+"""Collection of the positions of changed rows, by file.
 
-Few positions come here as they are. Many are put together by executors first: 64 of a file that lie side by side
-are one word of bits, so that what comes here is bounded by the rows of the files, a quarter of a byte each, and not by
-how many of them change. The same aggregate sees whether a row was found twice.
+A few positions are collected one by one. If there are many, executors first combine 64 adjacent positions of a file
+into a word of bits, so that the result is bounded by the number of rows in the files, a quarter of a byte each, and not
+by how many of them change. The same aggregate detects duplicate positions.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _WORDS_AT_ONCE = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class RowPositions:
-    """Positions by the number of their file, how often each action occurs, and whether some row was found twice."""
+    """Positions by file number, the number of rows of each action, and whether any position occurred twice."""
 
     positions: Mapping[int, DeletionVector]
     counts: Mapping[int, int]
     is_twice: bool = False
 
 
-def read_positions(kept: DataFrame, *, few_rows: int = FEW_ROWS) -> RowPositions:
-    """Return the positions of kept rows whose action is above 0; rows without a file are only counted."""
+def read_positions(frame: DataFrame, *, few_rows: int = FEW_ROWS) -> RowPositions:
+    """Collect the positions of checkpointed rows whose action is above 0; rows without a file are only counted."""
     columns = [F.col(name) for name in (FILE_COLUMN, POS_COLUMN, ACTION_COLUMN)]
-    found = collect_few(kept, columns, few_rows)
-    return _from_rows(found) if found is not None else _from_words(kept)
+    rows = collect_few(frame, columns, few_rows)
+    return _from_rows(rows) if rows is not None else _from_words(frame)
 
 
 def _from_rows(table: pa.Table) -> RowPositions:
@@ -58,10 +58,10 @@ def _from_rows(table: pa.Table) -> RowPositions:
     )
 
 
-def _from_words(kept: DataFrame) -> RowPositions:
+def _from_words(frame: DataFrame) -> RowPositions:
     bit = f"shiftleft(1L, cast({POS_COLUMN} & 63 as int))"
     words = (
-        kept.filter(f"{FILE_COLUMN} is not null")
+        frame.filter(f"{FILE_COLUMN} is not null")
         .groupBy(FILE_COLUMN, expression(f"cast(shiftright({POS_COLUMN}, 6) as int)").alias("word"))
         .agg(
             expression(f"bit_or(case when {ACTION_COLUMN} > 0 then {bit} else 0L end)").alias("bits"),
@@ -78,14 +78,14 @@ def _from_words(kept: DataFrame) -> RowPositions:
         number: _vector(positions_of_words[rows_of_file], bits[rows_of_file])
         for number, rows_of_file in _by_file(numbers)
     }
-    counted = kept.groupBy(ACTION_COLUMN).count().collect()
+    counted = frame.groupBy(ACTION_COLUMN).count().collect()
     is_twice = bool(words.column(3).to_numpy(zero_copy_only=False).any())
-    found = {number: vector for number, vector in positions.items() if not vector.is_empty}
-    return RowPositions(found, {row[0]: row[1] for row in counted}, is_twice)
+    non_empty = {number: vector for number, vector in positions.items() if not vector.is_empty}
+    return RowPositions(non_empty, {row[0]: row[1] for row in counted}, is_twice)
 
 
 def _by_file(files: npt.NDArray[np.int32]) -> list[tuple[int, slice]]:
-    """Return each file's number and where its rows are, in an array that is sorted."""
+    """Return each file's number and the slice of its rows in a sorted array."""
     starts = np.flatnonzero(np.diff(files, prepend=-1)).tolist()
     ends = [*starts[1:], len(files)]
     return [(int(files[start]), slice(start, ends[index])) for index, start in enumerate(starts)]

@@ -1,12 +1,12 @@
-"""Tables of Spark's own catalog, for adopting them: what they are, and renaming and dropping them safely.
+"""Tables of Spark's session catalog, for migration: describing, renaming and dropping them without touching files.
 
-    describe    columns, partition columns, provider, folders: from the catalog's own entry, no file is read
-    set aside   the entry gets another name and becomes an external one, so that neither the new name nor a later drop
-                of it moves or deletes a file
-    put back    the entry gets its own name again
+    describe    columns, partition columns, provider and folders, from the catalog entry; no file is read
+    set aside   the entry is renamed and becomes an external table, so that neither the rename nor a later drop moves or
+                deletes a file
+    put back    the entry gets its old name again
 
-Spark moves the folder of a managed table that is renamed, and deletes it when the table is dropped. An external one is
-a name and nothing more. PySpark has no call for either; the session's catalog is asked on the JVM.
+Spark moves the folder of a managed table that is renamed, and deletes it when the table is dropped. The entry of an
+external table is only a name. PySpark has no API for this, so the session catalog is called on the JVM.
 """
 
 from __future__ import annotations
@@ -36,30 +36,28 @@ _MANAGED = "MANAGED"
 
 
 def describe_session_table(spark: SparkSession, name: tuple[str, ...]) -> SourceTable:
-    """Return a table of Spark's own catalog as a source; refuse what has no files that a table could read."""
-    with _inner_doors(spark, f"read the table {'.'.join(name)}"):
+    """Describe a table of Spark's session catalog; raise if frazil cannot read its files."""
+    with _session_catalog_calls(spark, f"read the table {'.'.join(name)}"):
         catalog = _catalog(spark)
         entry = _entry(spark, name)
         source_name = entry.identifier().unquotedString()
         provider = entry.provider().get().lower() if entry.provider().isDefined() else "hive"
         if provider not in _PROVIDERS or not entry.storage().locationUri().isDefined():
             raise UnsupportedError(
-                f"Cannot make a table of {source_name}: it is of {provider!r}",
-                hint=f"Tables of {', '.join(_PROVIDERS)} files can be adopted.",
+                f"Cannot adopt {source_name}: its provider is {provider!r}",
+                hint=f"Tables with the provider {', '.join(_PROVIDERS)} can be adopted.",
             )
         if entry.bucketSpec().isDefined():
-            raise UnsupportedError(
-                f"Cannot make a table of {source_name}: it is bucketed, by a hash that is Spark's own"
-            )
+            raise UnsupportedError(f"Cannot adopt {source_name}: it is bucketed by Spark's own hash function")
         location = _location(spark, entry.storage())
         partitions = tuple(_items(spark, entry.partitionColumnNames()))
         parts: tuple[SourcePart, ...] = (SourcePart(location),)
         if partitions and entry.tracksPartitionsInCatalog():
             none = _jvm(spark).scala.Option.empty()
-            found = _items(spark, catalog.listPartitions(entry.identifier(), none))
+            partition_entries = _items(spark, catalog.listPartitions(entry.identifier(), none))
             parts = tuple(
                 SourcePart(_location(spark, partition.storage()), _values(_mapping(spark, partition.spec())))
-                for partition in found
+                for partition in partition_entries
             )
         schema = from_spark_schema(st.StructType.fromJson(_json(entry.schema().json())))
         return SourceTable(
@@ -74,8 +72,8 @@ def describe_session_table(spark: SparkSession, name: tuple[str, ...]) -> Source
 
 
 def set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> Callable[[], None]:
-    """Give a table of Spark's catalog another name in its database, its files untouched; return what undoes it."""
-    with _inner_doors(spark, f"rename the table {'.'.join(name)}"):
+    """Rename a table in its database without touching its files; return a function to undo it."""
+    with _session_catalog_calls(spark, f"rename the table {'.'.join(name)}"):
         catalog = _catalog(spark)
         entry = _entry(spark, name)
         own = entry.identifier()
@@ -83,7 +81,7 @@ def set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> Callab
         if catalog.tableExists(other):
             raise InvalidRequestError(
                 f"Cannot keep {own.unquotedString()} as {other.unquotedString()}: there is a table of that name",
-                hint="Give another name as backup_table_name.",
+                hint="Pass another name as backup_table_name.",
             )
         location = _location(spark, entry.storage())
         was_managed = entry.tableType().name() == _MANAGED
@@ -91,7 +89,7 @@ def set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> Callab
             _set_type(spark, entry, "EXTERNAL")
 
         def put_back(now: Any) -> None:
-            with _inner_doors(spark, f"give {own.unquotedString()} its name back"):
+            with _session_catalog_calls(spark, f"give {own.unquotedString()} its name back"):
                 catalog.renameTable(now, own)
                 if was_managed:
                     _set_type(spark, catalog.getTableMetadata(own), _MANAGED)
@@ -102,19 +100,19 @@ def set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> Callab
             if was_managed:
                 _set_type(spark, catalog.getTableMetadata(own), _MANAGED)
             raise
-        moved = _location(spark, catalog.getTableMetadata(other).storage())
-        if moved != location:
+        new_location = _location(spark, catalog.getTableMetadata(other).storage())
+        if new_location != location:
             put_back(other)
             raise UnsupportedError(
-                f"Cannot rename {own.unquotedString()}: its catalog would move its files to {moved}",
+                f"Cannot rename {own.unquotedString()}: its catalog would move its files to {new_location}",
                 hint="Make it an external table first.",
             )
         return lambda: put_back(other)
 
 
 def drop_set_aside(spark: SparkSession, name: tuple[str, ...], backup: str) -> None:
-    """Drop the entry of a table that was set aside; its files stay."""
-    with _inner_doors(spark, f"drop the table {backup}"):
+    """Drop the catalog entry of a table that was set aside; its files stay."""
+    with _session_catalog_calls(spark, f"drop the table {backup}"):
         catalog = _catalog(spark)
         own = _identifier(spark, name)
         database = own.database().get() if own.database().isDefined() else catalog.getCurrentDatabase()
@@ -133,12 +131,12 @@ def _entry(spark: SparkSession, name: tuple[str, ...]) -> Any:
 
 
 def _set_type(spark: SparkSession, entry: Any, table_type: str) -> None:
-    """Store an entry under another type: all else stays as it is."""
+    """Change the table type of a catalog entry."""
     values = _jvm(spark).java.util.ArrayList()
     names = [entry.productElementName(index) for index in range(entry.productArity())]
     for index, name in enumerate(names):
         values.add(_table_type(spark, table_type) if name == "tableType" else entry.productElement(index))
-    copies = [getmethod for getmethod in entry.getClass().getMethods() if getmethod.getName() == "copy"]
+    copies = [method for method in entry.getClass().getMethods() if method.getName() == "copy"]
     _catalog(spark).alterTable(copies[0].invoke(entry, values.toArray()))
 
 
@@ -152,7 +150,7 @@ def _values(spec: Mapping[str, str]) -> dict[str, str | None]:
 
 
 def _location(spark: SparkSession, storage: Any) -> str:
-    """Return a folder as locations are written: its path is not escaped."""
+    """Return the folder of a table as a location, with an unescaped path."""
     path = _jvm(spark).org.apache.hadoop.fs.Path(storage.locationUri().get())
     scheme = path.toUri().getScheme()
     if scheme in (None, "file"):
@@ -186,10 +184,10 @@ def _jvm(spark: SparkSession) -> Any:
 
 
 @contextmanager
-def _inner_doors(spark: SparkSession, what: str) -> Iterator[None]:
-    """Refuse sessions whose catalog is out of reach, and say what it was for where a call fails."""
+def _session_catalog_calls(spark: SparkSession, what: str) -> Iterator[None]:
+    """Raise in a Spark Connect session, and translate errors of the calls inside; `what` follows `Cannot`."""
     if not is_classic(spark):
-        raise UnsupportedError(f"Cannot {what}: Spark Connect has no catalog in reach")
+        raise UnsupportedError(f"Cannot {what}: Spark Connect gives no access to the session catalog")
     try:
         with engine_errors(what):
             yield

@@ -1,19 +1,19 @@
-"""`format("iceberg")` through Spark's Python Data Source API: for places where the lazy relation cannot be.
+"""`format("iceberg")` through Spark's Python Data Source API, where the lazy relation is not available.
 
-Spark Connect has no JVM in reach, and a cluster may run a user's code where only Spark's public doors are open. There a
-table is read by Python on executors, which need frazil and what it depends on:
+Spark Connect gives no access to the JVM, and a cluster may restrict users to Spark's public APIs. There Python reads a
+table on executors, which need frazil and its dependencies:
 
-    schema()       in a Python process beside the driver: the table is loaded, its columns are shown
-    pushFilters()  from Spark 4.1 on: what the planner can use prunes manifests and files; Spark tests all filters again
+    schema()       in a Python process beside the driver: the table is loaded and its columns returned
+    pushFilters()  from Spark 4.1 on: filters prune manifests and files; Spark tests all of them again
     partitions()   the plan's splits, each a group of scan tasks
     read()         on an executor: one group, deletes applied, as Arrow batches in the shown form
 
-All columns that the reader was opened with cross into the JVM, since the API prunes none: the option `columns` names
-those to read, and `filter` is a condition as `scan()` takes it. The lazy relation (`relation.py`) needs neither and
-is several times as fast; it is what every session with a JVM should use.
+All columns of the reader are transferred to the JVM, since the API does not prune columns: the option `columns` names
+the columns to read, and `filter` is a condition as for `scan()`. The lazy relation (`relation.py`) needs neither and is
+several times as fast; every session with a JVM should use it.
 
-How a name or a path becomes a scan is not decided here: a source is made with a function that opens one, which travels
-to the processes that run the source.
+A source is created with a function that opens the scan for a name or path; the function is pickled to the processes
+that run the source.
 """
 
 from __future__ import annotations
@@ -72,12 +72,11 @@ SOURCE_NAME = "iceberg"
 PUSHDOWN_SETTING = "spark.sql.python.filterPushdown.enabled"
 _ORDERS = {"LessThan": Op.LT, "LessThanOrEqual": Op.LT_EQ, "GreaterThan": Op.GT, "GreaterThanOrEqual": Op.GT_EQ}
 _COMPARED = {INT, LONG, BOOLEAN, DATE, STRING, BINARY}
-"""Types whose values Spark and the format compare alike; floating point differs in NaN, uuid and time are shown as
-text."""
+"""Types that Spark and the format compare alike. Floating point differs in NaN; uuid and time are shown as text."""
 
 
 class OpenedScan(Protocol):
-    """What a source reads: a scan of one snapshot."""
+    """A scan of one snapshot, as a source reads it."""
 
     @property
     def table(self) -> LoadedTable:
@@ -93,7 +92,7 @@ class OpenedScan(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """The columns that are shown."""
+        """The columns to return."""
 
     @property
     def predicate(self) -> Predicate:
@@ -104,11 +103,11 @@ class OpenedScan(Protocol):
 
 
 OpenScan = Callable[[Mapping[str, str]], OpenedScan]
-"""Opens what the options of a read name; it is sent to other processes, so it can be pickled."""
+"""Opens the scan that the options of a read name; it must be picklable."""
 
 
 class TableSource(ds.DataSource):
-    """Reads tables. A subclass that `make_source` makes knows how to open them."""
+    """A data source of tables; `make_source` creates subclasses with a function to open them."""
 
     open_scan: OpenScan
     prunes: bool = False
@@ -120,11 +119,11 @@ class TableSource(ds.DataSource):
         return cls.source_name
 
     def schema(self) -> st.StructType:
-        """Return the columns that are read, as Spark shows them."""
+        """Return the columns of the scan in shown form."""
         return _shown(self._open().schema)
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
-        """Return what plans and reads; the table must have the schema it had when it was asked for it."""
+        """Return the reader; raise if the table's schema has changed since `schema` was called."""
         scan = self._open()
         if _shown(scan.schema).jsonValue() != schema.jsonValue():
             raise InvalidRequestError(
@@ -139,16 +138,16 @@ class TableSource(ds.DataSource):
 
 
 def make_source(open_scan: OpenScan, *, prunes: bool, name: str = SOURCE_NAME) -> type[TableSource]:
-    """Return a data source that opens tables with a function; with `prunes`, filters are taken from Spark."""
+    """Return a data source class that opens tables with a function; with `prunes`, it accepts Spark's filters."""
     attributes = {"open_scan": staticmethod(open_scan), "prunes": prunes, "source_name": name}
     return type("FrazilTables", (TableSource,), attributes)
 
 
 def register_source(spark: SparkSession, open_scan: OpenScan, name: str = SOURCE_NAME) -> None:
-    """Let a session read `format("iceberg")`, or another name, through the Python Data Source API.
+    """Register `format("iceberg")`, or another name, with a session through the Python Data Source API.
 
-    Filters prune files where the session has `spark.sql.python.filterPushdown.enabled` set at this moment, on Spark
-    4.1 and newer; it must then stay set.
+    Filters prune files on Spark 4.1 and newer if `spark.sql.python.filterPushdown.enabled` is set at this moment; it
+    must then stay set.
     """
     ship_package(spark)
     is_known = hasattr(ds.DataSourceReader, "pushFilters")
@@ -159,8 +158,8 @@ def register_source(spark: SparkSession, open_scan: OpenScan, name: str = SOURCE
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
         raise InvalidRequestError(
-            f"Cannot register format({name!r}): Spark has one of that name, as where a lake was attached",
-            hint="Attached lakes are read so without it. To have both, give this one another name=.",
+            f"Cannot register format({name!r}): Spark already has that format, for example from an attached lake",
+            hint="Attached lakes can be read without it. To have both, pass another name=.",
         ) from error
 
 
@@ -176,7 +175,7 @@ def _shown(schema: Schema) -> st.StructType:
 
 @dataclass
 class TasksPartition(ds.InputPartition):
-    """The work of one Spark task."""
+    """The scan tasks of one Spark task."""
 
     group: TaskGroup
 
@@ -186,7 +185,7 @@ class TasksPartition(ds.InputPartition):
 
 
 class TableReader(ds.DataSourceReader):
-    """Reads one scan."""
+    """A reader of one scan."""
 
     def __init__(self, scan: OpenedScan) -> None:
         self._scan = scan
@@ -210,7 +209,7 @@ class TableReader(ds.DataSourceReader):
         return RowsOfTasks(view, scan.schema, scan.table.storage, scan.table.name, snapshot_id)
 
     def __getstate__(self) -> dict[str, Any]:
-        # An executor needs what reading needs; the history of the table stays behind.
+        # Executors do not need the history of the table.
         return {"rows": self._rows()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -219,14 +218,14 @@ class TableReader(ds.DataSourceReader):
 
 
 class PruningReader(TableReader):
-    """Reads one scan, with the filters that Spark offers."""
+    """A reader of one scan that prunes by Spark's filters."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
-        """Take what the planner can use; Spark tests every filter again."""
+        """Narrow the scan by the supported filters, and return all of them for Spark to test again."""
         schema = self._scan.table_schema
-        found = all_of(*(pruning_filter(pushed, schema) for pushed in filters))
-        if found != TRUE:
-            self._scan = _narrowed(self._scan, found)
+        predicate = all_of(*(pruning_filter(pushed, schema) for pushed in filters))
+        if predicate != TRUE:
+            self._scan = _narrowed(self._scan, predicate)
         return filters
 
 
@@ -237,7 +236,7 @@ def _narrowed(scan: Any, pushed: Predicate) -> OpenedScan:
 
 @dataclass(frozen=True)
 class RowsOfTasks:
-    """What reads scan tasks on an executor."""
+    """Reads scan tasks on an executor."""
 
     view: TableView
     schema: Schema
@@ -246,7 +245,7 @@ class RowsOfTasks:
     snapshot_id: int | None
 
     def read(self, group: TaskGroup) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a group of tasks in the shown form."""
+        """Yield the rows of a group of tasks in shown form."""
         target = to_arrow_schema(shown_schema(self.schema, None))
         cache = DeleteCache()
         with naming(self.table, self.snapshot_id):
@@ -256,7 +255,7 @@ class RowsOfTasks:
 
 
 def pruning_filter(pushed: Any, schema: Schema) -> Predicate:
-    """Return a predicate that holds wherever a filter of Spark's holds; TRUE where nothing can be said."""
+    """Return a predicate that a Spark filter implies; TRUE if the filter is not supported."""
     name = type(pushed).__name__
     if name == "Not":
         return _negated(pushed.child, schema)
@@ -290,7 +289,7 @@ def _comparison(name: str, column: str, value: Any) -> Predicate:
 
 
 def _negated(pushed: Any, schema: Schema) -> Predicate:
-    """Return a predicate for a filter that is false: unequal and not null, none of a list."""
+    """Return a predicate that the negation of a Spark filter implies; TRUE if it is not supported."""
     name = type(pushed).__name__
     column = ".".join(getattr(pushed, "attribute", ()))
     field = schema.find_field(column) if column else None
@@ -311,9 +310,9 @@ def _is_compared(data_type: Type) -> bool:
     return data_type in _COMPARED or isinstance(data_type, DecimalType)
 
 
-def _bound(found: Predicate, schema: Schema) -> Predicate:
-    """Return a predicate, or TRUE where its values do not fit the column."""
+def _bound(predicate: Predicate, schema: Schema) -> Predicate:
+    """Bind a predicate; return TRUE if its values do not fit the column."""
     try:
-        return found if found == TRUE else bind(schema, found)
+        return predicate if predicate == TRUE else bind(schema, predicate)
     except FrazilError:
         return TRUE

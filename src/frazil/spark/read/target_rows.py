@@ -1,11 +1,11 @@
-"""The rows of a table as a row-level change sees them: with the file and position of each, from files that were chosen.
+"""The rows of a table for a row-level change: with their files and positions, and from chosen files.
 
-A change first looks for the rows it is about, wherever they may be, and notes which files Spark asked for: that is what
-it has read, and what other writers must not have changed meanwhile. Then, to rewrite files, it reads some files only,
-and of those all rows but the ones it has found. Both are the lazy relation (`relation.py`) over a chosen set of files.
+A change first searches all files for matching rows, and records the filters for which Spark requested files: that is
+its read set, which other writers must not have changed meanwhile. Then, to rewrite files, it reads only some files, and
+all of their rows but the matching ones. Both use the lazy relation (`relation.py`) over a chosen set of files.
 
-`_file` comes as a number here, the same for each file in one choice: paths would weigh on every row that is shuffled.
-Where a condition is about paths, they come as `PATH`.
+`_file` is a number here, unique within one choice, since paths would enlarge every shuffled row. A condition on paths
+uses `PATH` instead.
 """
 
 from __future__ import annotations
@@ -44,59 +44,59 @@ from frazil.spec.types import STRING, NestedField
 from frazil.sql.quote_names import quote
 
 PATH = NestedField(FILE.field_id + 1, "__frazil_path", STRING, required=True)
-"""The path of a row's file, with an id that the specification has no column for."""
+"""The path of a row's file, with a field id that the specification does not use."""
 
 
 class FileChoice:
-    """Which files are read, and what Spark asked to be planned.
+    """The files to read, and the filters for which Spark requested plans.
 
-    `only` are the files to read, by path, each with positions to leave out beside its deletes; None reads all.
+    `only` maps the paths to read to positions to leave out, in addition to deletes; None reads all files.
     """
 
     def __init__(self, only: Mapping[str, DeletionVector] | None = None) -> None:
         self.only = only
-        self._asked: list[Predicate] = []
+        self._requested: list[Predicate] = []
         self._numbers: dict[str, int] = {}
         self._paths: list[str] = []
         self._lock = threading.Lock()
 
     def note(self, predicate: Predicate) -> None:
-        """Note a filter that Spark asked files for."""
+        """Record a filter for which Spark requested files."""
         with self._lock:
-            if predicate not in self._asked:
-                self._asked.append(predicate)
+            if predicate not in self._requested:
+                self._requested.append(predicate)
 
     @property
-    def asked(self) -> Predicate | None:
-        """What was asked for so far; None where nothing was."""
+    def requested(self) -> Predicate | None:
+        """The union of the filters recorded so far, or None."""
         with self._lock:
-            return any_of(*self._asked) if self._asked else None
+            return any_of(*self._requested) if self._requested else None
 
     def number_of(self, path: str) -> int:
-        """Return the number of a file."""
+        """Return the number of a file, assigning one if it has none."""
         with self._lock:
-            found = self._numbers.get(path)
-            if found is None:
-                found = self._numbers[path] = len(self._paths)
+            number = self._numbers.get(path)
+            if number is None:
+                number = self._numbers[path] = len(self._paths)
                 self._paths.append(path)
-            return found
+            return number
 
     def path_of(self, number: int) -> str:
-        """Return the file of a number."""
+        """Return the path of a file by its number."""
         with self._lock:
             return self._paths[number]
 
 
 def read_chosen(spark: SparkSession, request: ReadRequest, choice: FileChoice) -> DataFrame | None:
-    """Return rows of chosen files as a lazy DataFrame, `_file` as a number; None where there are no files.
+    """Return rows of chosen files as a lazy DataFrame, with `_file` as a number; None if there are no files.
 
-    The request must show `_file` and `_pos` where positions are to be left out.
+    The request must include `_file` and `_pos` if positions are to be left out.
     """
     return _ChosenReader(spark, request, choice).rows()
 
 
 def plan_tasks(request: ReadRequest, predicate: Predicate) -> dict[str, FileScanTask]:
-    """Return the tasks of files that can hold rows of a filter, by path."""
+    """Return the tasks of files that may hold rows matching a filter, by path."""
     scan = ScanFiles(request.loaded, request.snapshot, request.schema, predicate, request.cache)
     return {task.data_file.file_path: task for task in scan.plan().iter_tasks()}
 
@@ -107,22 +107,22 @@ class _ChosenFiles(ScanFiles):
         self.paths, self.shapes, self.reaches = whole.paths, whole.shapes, whole.reaches
         self.session = whole.session
         self._choice = choice
-        # Files that are read a second time, to be written again, were told before.
+        # The second read of files, to rewrite them, is not reported again.
         self._on_read = whole._on_read if choice.only is None else None
 
     def whole(self, plan: Plan) -> list[FileBatch]:
-        found = super().whole(plan)
+        batches = super().whole(plan)
         only = self._choice.only
         if only is None:
-            return found
+            return batches
         parts = [
             chosen_part(file_batch, np.array([path in only for path in _paths(file_batch)], dtype=bool))
-            for file_batch in found
+            for file_batch in batches
         ]
         return [file_batch for file_batch in parts if file_batch is not None]
 
     def vector_bytes(self) -> int:
-        """Return what files take whose rows may be joined; positions that are to be left out come as bits."""
+        """Return the size of bitmaps if all files are read, else 0: positions to leave out are always bitmaps."""
         return super().vector_bytes() if self._choice.only is None else 0
 
     def stream(self, group: FileGroup, constants: Sequence[Constant], pushed: Predicate | None) -> bytes:
@@ -145,17 +145,17 @@ class _ChosenFiles(ScanFiles):
         only = self._choice.only
         if only is None:
             return super().vectors_of(planned)
-        found = []
+        vectors = []
         for task in planned.plan.tasks_of(planned.batch):
             vector = load_positions(self.loaded.storage, task, self._positions)
             extra = only[task.data_file.file_path]
-            found.append(vector_bytes(extra if vector is None else vector.union(extra), task.data_file))
-        return pa.array(found, pa.binary())
+            vectors.append(vector_bytes(extra if vector is None else vector.union(extra), task.data_file))
+        return pa.array(vectors, pa.binary())
 
 
 def _paths(batch: FileBatch) -> list[str]:
-    found: list[str] = batch.files.column("file_path").to_pylist()
-    return found
+    paths: list[str] = batch.files.column("file_path").to_pylist()
+    return paths
 
 
 class _ChosenReader(Reader):
@@ -166,18 +166,18 @@ class _ChosenReader(Reader):
         self.scan = _ChosenFiles(self.scan, request, choice)
 
     def may_read_orc(self) -> bool:
-        """Return that Python reads ORC: positions of rows are asked for."""
+        """Return False: Spark's ORC reader has no positions."""
         return False
 
     def _own_constants(self, group: FileGroup) -> list[Constant]:
         file_name = self.names.own("file")
-        found = [
+        constants = [
             self._number_constant(constant.name) if constant.name == file_name else constant
             for constant in super()._own_constants(group)
         ]
         if self._shows(PATH):
-            found.append(column_constant(self.names.own("path"), "file_path", pa.string()))
-        return found
+            constants.append(column_constant(self.names.own("path"), "file_path", pa.string()))
+        return constants
 
     def _value(self, field: NestedField, group: FileGroup, columns: dict[int, ReadColumn]) -> Column:
         if field.field_id == PATH.field_id:
@@ -193,7 +193,7 @@ class _ChosenReader(Reader):
         return Constant(name, pa.int32(), values)
 
     def _read_by_python(self, group: FileGroup) -> DataFrame:
-        """Return the rows of files that Python reads: paths become numbers, and positions are joined."""
+        """Return the rows of files that Python reads, with numbers for paths, and without positions to leave out."""
         self._choice.note(self.predicate)
         whole = self.request
         schema = Schema(tuple(field for field in whole.output_schema.fields if field.field_id != PATH.field_id))
@@ -214,18 +214,19 @@ class _ChosenReader(Reader):
         number = F.create_map(*pairs)[F.col(FILE.name)].cast("int")
         frame = frame.withColumn(FILE.name, number)
         only = self._choice.only
-        gone = [] if only is None else [path for path in paths if not only[path].is_empty]
-        if only is None or not gone:
+        with_exclusions = [] if only is None else [path for path in paths if not only[path].is_empty]
+        if only is None or not with_exclusions:
             return frame
-        positions = [only[path].to_numpy() for path in gone]
+        positions = [only[path].to_numpy() for path in with_exclusions]
         numbers = [
-            np.full(len(position), self._choice.number_of(path)) for path, position in zip(gone, positions, strict=True)
+            np.full(len(position), self._choice.number_of(path))
+            for path, position in zip(with_exclusions, positions, strict=True)
         ]
         table = pa.table(
             {FILE.name: pa.array(np.concatenate(numbers), pa.int32()), POS.name: pa.array(np.concatenate(positions))}
         )
-        kept = frame.join(self.spark.createDataFrame(table), [FILE.name, POS.name], "left_anti")
-        return kept.select(*(F.col(quote(name)) for name in frame.columns))
+        remaining = frame.join(self.spark.createDataFrame(table), [FILE.name, POS.name], "left_anti")
+        return remaining.select(*(F.col(quote(name)) for name in frame.columns))
 
     def _key(self, group: FileGroup, data: list[st.StructField], constants: list[Constant]) -> str:
         return f"{super()._key(group, data, constants)} {self._id}"

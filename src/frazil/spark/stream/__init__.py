@@ -1,1 +1,1 @@
-"""Tables as streams of Spark."""
+"""Tables as Spark streams."""

@@ -1,8 +1,7 @@
-"""The rows of one batch of a stream as a lazy DataFrame: frazil's relations, read by Spark's own readers.
+"""The rows of one batch of a stream as a lazy DataFrame over frazil's relations.
 
-Whatever a query does with the stream is planned over these relations anew for each batch, so its filters and columns
-reach the planner and prune manifests and files. `spark/java/StreamedRows.java` says to Spark that the rows are a
-stream's.
+Spark plans the query of a stream over these relations anew for each batch, so its filters and columns reach the planner
+and prune manifests and files. `spark/java/StreamedRows.java` marks the rows as streaming for Spark.
 """
 
 from __future__ import annotations
@@ -36,31 +35,31 @@ CHANGE_KINDS = {
     UPDATE_BEFORE: "update_preimage",
     UPDATE_AFTER: "update_postimage",
 }
-"""How Spark calls kinds of changes."""
+"""Spark's names for types of changes."""
 
 CHANGE_FIELDS = (
     st.StructField("_change_type", st.StringType(), nullable=False),
     st.StructField("_commit_version", st.LongType(), nullable=False),
     st.StructField("_commit_timestamp", st.TimestampType(), nullable=False),
 )
-"""What Spark's change feeds have beside the columns of a table."""
+"""The columns that Spark's change feeds have in addition to those of a table."""
 
 
 @dataclass(frozen=True)
 class StreamColumns:
-    """What the rows of a stream show: columns of the table, how rows changed, and by what updates are known."""
+    """The columns of a stream: those of the table, and how changes are reported."""
 
     output_schema: Schema
     has_changes: bool = False
     identifiers: tuple[str, ...] = ()
-    """The columns by which a removed and an added row are an update; none, and updates are told as both."""
+    """The columns that identify the removed and added row of an update; if empty, updates are not paired."""
     keeps_copies: bool = False
-    """Whether changes have rows too that were merely copied."""
+    """Whether changes include rows that were merely copied."""
 
 
 @dataclass(frozen=True)
 class BatchReader:
-    """Reads batches of one state of a table."""
+    """A reader of the batches of one state of a table."""
 
     spark: SparkSession
     loaded: LoadedTable
@@ -88,10 +87,10 @@ class BatchReader:
         return reduce(DataFrame.unionAll, frames)
 
     def lost(self, message: str) -> DataFrame:
-        """Return rows that are not there: an error says so when they are read."""
+        """Return a DataFrame that raises the message when it is read."""
         error = F.raise_error(F.lit(message))
         schema = stream_schema(self.columns, self.spark)
-        # Every column is the error too: Spark would leave out the rows of a filter on columns that are null.
+        # Every column raises the error too: Spark would skip the rows for a filter on null columns.
         columns = [error.cast(field.dataType).alias(field.name) for field in schema.fields]
         return self.spark.range(1).filter(error.cast("string").isNull()).select(*columns)
 
@@ -118,7 +117,7 @@ class BatchReader:
 
 
 def stream_schema(columns: StreamColumns, spark: SparkSession) -> st.StructType:
-    """Return the columns of a stream as Spark's."""
+    """Return the Spark schema of a stream."""
     own = shown_schema(columns.output_schema, spark)
     return st.StructType([*own.fields, *CHANGE_FIELDS]) if columns.has_changes else own
 
@@ -133,9 +132,10 @@ def changed_rows(
     keeps_copies: bool = False,
     is_net: bool = False,
 ) -> DataFrame:
-    """Return the changes of some snapshots, under the names that Spark has for them.
+    """Return the changes of some snapshots, with Spark's names for columns and types of changes.
 
-    Rows that a rewrite of files merely copied are left out, unless `keeps_copies`. Net changes are what is left of all.
+    Rows that a rewrite of files merely copied are left out, unless `keeps_copies`. With `is_net`, rows that were added
+    and removed again cancel.
     """
     metadata = request.loaded.metadata
     snapshots = [metadata.snapshot(change_id) for change_id in change_ids]
@@ -143,7 +143,7 @@ def changed_rows(
     frame = read_changes(spark, replace(request, output_schema=schema), window=window)
     if is_net:
         frame = net_changes(frame)
-        # Whenever it was removed and added, it is one update.
+        # A row that was removed and added in different snapshots is one update too.
         frame = with_updates(frame.withColumn(CHANGE_ORDINAL.name, F.lit(0)), identifiers) if identifiers else frame
     elif identifiers:
         frame = with_updates(frame, identifiers)
@@ -161,29 +161,29 @@ def _with_changes(frame: DataFrame, own: Iterable[str], constants: Sequence[Colu
 
 
 def _may_copy(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot may have written rows again that it did not change."""
+    """Return whether a snapshot may have copied unchanged rows."""
     if snapshot.operation in (Operation.APPEND, Operation.DELETE):
         return False
     summary: Mapping[str, str] = snapshot.summary or {}
-    # A summary that counts tells that no file was removed by leaving that count out.
+    # A summary with counts, but none of removed files, proves that no file was removed.
     return Summary.DELETED_DATA_FILES in summary or Summary.TOTAL_DATA_FILES not in summary
 
 
 def commit_version(snapshot: Snapshot) -> int:
-    """Return a snapshot's version: its sequence number, or its id where the table has no such numbers."""
+    """Return a snapshot's version: its sequence number, or its id in tables without sequence numbers."""
     return snapshot.sequence_number or snapshot.snapshot_id
 
 
 def _commit_values(snapshot_id: Column, snapshots: Sequence[Snapshot]) -> list[Column]:
-    """Return version and time of the snapshots of ids."""
+    """Return the columns of version and time for a column of snapshot ids."""
     if len(snapshots) == 1:
         versions, times = F.lit(commit_version(snapshots[0])).cast("long"), F.lit(snapshots[0].timestamp_ms)
         return [versions, F.timestamp_millis(times)]
     ids = ",".join(f"{snapshot.snapshot_id}L" for snapshot in snapshots)
 
     def of(values: Iterable[int]) -> Column:
-        known = expression(f"map_from_arrays(array({ids}), array({','.join(f'{value}L' for value in values)}))")
-        return F.element_at(known, snapshot_id)
+        by_id = expression(f"map_from_arrays(array({ids}), array({','.join(f'{value}L' for value in values)}))")
+        return F.element_at(by_id, snapshot_id)
 
     return [
         of(map(commit_version, snapshots)),

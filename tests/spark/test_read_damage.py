@@ -88,7 +88,7 @@ def test_a_snapshot_that_expires_before_a_query_runs_is_an_error_that_says_so(
     for path in (tmp_path / "t").rglob("*"):
         if path.is_file():
             path.unlink()
-    with pytest.raises(Exception, match="make the DataFrame anew") as caught:
+    with pytest.raises(Exception, match="create the DataFrame again") as caught:
         frame.filter("id = 7").count()
     assert "table: db.t" in str(caught.value)
     assert "snapshot: 1" in str(caught.value)

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, CharType, IntegerType, StringType, Stru
 import frazil
 
 POLICY = "spark.sql.storeAssignmentPolicy"
-LENGTHS = "the format has no lengths"
+LENGTHS = "the format has no text lengths"
 
 
 @pytest.fixture

@@ -328,7 +328,7 @@ def test_text_of_a_length_is_a_string_and_a_warning_says_so(kind: str) -> None:
         "alter table lake.db.t alter column a type {}",
         "alter table lake.db.t replace columns (a {})",
     ):
-        with pytest.warns(UserWarning, match="the format has no lengths"):
+        with pytest.warns(UserWarning, match="the format has no text lengths"):
             found = parse(text.format(kind))
         assert found == parse(text.format(of_any_length))
 

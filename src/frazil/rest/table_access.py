@@ -27,7 +27,7 @@ from frazil.rest.table_storage import table_storage
 from frazil.rest.transport import Reply, shown_url
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage
-from frazil.storage.object_service import first_of
+from frazil.storage.object_properties import first_of
 
 Views = tuple[Identifier, ...]
 """The views that a table is read by, the outermost first."""

@@ -22,7 +22,6 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError
-from frazil.storage.http import Origin
 from frazil.storage.multipart import PartedNewFile
 from frazil.storage.object_properties import (
     AZURE_ACCOUNT,
@@ -33,6 +32,8 @@ from frazil.storage.object_properties import (
     AZURE_KEY_NAMES,
     AZURE_SAS,
     AZURE_TOKEN,
+    first_of,
+    is_true,
 )
 from frazil.storage.object_requests import (
     Listed,
@@ -43,8 +44,9 @@ from frazil.storage.object_requests import (
     parse_xml,
     unreadable,
 )
-from frazil.storage.object_service import Address, ObjectService, UnsignedRequest, first_of, is_true, parse_endpoint
+from frazil.storage.object_service import Address, ObjectService, UnsignedRequest
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.origin import Origin, parse_endpoint
 from frazil.storage.store_accounts import AZURE_ACCOUNT_PATTERN, AZURE_BUCKET, AZURE_TAIL, AzureHosts
 
 _VERSION: Final = "2021-08-06"

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final, cast
 
 from frazil.errors import InvalidRequestError
+from frazil.storage.origin import Origin
 
 MAX_ERROR_BYTES: Final = 1 << 16
 """How much of an error's explanation is read."""
@@ -41,23 +42,6 @@ class RequestNotSent(Exception):
 
 class AnswerLost(Exception):
     """The request may have been carried out; no whole answer came."""
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """A server."""
-
-    host: str
-    port: int | None = None
-    is_tls: bool = True
-
-    @property
-    def authority(self) -> str:
-        """The host, and the port where it is not the usual one, as the `Host` header has them."""
-        return self.host if self.port is None else f"{self.host}:{self.port}"
-
-    def __str__(self) -> str:
-        return f"{'https' if self.is_tls else 'http'}://{self.authority}"
 
 
 @dataclass(frozen=True, slots=True)

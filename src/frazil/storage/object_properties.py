@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+from frazil.errors import InvalidPropertyError
 
 S3_ENDPOINT: Final = "s3.endpoint"
 S3_REGION: Final = ("s3.region", "client.region")
@@ -104,3 +107,18 @@ def is_known(name: str) -> bool:
 def is_secret(name: str) -> bool:
     """Return whether a property's value lets whoever reads it in."""
     return name in SECRETS or name.startswith(f"{AZURE_SAS}.")
+
+
+def first_of(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """Return the first of several properties that is there."""
+    return next((properties[name] for name in names if name in properties), None)
+
+
+def is_true(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Return whether a property is true."""
+    text = properties.get(name)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false"):
+        raise InvalidPropertyError(f"Cannot use the property {name}: its value {text!r} is neither true nor false")
+    return text.lower() == "true"

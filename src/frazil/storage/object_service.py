@@ -17,12 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
-from urllib.parse import urlsplit
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
 from frazil.storage.assume_role import RoleCredentials, role_of
 from frazil.storage.environment_credentials import EnvironmentCredentials
-from frazil.storage.http import Origin
 from frazil.storage.object_properties import (
     GCS_ANONYMOUS,
     GCS_ENDPOINT,
@@ -39,12 +37,13 @@ from frazil.storage.object_properties import (
     S3_SESSION_TOKEN,
     S3_USE_ENVIRONMENT,
     S3_VIRTUAL,
+    first_of,
+    is_true,
 )
+from frazil.storage.origin import Origin, check_region, parse_endpoint
 from frazil.storage.sign_v4 import CredentialSource, S3Credentials, sign_v4
 
 _ENCRYPTIONS: Final = {"s3": "AES256", "kms": "aws:kms", "dsse-kms": "aws:kms:dsse"}
-_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
-_REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
 _EMPTY_SHA256: Final = hashlib.sha256(b"").hexdigest()
 _MIN_SECRET: Final = 4
 
@@ -283,36 +282,6 @@ def gcs_service(properties: Mapping[str, str], token: Callable[[], str] | None =
     return GcsService(endpoint, token, is_anonymous)
 
 
-def parse_endpoint(name: str, text: str) -> Origin:
-    """Return the server that an endpoint names: `https://host` or `http://host:port`, and nothing more."""
-    problem = f"Cannot use the property {name}: it must be https://host or http://host, perhaps with a port"
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError as error:
-        raise InvalidPropertyError(problem) from error
-    host = parts.hostname or ""
-    host = f"[{host}]" if ":" in host else host
-    if (
-        not text.isprintable()
-        or parts.scheme not in ("http", "https")
-        or "@" in parts.netloc
-        or parts.path not in ("", "/")
-        or parts.query != ""
-        or parts.fragment != ""
-        or not _HOST.fullmatch(host)
-    ):
-        raise InvalidPropertyError(problem)
-    is_tls = parts.scheme == "https"
-    return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls)
-
-
-def check_region(region: str | None) -> None:
-    """Refuse a region that would be more than a part of a host's name."""
-    if region is not None and not _REGION.fullmatch(region):
-        raise InvalidPropertyError(f"Cannot use the region {region!r}: it is not a region's name")
-
-
 class _Fixed:
     """A token from a property; like other secrets it is not shown, and not pickled."""
 
@@ -361,18 +330,3 @@ def _encryption(properties: Mapping[str, str]) -> tuple[str | None, str | None]:
             f"Cannot use {S3_ENCRYPTION} {encryption!r}: only none, {', '.join(_ENCRYPTIONS)} are built"
         )
     return _ENCRYPTIONS[encryption], properties.get(S3_ENCRYPTION_KEY) if encryption != "s3" else None
-
-
-def first_of(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    """Return the first of several properties that is there."""
-    return next((properties[name] for name in names if name in properties), None)
-
-
-def is_true(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """Return whether a property is true."""
-    text = properties.get(name)
-    if text is None:
-        return default
-    if text.lower() not in ("true", "false"):
-        raise InvalidPropertyError(f"Cannot use the property {name}: its value {text!r} is neither true nor false")
-    return text.lower() == "true"

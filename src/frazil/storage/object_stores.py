@@ -18,9 +18,11 @@ from frazil.storage.object_properties import (
     S3_ACCESS_KEY_ID,
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
+    first_of,
 )
-from frazil.storage.object_service import first_of, gcs_service, parse_endpoint, s3_service
+from frazil.storage.object_service import gcs_service, s3_service
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.origin import parse_endpoint
 from frazil.storage.sign_v4 import S3Credentials
 from frazil.storage.store_accounts import Credentials, StoreAccount
 

@@ -49,13 +49,14 @@ from frazil.storage.object_properties import (
     S3_SESSION_TOKEN,
     S3_USE_ENVIRONMENT,
     S3_VIRTUAL,
+    first_of,
 )
-from frazil.storage.object_service import check_region, first_of, parse_endpoint
+from frazil.storage.origin import check_region, parse_endpoint
 
-_ACCOUNT: Final = r"[a-z0-9]{3,24}"
+_ACCOUNT: Final = r"[a-z0-9]{1,24}"
 AZURE_ACCOUNT_PATTERN: Final = re.compile(_ACCOUNT)
 AZURE_BUCKET: Final = re.compile(
-    rf"(?P<container>[a-z0-9$][a-z0-9\-]{{2,62}})(?:@(?P<account>{_ACCOUNT})(?:\.(?:dfs|blob)(?P<tail>\.[a-z0-9.\-]+))?)?"
+    rf"(?P<container>[a-z0-9$][a-z0-9\-]{{0,62}})(?:@(?P<account>{_ACCOUNT})(?:\.(?:dfs|blob)(?P<tail>\.[a-z0-9.\-]+))?)?"
 )
 """What follows the scheme of a location in Azure: a container, and perhaps the account and the cloud's domain."""
 AZURE_TAIL: Final = ".core.windows.net"

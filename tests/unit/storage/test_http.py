@@ -18,7 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frazil.errors import InvalidRequestError
-from frazil.storage.http import AnswerLost, HttpClient, Origin, Proxy, RequestNotSent
+from frazil.storage.http import AnswerLost, HttpClient, Proxy, RequestNotSent
+from frazil.storage.origin import Origin
 
 Serve = Callable[[socket.socket], None]
 

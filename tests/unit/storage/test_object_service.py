@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
-from frazil.storage.http import Origin
 from frazil.storage.object_requests import ObjectKey, place_of
-from frazil.storage.object_service import GcsService, S3Service, gcs_service, parse_endpoint, s3_service
+from frazil.storage.object_service import GcsService, S3Service, gcs_service, s3_service
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.origin import Origin, parse_endpoint
 from frazil.storage.sign_v4 import S3Credentials
 
 KEYS = {

@@ -34,8 +34,8 @@ from frazil.storage.object_properties import (
     S3_SECRET_ACCESS_KEY,
     S3_SESSION_TOKEN,
     S3_VIRTUAL,
+    first_of,
 )
-from frazil.storage.object_service import first_of
 from frazil.storage.store_accounts import AZURE, S3, StoreAccount, Stores, store_of
 
 PACKAGES = "spark.jars.packages"

@@ -1,0 +1,60 @@
+"""The address of a server: parsed from an endpoint's URL, and nothing more than that may be in one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from frazil.errors import InvalidPropertyError
+
+_HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
+_REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A server."""
+
+    host: str
+    port: int | None = None
+    is_tls: bool = True
+
+    @property
+    def authority(self) -> str:
+        """The host, and the port where it is not the usual one, as the `Host` header has them."""
+        return self.host if self.port is None else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        return f"{'https' if self.is_tls else 'http'}://{self.authority}"
+
+
+def parse_endpoint(name: str, text: str) -> Origin:
+    """Return the server that an endpoint names: `https://host` or `http://host:port`, and nothing more."""
+    problem = f"Cannot use the property {name}: it must be https://host or http://host, perhaps with a port"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidPropertyError(problem) from error
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    if (
+        not text.isprintable()
+        or parts.scheme not in ("http", "https")
+        or "@" in parts.netloc
+        or parts.path not in ("", "/")
+        or parts.query != ""
+        or parts.fragment != ""
+        or not _HOST.fullmatch(host)
+    ):
+        raise InvalidPropertyError(problem)
+    is_tls = parts.scheme == "https"
+    return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls)
+
+
+def check_region(region: str | None) -> None:
+    """Refuse a region that would be more than a part of a host's name."""
+    if region is not None and not _REGION.fullmatch(region):
+        raise InvalidPropertyError(f"Cannot use the region {region!r}: it is not a region's name")

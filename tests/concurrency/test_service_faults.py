@@ -15,8 +15,7 @@ import pytest
 import frazil
 from frazil.errors import CommitConflictError, CommitStateUnknownError
 from frazil.rest.rest_catalog import RestCatalog
-from frazil.rest.transport import Reply
-from frazil.storage.http import AnswerLost, RequestNotSent
+from frazil.storage.http import Answer, AnswerLost, RequestNotSent
 from tests.served_lake import served
 
 
@@ -30,7 +29,7 @@ class FaultyTransport:
         self.share = 0.0
         self.lost = 0
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", **options: Any) -> Reply:
+    def fetch(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", **options: Any) -> Answer:
         with self._lock:
             fate = self._chance.random() if method == "POST" else 1.0
             self.lost += fate < self.share
@@ -38,11 +37,11 @@ class FaultyTransport:
             raise RequestNotSent("lost on the way")
         if fate < self.share / 2:
             raise AnswerLost("lost on the way, and nobody knows it")
-        reply: Reply = self._inner.send(method, url, headers, body, **options)
+        reply: Answer = self._inner.fetch(method, url, headers, body, **options)
         if fate < self.share * 3 / 4:
             raise AnswerLost("the answer was lost")
         if fate < self.share:
-            return Reply(504, {}, b"")
+            return Answer(504, {}, b"")
         return reply
 
     def close(self) -> None:

@@ -25,8 +25,7 @@ import pytest
 import frazil
 from frazil.errors import AlreadyExistsError, CommitError, CommitStateUnknownError, NotFoundError, ServiceError
 from frazil.rest.rest_catalog import RestCatalog
-from frazil.rest.transport import Reply
-from frazil.storage.http import AnswerLost, RequestNotSent
+from frazil.storage.http import Answer, AnswerLost, RequestNotSent
 from tests.served_lake import Served, served
 
 NAMES = [("a", f"t{number}") for number in range(4)] + [("b", f"t{number}") for number in range(3)]
@@ -54,9 +53,9 @@ class Faulty:
         self._share = share
         self.failures: list[str] = []
 
-    def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", **options: Any) -> Reply:
-        def pass_on() -> Reply:
-            reply: Reply = self._inner.send(method, url, headers, body, **options)
+    def fetch(self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", **options: Any) -> Answer:
+        def pass_on() -> Answer:
+            reply: Answer = self._inner.fetch(method, url, headers, body, **options)
             if reply.status >= 500:
                 self.failures.append(f"{method} {url}: {reply.status} {bytes(reply.body)[:200]!r}")
             return reply
@@ -69,12 +68,12 @@ class Faulty:
         if fate == 1:
             raise AnswerLost("it never arrived")
         if fate == 2:
-            return Reply(503, {"retry-after": "0"}, b"")
+            return Answer(503, {"retry-after": "0"}, b"")
         reply = pass_on()
         if fate == 3:
             raise AnswerLost("the answer was lost")
         if fate == 4:
-            return Reply(504, {}, b"")
+            return Answer(504, {}, b"")
         is_repeatable = method in ("GET", "HEAD") or "idempotency-key" in map(str.lower, headers)
         return pass_on() if is_repeatable else reply
 

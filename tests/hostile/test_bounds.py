@@ -25,12 +25,10 @@ from frazil.codec.table_metadata_json import decode_table_metadata
 from frazil.errors import CorruptTableError, FrazilError, ServiceError
 from frazil.rest.open_rest import open_rest
 from frazil.rest.pages import read_pages
-from frazil.rest.settings import TransportOptions
-from frazil.rest.transport import AnswerTooLarge, Transport
 from frazil.serve.app import Limits
 from frazil.serve.auth import Auth, Secret
 from frazil.serve.kept_plans import BUDGET_BYTES, KeptPlan, KeptPlans
-from frazil.storage.http import AnswerLost
+from frazil.storage.http import AnswerLost, AnswerTooLarge, HttpClient
 from tests.rest_lab import scripted_service
 from tests.served_lake import Served, served, table_path
 
@@ -144,14 +142,14 @@ def test_a_compressed_answer_is_bounded_by_its_ratio() -> None:
         service.on("GET /good", (200, gzip.compress(b"{}" + b" " * 1_000_000), {"content-encoding": "gzip"}))
         service.on("GET /odd", (200, b"x", {"content-encoding": "br"}))
         service.on("GET /cut", (200, gzip.compress(b"{}" * 1000)[:-9], {"content-encoding": "gzip"}))
-        transport = Transport(TransportOptions())
+        transport = HttpClient()
         with Peak() as peak, pytest.raises(AnswerTooLarge):
-            transport.send("GET", f"{service.address}/bomb", {})
+            transport.fetch("GET", f"{service.address}/bomb", {})
         assert peak.bytes < 300 << 20
-        assert len(transport.send("GET", f"{service.address}/good", {}).body) == 1_000_002
+        assert len(transport.fetch("GET", f"{service.address}/good", {}).body) == 1_000_002
         for path in ("odd", "cut"):
             with pytest.raises(AnswerLost):
-                transport.send("GET", f"{service.address}/{path}", {})
+                transport.fetch("GET", f"{service.address}/{path}", {})
         transport.close()
 
 

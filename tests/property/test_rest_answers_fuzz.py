@@ -29,9 +29,9 @@ from frazil.rest.service import read_object, read_service
 from frazil.rest.session import error_of
 from frazil.rest.settings import Settings
 from frazil.rest.table_storage import table_storage
-from frazil.rest.transport import Reply
 from frazil.scan.choose_snapshot import partition_types
 from frazil.storage.choose import choose_storage
+from frazil.storage.http import Answer
 from frazil.storage.memory import MemoryStorage
 from tests.rest_lab import metadata_of, table_json
 
@@ -118,24 +118,24 @@ class Once:
     def __init__(self, body: bytes) -> None:
         self.body = body
 
-    def send(self, *_: Any, **__: Any) -> Reply:
-        return Reply(200, {}, self.body)
+    def fetch(self, *_: Any, **__: Any) -> Answer:
+        return Answer(200, {}, self.body)
 
 
 def read_config(body: bytes) -> None:
-    service, merged = read_service("https://h", Settings({}), Reply(200, {}, body))
+    service, merged = read_service("https://h", Settings({}), Answer(200, {}, body))
     service.table(("db", "t"))
     merged.headers()
 
 
 def read_loaded(body: bytes) -> None:
-    found = read_table(Reply(200, {}, body), "db.t")
+    found = read_table(Answer(200, {}, body), "db.t")
     storage: Any = table_storage(
         choose_storage({}),
         found.config,
         found.credentials,
         lambda: (),
-        lambda _: Reply(200, {}, b"{}"),
+        lambda _: Answer(200, {}, b"{}"),
         now_ms=lambda: 0,
     )
     storage.reach("s3://b/f")
@@ -146,7 +146,7 @@ def read_plan(body: bytes) -> None:
     metadata = metadata_of()
     loaded = LoadedTable(("db", "t"), metadata, None, MemoryStorage())
     scan = _Scan(loaded, metadata.current_schema, TRUE, partition_types(metadata))
-    list(_read_tasks(read_object(Reply(200, {}, body), "the plan"), scan, "plan"))
+    list(_read_tasks(read_object(Answer(200, {}, body), "the plan"), scan, "plan"))
 
 
 def read_token(body: bytes) -> None:
@@ -157,11 +157,11 @@ def read_token(body: bytes) -> None:
 
 
 def read_error(body: bytes) -> None:
-    hide(error_of(Reply(400, {}, body))[0], ("secret",))
+    hide(error_of(Answer(400, {}, body))[0], ("secret",))
 
 
 def read_view_of(body: bytes) -> None:
-    read_view(Reply(200, {}, body), "db.v")
+    read_view(Answer(200, {}, body), "db.v")
 
 
 READERS: dict[str, tuple[dict[str, Any], Callable[[bytes], None]]] = {

@@ -14,9 +14,9 @@ from frazil.codec.table_metadata_json import decode_table_metadata
 from frazil.codec.view_metadata_json import decode_view_metadata
 from frazil.errors import CorruptTableError, ServiceError
 from frazil.rest.service import HEADING
-from frazil.rest.transport import Reply
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.view_metadata import ViewMetadata
+from frazil.storage.http import Answer
 
 _NULL: Final = b"null"
 
@@ -39,7 +39,7 @@ class LoadResult:
     credentials: tuple[VendedCredentials, ...] = field(default=(), repr=False)
 
 
-def read_table(reply: Reply, name: str) -> LoadResult:
+def read_table(reply: Answer, name: str) -> LoadResult:
     """Return the table of an answer."""
     parts = _parts(reply, f"the answer for table {name}")
     location = _text(parts, "metadata-location")
@@ -49,7 +49,7 @@ def read_table(reply: Reply, name: str) -> LoadResult:
     )
 
 
-def read_view(reply: Reply, name: str) -> tuple[ViewMetadata, str]:
+def read_view(reply: Answer, name: str) -> tuple[ViewMetadata, str]:
     """Return the view of an answer, and where its metadata is."""
     parts = _parts(reply, f"the answer for view {name}")
     location = _text(parts, "metadata-location")
@@ -67,7 +67,7 @@ def read_credentials(found: Any) -> tuple[VendedCredentials, ...]:
     return tuple(made)
 
 
-def _parts(reply: Reply, what: str) -> dict[str, msgspec.Raw]:
+def _parts(reply: Answer, what: str) -> dict[str, msgspec.Raw]:
     try:
         parts = split_json_object(reply.body, heading=HEADING)
     except CorruptTableError as problem:

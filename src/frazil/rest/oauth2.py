@@ -21,8 +21,8 @@ from frazil.errors import AccessDeniedError, FrazilError, ServiceError
 from frazil.rest import settings as names
 from frazil.rest.auth import Auth, checked_token, hide
 from frazil.rest.settings import Settings
-from frazil.rest.transport import Reply, Transport, shown_url
-from frazil.storage.http import AnswerLost, RequestNotSent
+from frazil.storage.http import Answer, AnswerLost, HttpClient, RequestNotSent
+from frazil.storage.origin import shown_url
 
 _ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"
 _EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -39,7 +39,7 @@ class OAuth2Auth(Auth):
         self,
         settings: Settings,
         token_url: str,
-        transport: Transport,
+        transport: HttpClient,
         *,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
@@ -142,7 +142,7 @@ class OAuth2Auth(Auth):
                 self._sleep(0.5 * 2**index)
             try:
                 # A token that is fetched twice does no harm.
-                reply = self._transport.send(
+                reply = self._transport.fetch(
                     "POST", self._token_url, headers, urlencode(form).encode(), max_bytes=_MAX_ANSWER_BYTES
                 )
             except (RequestNotSent, AnswerLost) as error:
@@ -158,7 +158,7 @@ class OAuth2Auth(Auth):
                 )
         raise ServiceError(f"Cannot get a token from {shown_url(self._token_url)}: {reason}")
 
-    def _explain(self, reply: Reply) -> str:
+    def _explain(self, reply: Answer) -> str:
         said = ""
         try:
             found = msgspec.json.decode(reply.body)
@@ -185,7 +185,7 @@ class OAuth2Auth(Auth):
         return self._now() + max(0.0, lasts_s - min(lasts_s / 10, _RENEW_BEFORE_S))
 
 
-def _answer(reply: Reply) -> dict[str, Any]:
+def _answer(reply: Answer) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -25,9 +26,10 @@ from frazil.rest.rest_catalog import RestCatalog
 from frazil.rest.service import read_service
 from frazil.rest.session import RestSession
 from frazil.rest.settings import PROPERTIES, Settings
-from frazil.rest.transport import Transport, is_loopback, shown_url
 from frazil.storage.choose import KNOWN_PROPERTIES, choose_storage, delete_roots
+from frazil.storage.http import HttpClient, Proxy, TlsFiles
 from frazil.storage.object_properties import CREDENTIAL_ENDPOINTS, NOT_BUILT
+from frazil.storage.origin import is_loopback, shown_url, split_url
 from frazil.storage.store_accounts import Stores, normal_endpoint, shown_endpoint, trusted_endpoints
 
 _TYPES: Final = ("none", "basic", "oauth2", "sigv4", "google")
@@ -41,7 +43,7 @@ def open_rest(name: str, uri: str, properties: Mapping[str, str], *, auth: AuthF
     settings = Settings({key: value for key, value in properties.items() if key not in KNOWN_PROPERTIES})
     own = {key: value for key, value in properties.items() if key in KNOWN_PROPERTIES}
     everything = Settings({**properties})
-    transport = Transport(settings.transport())
+    transport = open_http(settings)
     who = choose_auth(everything, base, transport, auth)
     has_certificate = names.CLIENT_CERTIFICATE in settings
     is_secret = not isinstance(who, NoAuth) or bool(settings.header_secrets()) or has_certificate
@@ -100,7 +102,22 @@ def checked_uri(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
 
 
-def choose_auth(settings: Settings, base: str, transport: Transport, auth: AuthFunction | None) -> Auth:
+def open_http(settings: Settings) -> HttpClient:
+    """Return connections to a service, as its properties say."""
+    files = {name: settings.get(name) for name in (names.CA_FILE, names.CLIENT_CERTIFICATE, names.CLIENT_KEY)}
+    for name, path in files.items():
+        if path is not None and not os.access(path, os.R_OK):
+            raise InvalidPropertyError(f"Cannot use {path!r} for TLS ({name}): the file cannot be read")
+    host, port = settings.get(names.PROXY_HOST), settings.whole(names.PROXY_PORT, 8080)
+    return HttpClient(
+        connect_timeout=settings.whole(names.CONNECT_TIMEOUT_MS, 10_000) / 1000,
+        timeout=settings.whole(names.TIMEOUT_MS, 60_000) / 1000,
+        proxy=None if host is None else Proxy(split_url(f"http://{host}:{port}")[0]),
+        tls=TlsFiles(*files.values()),
+    )
+
+
+def choose_auth(settings: Settings, base: str, transport: HttpClient, auth: AuthFunction | None) -> Auth:
     """Return the authentication that the properties configure."""
     if auth is not None:
         return CallerAuth(auth)
@@ -126,7 +143,7 @@ def _check_kind(name: str, auth_type: str, known: tuple[str, ...]) -> None:
         )
 
 
-def _auth_of(auth_type: str, settings: Settings, base: str, transport: Transport) -> Auth:
+def _auth_of(auth_type: str, settings: Settings, base: str, transport: HttpClient) -> Auth:
     if auth_type == "basic":
         return BasicAuth(settings.get(names.BASIC_USER, ""), settings.get(names.BASIC_PASSWORD, ""))
     if auth_type == "oauth2":
@@ -134,7 +151,7 @@ def _auth_of(auth_type: str, settings: Settings, base: str, transport: Transport
     return GoogleAuth() if auth_type == "google" else NoAuth()
 
 
-def _oauth2(settings: Settings, base: str, transport: Transport) -> Auth:
+def _oauth2(settings: Settings, base: str, transport: HttpClient) -> Auth:
     if names.CREDENTIAL not in settings and names.TOKEN not in settings:
         raise InvalidPropertyError(f"Cannot use OAuth2: there is neither {names.CREDENTIAL} nor {names.TOKEN}")
     url = settings.get(names.OAUTH2_URI, f"{base}/v1/oauth/tokens")

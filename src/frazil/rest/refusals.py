@@ -27,14 +27,14 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.rest.session import RestSession, error_of
-from frazil.rest.transport import Reply
+from frazil.storage.http import Answer
 
 _WRONG = frozenset({400, 405, 406, 411, 412, 413, 414, 415, 422})
 
 
 def refusal(
     session: RestSession,
-    reply: Reply,
+    reply: Answer,
     what: str,
     *,
     namespace: Namespace = (),

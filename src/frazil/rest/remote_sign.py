@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from frazil.errors import StorageError
 from frazil.rest.service import read_object
-from frazil.rest.transport import Reply
 from frazil.storage.choose import S3_SCHEMES, SchemeStorage
+from frazil.storage.http import Answer
 from frazil.storage.object_properties import S3_ANONYMOUS
 from frazil.storage.object_service import S3Service, UnsignedRequest, s3_service
 from frazil.storage.object_store import ObjectStorage
@@ -26,7 +26,7 @@ SIGNER_ENDPOINTS: Final = ("signer.endpoint", "s3.signer.endpoint")
 DEFAULT_SIGNER: Final = "v1/aws/s3/sign"
 """Where services sign that name no endpoint."""
 
-Sign: TypeAlias = Callable[[dict[str, Any]], Reply]
+Sign: TypeAlias = Callable[[dict[str, Any]], Answer]
 """Sends a request that is to be signed to the service."""
 
 

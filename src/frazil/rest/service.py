@@ -17,7 +17,7 @@ from frazil.codec.json_text import parse_json
 from frazil.errors import CorruptTableError, InvalidRequestError, ServiceError, UnsupportedError
 from frazil.rest import settings as names
 from frazil.rest.settings import Settings
-from frazil.rest.transport import Reply
+from frazil.storage.http import Answer
 
 HEADING: Final = "REST catalog protocol"
 REFERENCED_BY: Final = "referenced-by"
@@ -127,7 +127,7 @@ def escape(text: str) -> str:
     return quote(text, safe="-_.~")
 
 
-def read_service(base: str, settings: Settings, reply: Reply) -> tuple[Service, Settings]:
+def read_service(base: str, settings: Settings, reply: Answer) -> tuple[Service, Settings]:
     """Return what a service's configuration says, and the settings with its defaults and overrides."""
     answer = read_object(reply, "the service's configuration")
     merged = settings.merged(_texts(answer, "defaults"), _texts(answer, "overrides"))
@@ -152,7 +152,7 @@ def _texts(answer: JsonObject, field: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if isinstance(name, str) and isinstance(value, str)}
 
 
-def read_object(reply: Reply, what: str) -> JsonObject:
+def read_object(reply: Answer, what: str) -> JsonObject:
     """Return the JSON object of an answer."""
     try:
         return JsonObject(parse_json(reply.body, where=what, heading=HEADING), where=what, heading=HEADING)

@@ -31,8 +31,8 @@ import msgspec
 from frazil.codec.json_text import encode_json
 from frazil.errors import InvalidRequestError, ServiceError
 from frazil.rest.auth import Auth, hide
-from frazil.rest.transport import MAX_BODY_BYTES, AnswerTooLarge, Reply, Transport, shown_url
-from frazil.storage.http import AnswerLost, RequestNotSent
+from frazil.storage.http import MAX_BODY_BYTES, Answer, AnswerLost, AnswerTooLarge, HttpClient, RequestNotSent
+from frazil.storage.origin import shown_url
 
 _DOUBTFUL: Final = frozenset({408, 500, 502, 503, 504})
 """Answers after which nobody knows whether a request was carried out."""
@@ -54,7 +54,7 @@ class OutcomeLost(Exception):
 class Answered:
     """A reply that says something, and whether an earlier attempt may have been carried out before it."""
 
-    reply: Reply
+    reply: Answer
     is_after_doubt: bool = False
 
     @property
@@ -68,7 +68,7 @@ class RestSession:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: HttpClient,
         auth: Auth,
         *,
         headers: Mapping[str, str] | None = None,
@@ -140,7 +140,7 @@ class RestSession:
             wait_s: float | None = None
             sent = self.auth.headers(method, target, given, data)
             try:
-                reply = self.transport.send(method, target, sent, data, max_bytes=max_bytes)
+                reply = self.transport.fetch(method, target, sent, data, max_bytes=max_bytes)
             except RequestNotSent as error:
                 reason = str(error)
                 may_repeat = True
@@ -175,7 +175,7 @@ class RestSession:
             raise OutcomeLost(reason)
         raise ServiceError(f"Cannot reach the catalog service at {shown_url(url)}: {reason}")
 
-    def explain(self, reply: Reply) -> str:
+    def explain(self, reply: Answer) -> str:
         """Return what the service says is wrong, in one line and without secrets."""
         message, error_type = error_of(reply)
         said = " ".join(message.split())[:_SHOWN_CHARS] or "the service answers"
@@ -183,7 +183,7 @@ class RestSession:
         return f"{hide(said, (*self.auth.secrets(), *self._hidden))} ({tail})"
 
 
-def error_of(reply: Reply) -> tuple[str, str]:
+def error_of(reply: Answer) -> tuple[str, str]:
     """Return the message and the type that an error's body has; empty where it has none."""
     try:
         found = msgspec.json.decode(reply.body)
@@ -203,7 +203,7 @@ def query_text(query: Mapping[str, str]) -> str:
     return "&".join(f"{quote(name, safe='-_.~')}={quote(query[name], safe='-_.~')}" for name in sorted(query))
 
 
-def _retry_after(reply: Reply, now_ms: int) -> float | None:
+def _retry_after(reply: Answer, now_ms: int) -> float | None:
     """Return the seconds that a service asks to wait; None where it does not say."""
     text = reply.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit() and len(text) < 10:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from frazil.errors import InvalidPropertyError
@@ -71,18 +70,6 @@ SECRETS: Final = frozenset({TOKEN, CREDENTIAL, BASIC_PASSWORD, SIGNING_SECRET, S
 """The properties whose values let whoever reads them in."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransportOptions:
-    """How servers are reached. Times are in seconds."""
-
-    connect_timeout: float = 10.0
-    timeout: float = 60.0
-    ca_file: str | None = None
-    client_certificate: str | None = None
-    client_key: str | None = None
-    proxy: str | None = None
-
-
 class Settings(Mapping[str, str]):
     """Properties of a catalog service. Their values are not shown, and not pickled."""
 
@@ -137,18 +124,6 @@ class Settings(Mapping[str, str]):
             if not name or not (name + value).isascii() or not (name + value).isprintable():
                 raise InvalidPropertyError(f"Cannot use the property {HEADER_PREFIX}{name}: it is no header")
         return found
-
-    def transport(self) -> TransportOptions:
-        """Return how the service is reached."""
-        host = self._values.get(PROXY_HOST)
-        return TransportOptions(
-            connect_timeout=self.whole(CONNECT_TIMEOUT_MS, 10_000) / 1000,
-            timeout=self.whole(TIMEOUT_MS, 60_000) / 1000,
-            ca_file=self._values.get(CA_FILE),
-            client_certificate=self._values.get(CLIENT_CERTIFICATE),
-            client_key=self._values.get(CLIENT_KEY),
-            proxy=None if host is None else f"http://{host}:{self.whole(PROXY_PORT, 8080)}",
-        )
 
     def secrets(self) -> tuple[str, ...]:
         """Return every text that must not be shown."""

@@ -24,10 +24,11 @@ from frazil.rest.service import Service, read_object
 from frazil.rest.session import RestSession
 from frazil.rest.settings import Settings
 from frazil.rest.table_storage import table_storage
-from frazil.rest.transport import Reply, shown_url
 from frazil.storage.base import Storage
 from frazil.storage.choose import SchemeStorage
+from frazil.storage.http import Answer
 from frazil.storage.object_properties import first_of
+from frazil.storage.origin import shown_url
 
 Views = tuple[Identifier, ...]
 """The views that a table is read by, the outermost first."""
@@ -123,7 +124,7 @@ class TableAccess:
         found = read_table(reply, format_name(table))
         return (*found.credentials, VendedCredentials("", found.config))
 
-    def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any], views: Views = ()) -> Reply:
+    def sign(self, table: Identifier, config: Mapping[str, str], request: dict[str, Any], views: Views = ()) -> Answer:
         """Have the service sign a request to a store."""
         what = f"sign a request for files of table {format_name(table)}"
         url = f"{self._service.table(table)}/sign"
@@ -143,7 +144,7 @@ class TableAccess:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         body: object = None,
-    ) -> Reply:
+    ) -> Answer:
         session = self.session_of(table, views)
         answer = session.send(method, url, query=query, headers=headers, body=body, is_question=True)
         if not answer.reply.is_success:

@@ -1,4 +1,4 @@
-"""Requests to HTTP servers, and what is known when one fails. Object stores are reached through this.
+"""Requests to HTTP servers, and what is known when one fails. Object stores and catalog services are reached by this.
 
 A writer must know whether a request may have been carried out, so two failures are told apart: `RequestNotSent`,
 where no connection came about, and `AnswerLost`, where the request, or part of it, went out and no whole answer came
@@ -20,20 +20,26 @@ import select
 import socket
 import ssl
 import time
+import zlib
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from frazil.errors import InvalidRequestError
-from frazil.storage.origin import Origin
+from frazil.storage.origin import Origin, split_url
 
+MAX_BODY_BYTES: Final = 1 << 29
+"""How much of a document is read; the metadata of one table may be large."""
 MAX_ERROR_BYTES: Final = 1 << 16
 """How much of an error's explanation is read."""
 _PIECE_BYTES: Final = 1 << 18
 _SLOWEST_BYTES_PER_SECOND: Final = 50_000
 """A body that comes slower than this for longer than the timeout is given up."""
-_MAX_IDLE: Final = 16
+_MAX_IDLE: Final = 32
+_MAX_RATIO: Final = 100
+_RATIO_FREE_BYTES: Final = 16 << 20
+"""A compressed document may be a hundred times as large as its transfer, or this large."""
 
 
 class RequestNotSent(Exception):
@@ -42,6 +48,10 @@ class RequestNotSent(Exception):
 
 class AnswerLost(Exception):
     """The request may have been carried out; no whole answer came."""
+
+
+class AnswerTooLarge(AnswerLost):
+    """An answer is not read, since it is larger than allowed; the request was carried out, or was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +91,27 @@ class Proxy:
         return Proxy, (self.origin,)
 
 
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """Whom to trust in place of the authorities that the machine trusts, and how to prove who the client is."""
+
+    ca_file: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+    def context(self) -> ssl.SSLContext:
+        """Return the settings of TLS connections."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        if self.certificate is not None:
+            # Without a password OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(self.certificate, self.key, password="")
+        return context
+
+
 class HttpClient:
     """Connections to servers. Timeouts are in seconds: for connecting, and for each wait for the server."""
 
-    __slots__ = ("_clock", "_context", "_idle", "_pid", "connect_timeout", "proxy", "timeout")
+    __slots__ = ("_clock", "_context", "_idle", "_pid", "_tls", "connect_timeout", "proxy", "timeout")
 
     def __init__(
         self,
@@ -92,6 +119,7 @@ class HttpClient:
         connect_timeout: float = 5.0,
         timeout: float = 30.0,
         proxy: Proxy | None = None,
+        tls: TlsFiles = TlsFiles(),  # noqa: B008 - a frozen value
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if not 0 < connect_timeout <= 3600 or not 0 < timeout <= 3600:
@@ -102,6 +130,7 @@ class HttpClient:
         self.timeout = timeout
         self.proxy = proxy
         self._clock = clock
+        self._tls = tls
         self._context: ssl.SSLContext | None = None
         self._idle: dict[Origin, deque[http.client.HTTPConnection]] = {}
         self._pid = os.getpid()
@@ -122,6 +151,34 @@ class HttpClient:
         The body of a success is left unread unless its length is from `min_bytes` to `max_bytes`; of an error's
         body the start is read.
         """
+        return self._send(
+            origin, method, target, headers, body, lambda response: self._read_answer(response, min_bytes, max_bytes)
+        )
+
+    def fetch(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b"", *, max_bytes: int = MAX_BODY_BYTES
+    ) -> Answer:
+        """Send one request, once, to a URL, and return the answer with its whole body, decompressed."""
+        origin, target = split_url(url)
+        sent = {"host": origin.authority, "accept-encoding": "identity", **headers}
+        return self._send(origin, method, target, sent, body, lambda response: self._read_document(response, max_bytes))
+
+    def close(self) -> None:
+        """Close the connections that wait for requests."""
+        idle, self._idle = self._idle, {}
+        for waiting in idle.values():
+            while waiting:
+                waiting.pop().close()
+
+    def _send(
+        self,
+        origin: Origin,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes | memoryview,
+        read: Callable[[http.client.HTTPResponse], Answer],
+    ) -> Answer:
         connection = self._idle_connection(origin)
         is_kept = connection is not None
         if connection is None:
@@ -130,7 +187,7 @@ class HttpClient:
             target, headers = f"{origin}{target}", {**headers, **self.proxy.headers()}
         try:
             response = self._exchange(connection, method, target, headers, body)
-            answer = self._read_answer(response, min_bytes, max_bytes)
+            answer = read(response)
         except (OSError, http.client.HTTPException, ValueError) as error:
             connection.close()
             if is_kept:
@@ -148,9 +205,8 @@ class HttpClient:
 
     def __del__(self) -> None:
         # Half-made where the constructor refused its arguments.
-        for waiting in getattr(self, "_idle", {}).values():
-            while waiting:
-                waiting.pop().close()
+        if hasattr(self, "_idle"):
+            self.close()
 
     def _exchange(
         self,
@@ -205,27 +261,53 @@ class HttpClient:
             return Answer(response.status, headers, b"", is_read=False)
         return Answer(response.status, headers, body)
 
+    def _read_document(self, response: http.client.HTTPResponse, max_bytes: int) -> Answer:
+        """Return an answer with its whole body; one that is too large is refused before it is in memory."""
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+            raise AnswerLost(f"it is encoded as {encoding[:40]!r}")
+        unpacker = None if encoding in ("", "identity") else zlib.decompressobj(wbits=32 + zlib.MAX_WBITS)
+        length = response.length
+        body = bytearray()
+        received = 0
+        for piece in self._pieces(response, max_bytes + 1):
+            received += len(piece)
+            limit = max_bytes if unpacker is None else min(max_bytes, max(_RATIO_FREE_BYTES, _MAX_RATIO * received))
+            for part in (piece,) if unpacker is None else _unpacked(unpacker, piece):
+                body += part
+                if len(body) > limit:
+                    raise AnswerTooLarge(f"it is larger than {limit} bytes")
+        if length is not None and received < length:
+            raise http.client.IncompleteRead(b"", length - received)
+        if unpacker is not None and received and not unpacker.eof:
+            raise AnswerLost("it ends in the middle")
+        response.read()
+        return Answer(response.status, headers, bytes(body))
+
     def _read(self, response: http.client.HTTPResponse, max_bytes: int) -> bytes:
-        deadline = self._clock() + self.timeout + max_bytes / _SLOWEST_BYTES_PER_SECOND
-        pieces: list[bytes] = []
-        left = max_bytes
-        while left > 0:
-            # As much as has come, so that the clock is looked at however slowly it comes.
-            piece = response.read1(min(left, _PIECE_BYTES))
-            if piece == b"":
-                break
-            pieces.append(piece)
-            left -= len(piece)
-            if self._clock() > deadline:
-                raise TimeoutError("the answer comes too slowly")
+        pieces = list(self._pieces(response, max_bytes))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _pieces(self, response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
+        """Yield a body up to a length, as much as has come each time, so that a slow server is noticed."""
+        deadline = self._clock() + self.timeout
+        received = 0
+        while received < max_bytes:
+            piece = response.read1(min(max_bytes - received, _PIECE_BYTES))
+            if piece == b"":
+                return
+            yield piece
+            received += len(piece)
+            if self._clock() > deadline + received / _SLOWEST_BYTES_PER_SECOND:
+                raise TimeoutError("the answer comes too slowly")
 
     def _connect(self, origin: Origin) -> http.client.HTTPConnection:
         nearest = origin if self.proxy is None else self.proxy.origin
         try:
             if origin.is_tls:
                 if self._context is None:
-                    self._context = ssl.create_default_context()
+                    self._context = self._tls.context()
                 connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                     nearest.host, nearest.port or 443, timeout=self.connect_timeout, context=self._context
                 )
@@ -301,6 +383,18 @@ def _is_quiet(sock: socket.socket | None) -> bool:
     poll = select.poll()
     poll.register(sock, select.POLLIN | select.POLLPRI)
     return not poll.poll(0)
+
+
+def _unpacked(unpacker: Any, data: bytes) -> Iterator[bytes]:
+    """Yield what a piece unpacks to, a part at a time."""
+    try:
+        while data:
+            yield unpacker.decompress(data, _PIECE_BYTES)
+            data = unpacker.unconsumed_tail
+        if unpacker.unused_data:
+            raise AnswerLost("something follows its compressed text")
+    except zlib.error as error:
+        raise AnswerLost(f"it cannot be unpacked ({error})") from None
 
 
 def _reason(error: BaseException) -> str:

@@ -1,13 +1,14 @@
-"""The address of a server: parsed from an endpoint's URL, and nothing more than that may be in one."""
+"""The address of a server: parsed from an endpoint, which names nothing else, or from a whole URL."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from frazil.errors import InvalidPropertyError
+from frazil.errors import InvalidPropertyError, InvalidRequestError
 
 _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.\-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\]")
 _REGION: Final = re.compile(r"[A-Za-z0-9\-]{1,64}")
@@ -52,6 +53,40 @@ def parse_endpoint(name: str, text: str) -> Origin:
         raise InvalidPropertyError(problem)
     is_tls = parts.scheme == "https"
     return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls)
+
+
+def split_url(url: str) -> tuple[Origin, str]:
+    """Return the server of a URL, and what it is asked for; a user and a fragment are left out."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise InvalidRequestError("Cannot reach the address: it is not a URL") from None
+    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[!-~]+", host):
+        raise InvalidRequestError(f"Cannot reach {shown_url(url)}: it is not an http: or https: address")
+    is_tls = parts.scheme == "https"
+    target = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~")
+    if parts.query != "":
+        target += "?" + quote(parts.query, safe="/%:@!$&'()*+,;=~?")
+    host = f"[{host}]" if ":" in host else host
+    return Origin(host, None if port == (443 if is_tls else 80) else port, is_tls), target
+
+
+def is_loopback(url: str) -> bool:
+    """Return whether a URL names this machine itself."""
+    host = urlsplit(url).hostname or ""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def shown_url(url: str) -> str:
+    """Return a URL without user, password and query, as it may be shown."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def check_region(region: str | None) -> None:

@@ -6,7 +6,6 @@ import base64
 import json
 import pickle
 import re
-import ssl
 import threading
 import traceback
 from collections.abc import Iterator
@@ -15,15 +14,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import urllib3
 
 from frazil.errors import AccessDeniedError, InvalidPropertyError, InvalidRequestError, ServiceError
 from frazil.rest.auth import BearerAuth, CallerAuth, NoAuth, SigV4Auth
 from frazil.rest.oauth2 import OAuth2Auth, find_expiry
 from frazil.rest.session import OutcomeLost, RestSession, new_uuid7
-from frazil.rest.settings import Settings, TransportOptions
-from frazil.rest.transport import Transport
-from frazil.storage.http import AnswerLost, RequestNotSent
+from frazil.rest.settings import Settings
+from frazil.storage.http import HttpClient
 from frazil.storage.sign_v4 import S3Credentials
 from tests.rest_lab import LOST, ScriptedService, error_json, opened, scripted_service
 
@@ -43,7 +40,7 @@ class Session:
         self.waits: list[float] = []
         self.service = service
         self.inner = RestSession(
-            Transport(TransportOptions(connect_timeout=5, timeout=5)),
+            HttpClient(connect_timeout=5, timeout=5),
             options.pop("auth", NoAuth()),
             sleep=self.waits.append,
             chance=lambda: 0.0,
@@ -128,26 +125,6 @@ def test_a_change_whose_answer_is_too_large_may_have_been_made(service: Scripted
     assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize(
-    ("reason", "kind"),
-    [
-        (ssl.SSLCertVerificationError(1, "certificate verify failed"), RequestNotSent),
-        (ssl.SSLError(1, "[SSL] record layer failure"), AnswerLost),
-        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), AnswerLost),
-    ],
-)
-def test_a_tls_connection_that_breaks_may_have_carried_the_request(
-    reason: Exception, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def request(*_: Any, **__: Any) -> Any:
-        raise urllib3.exceptions.SSLError(reason)
-
-    transport = Transport()
-    monkeypatch.setattr(transport._manager(), "request", request)
-    with pytest.raises(kind, match="no TLS connection"):
-        transport.send("POST", "https://127.0.0.1/", {}, b"{}")
-
-
 def test_keys_are_uuids_of_version_7_that_grow_with_time() -> None:
     keys = [new_uuid7(at) for at in (1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000)]
     assert keys == sorted(keys)
@@ -166,7 +143,7 @@ def bearer_of(service: ScriptedService, line: str = f"GET {PLACE}") -> list[str]
 
 def oauth2(service: ScriptedService, now: list[float], **given: str) -> OAuth2Auth:
     return OAuth2Auth(
-        Settings(given), f"{service.address}/token", Transport(), now=lambda: now[0], sleep=lambda seconds: None
+        Settings(given), f"{service.address}/token", HttpClient(), now=lambda: now[0], sleep=lambda seconds: None
     )
 
 
@@ -374,7 +351,7 @@ def test_who_asks_beside_a_signature_is_who_the_user_says(
 
     given = {"rest.auth.type": "sigv4", "rest.signing-region": "eu-west-1", **more}
     given |= {} if delegate is None else {"rest.auth.sigv4.delegate-auth-type": delegate}
-    found = choose_auth(Settings(given), "https://h", Transport(TransportOptions()), None)
+    found = choose_auth(Settings(given), "https://h", HttpClient(), None)
     assert isinstance(found, SigV4Auth)
     assert (None if found._inner is None else type(found._inner).__name__) == kind
 
@@ -385,7 +362,7 @@ def test_a_way_to_ask_beside_a_signature_that_is_not_known_is_refused(delegate: 
 
     given = {"rest.auth.type": "sigv4", "rest.signing-region": "r", "rest.auth.sigv4.delegate-auth-type": delegate}
     with pytest.raises(InvalidPropertyError, match="it is not known"):
-        choose_auth(Settings(given), "https://h", Transport(TransportOptions()), None)
+        choose_auth(Settings(given), "https://h", HttpClient(), None)
 
 
 @pytest.mark.parametrize("exp", ["9" * 400, "1e300", '"soon"', "null", "true", "[" * 10_000])

@@ -14,10 +14,10 @@ from frazil.changes.updates import SetProperties
 from frazil.errors import AccessDeniedError, ServiceError, StorageError, UnsupportedError
 from frazil.rest.load_result import VendedCredentials
 from frazil.rest.table_storage import KeyRing, VendedStorage, table_storage
-from frazil.rest.transport import Reply
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.choose import choose_storage
+from frazil.storage.http import Answer
 from tests.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
 
 TABLE = ("db", "t")
@@ -52,7 +52,7 @@ def never() -> tuple[VendedCredentials, ...]:
     raise AssertionError("nobody asked for new keys")
 
 
-def unsigned(_: dict[str, Any]) -> Reply:
+def unsigned(_: dict[str, Any]) -> Answer:
     raise AssertionError("nothing is to be signed")
 
 

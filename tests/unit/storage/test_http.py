@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frazil.errors import InvalidRequestError
-from frazil.storage.http import AnswerLost, HttpClient, Proxy, RequestNotSent
+from frazil.storage.http import AnswerLost, HttpClient, Proxy, RequestNotSent, TlsFiles
 from frazil.storage.origin import Origin
 
 Serve = Callable[[socket.socket], None]
@@ -304,6 +304,106 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(client: HttpClient, tm
 
     with served(serve) as (origin, _), pytest.raises(RequestNotSent, match=r"(?i)certificate"):
         client.send(Origin("localhost", origin.port), "GET", "/", {"authorization": "secret"})
+
+
+@pytest.mark.parametrize("ending", [b"", b"no record of TLS"])
+def test_a_tls_connection_that_breaks_may_have_carried_the_request(ending: bytes, tmp_path: Path) -> None:
+    certificate = own_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def serve(connection: socket.socket) -> None:
+        secure = context.wrap_socket(connection, server_side=True)
+        read_head(secure)
+        with socket.socket(fileno=secure.detach()) as plain:
+            plain.sendall(ending)
+
+    client = HttpClient(connect_timeout=2, timeout=2, tls=TlsFiles(str(certificate)))
+    with served(serve) as (origin, _), pytest.raises(AnswerLost):
+        client.fetch("POST", f"https://localhost:{origin.port}/", {}, b"{}")
+
+
+def test_a_server_may_ask_who_the_client_is(tmp_path: Path) -> None:
+    certificate = str(own_certificate(tmp_path))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    context.load_verify_locations(certificate)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    def serve(connection: socket.socket) -> None:
+        with suppress(ssl.SSLError), context.wrap_socket(connection, server_side=True) as secure:
+            always(OK)(secure)
+
+    with served(serve) as (origin, _):
+        url = f"https://localhost:{origin.port}/"
+        assert HttpClient(tls=TlsFiles(certificate, certificate)).fetch("GET", url, {}).body == b"ok"
+        with pytest.raises((AnswerLost, RequestNotSent)):
+            HttpClient(tls=TlsFiles(certificate)).fetch("GET", url, {})
+
+
+@pytest.mark.parametrize("kind", ["key", "certificate"])
+def test_an_encrypted_key_is_refused_without_a_question(tmp_path: Path, kind: str) -> None:
+    key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"hidden")
+    )
+    certificate = own_certificate(tmp_path)
+    path = tmp_path / "key.pem"
+    path.write_bytes(key if kind == "key" else key + certificate.read_bytes())
+    files = TlsFiles(None, str(certificate if kind == "key" else path), str(path))
+    with served(always(OK)) as (origin, _), pytest.raises(RequestNotSent):
+        HttpClient(tls=files).fetch("GET", f"https://localhost:{origin.port}/", {})
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("/a%20b/c%1Fd?x=%2F&y=a+b#part", b"GET /a%20b/c%1Fd?x=%2F&y=a+b HTTP/1.1"),
+        ("", b"GET / HTTP/1.1"),
+        ("/a b/\u00e9?\u00e9", b"GET /a%20b/%C3%A9?%C3%A9 HTTP/1.1"),
+        ("/a/../b", b"GET /a/../b HTTP/1.1"),
+    ],
+)
+def test_a_url_is_asked_for_as_it_is_written(client: HttpClient, url: str, line: bytes) -> None:
+    heads: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        heads.append(read_head(connection))
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nuntil the end")
+
+    with served(serve) as (origin, _):
+        assert client.fetch("GET", f"{origin}{url}", {"x": "y"}).body == b"until the end"
+    host = f"host: {origin.authority}".encode()
+    assert heads[0].split(b"\r\n")[:4] == [line, host, b"accept-encoding: identity", b"x: y"]
+
+
+@pytest.mark.parametrize("url", ["ftp://host/", "path", "http://", "http://[::1/", "http://h:port/", "http://a b/"])
+def test_what_is_not_a_url_of_a_server_is_refused(client: HttpClient, url: str) -> None:
+    with pytest.raises(InvalidRequestError, match="Cannot reach"):
+        client.fetch("GET", url, {})
+
+
+def test_a_document_is_whole_or_lost(client: HttpClient) -> None:
+    for answer in (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
+        b"HTTP/1.1 500 Oh\r\nContent-Length: 10\r\n\r\nshort",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n",
+    ):
+        with served(always(answer, times=1)) as (origin, _), pytest.raises(AnswerLost):
+            client.fetch("GET", str(origin), {})
+
+
+def test_a_document_of_many_pieces_leaves_the_connection_usable(client: HttpClient) -> None:
+    body = os.urandom(3_000_000)
+    for coding in (
+        b"Content-Length: %d\r\n\r\n%b" % (len(body), body),
+        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body),
+    ):
+        with served(always(b"HTTP/1.1 200 OK\r\n" + coding)) as (origin, made):
+            for _ in range(3):
+                assert client.fetch("GET", str(origin), {}).body == body
+            assert len(made) == 1
+            client.close()
 
 
 def test_a_plain_server_does_not_hear_a_secret_meant_for_a_secure_one(client: HttpClient) -> None:

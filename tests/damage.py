@@ -17,12 +17,7 @@ from frazil.codec.manifest_list_avro import encode_manifest_list
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.expr.predicates import TRUE
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import read_manifest_list
@@ -33,6 +28,7 @@ from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 from tests.copied_tables import copy_table
+from tests.equality_delete_writer import write_equality_deletes
 
 DDL = "id bigint not null, ts timestamptz, kind string, score double, place struct<x: bigint, name: string>"
 

@@ -18,16 +18,12 @@ from frazil.commit.new_snapshot import Target
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.apply_deletes import load_positions, position_tasks
 from frazil.datafile.delete_cache import DeleteCache
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile
+from tests.equality_delete_writer import write_equality_deletes
 
 STEPS = 14
 LATER = 2**62

@@ -29,7 +29,6 @@ from frazil.codec.table_metadata_json import encode_table_metadata
 from frazil.columns.transforms import transform_column
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
-from frazil.spec.delete_schemas import position_delete_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.new_table import new_table_metadata
@@ -44,6 +43,7 @@ from frazil.spec.types import StructType
 from frazil.spec.upgrade import upgrade_table_metadata
 from frazil.storage.base import Storage
 from frazil.storage.memory import MemoryStorage
+from tests.equality_delete_writer import position_delete_schema
 from tests.file_writers import Rows, encode_file, metrics_of, rows_to_table, split_offsets_of, table_to_rows
 
 START_MS = 1_700_000_000_000

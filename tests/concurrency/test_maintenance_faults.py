@@ -18,7 +18,7 @@ from frazil.catalog.pointer_catalog import PointerCatalog
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.row_delta import RowDelta
-from frazil.datafile.write_deletes import DeletedRows, write_equality_deletes, write_position_deletes
+from frazil.datafile.write_deletes import DeletedRows, write_position_deletes
 from frazil.errors import FrazilError
 from frazil.expr.predicates import TRUE
 from frazil.lake.table import Table
@@ -40,6 +40,7 @@ from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.memory import MemoryStorage
 from tests.commit_lab import LabClock
+from tests.equality_delete_writer import write_equality_deletes
 
 NAME: Final = ("db", "t")
 SCHEMA: Final = Schema((NestedField(1, "id", LONG), NestedField(2, "k", STRING)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from frazil.codec.json_fields import JsonObject
-from frazil.codec.schema_json import decode_schema, decode_type, encode_schema, encode_type
+from frazil.codec.schema_json import decode_schema, encode_schema, encode_type
 from frazil.errors import InvalidMetadataError
 from frazil.spec.types import (
     BINARY,
@@ -36,6 +36,7 @@ from frazil.spec.types import (
     MapType,
     Type,
 )
+from tests.type_json import decode_type
 
 
 @pytest.mark.parametrize(

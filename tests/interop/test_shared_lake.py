@@ -18,11 +18,11 @@ import pytest
 
 import frazil
 from frazil.codec.puffin import read_blob, read_puffin_footer
-from frazil.codec.theta_sketch import decode_theta_sketch
 from frazil.maintenance.partition_stats import partition_stats
 from tests.interop.interop_cases import numbers
 from tests.interop.interop_page import record
 from tests.interop.java_runtime import JavaLake, has_java
+from tests.theta_sketches import decode_theta_sketch
 
 pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by make test-interop")
 

@@ -8,11 +8,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.codec.geo_bounds import bounding_box_of, collect_geo_bounds, decode_geo_bound, encode_geo_bound
+from frazil.codec.geo_bounds import decode_geo_bound, encode_geo_bound
 from frazil.codec.wkb import PART_KINDS, Geometry, GeometryKind, decode_wkb, encode_wkb
 from frazil.codec.wkt import format_wkt, parse_wkt
 from frazil.errors import FrazilError
 from frazil.spec.bounding_box import BoundingBox, GeoPoint
+from tests.geo_boxes import bounding_box_of, collect_geo_bounds
 
 NUMBERS = st.floats() | st.integers(-1000, 1000).map(float)
 DIMENSIONS = st.tuples(st.booleans(), st.booleans())

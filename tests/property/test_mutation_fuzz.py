@@ -18,7 +18,7 @@ from frazil.codec.deletion_vector import DeletionVector, decode_deletion_vector,
 from frazil.codec.name_mapping_json import decode_name_mapping
 from frazil.codec.puffin import PuffinWriter, decode_puffin_footer, range_reader, read_blob
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
-from frazil.codec.variant import decode_variant, encode_variant
+from frazil.codec.variant import encode_variant
 from frazil.codec.view_metadata_json import decode_view_metadata, encode_view_metadata
 from frazil.codec.wkb import decode_wkb
 from frazil.codec.wkt import parse_wkt, wkt_to_wkb
@@ -27,10 +27,10 @@ from frazil.expr.parse import parse_predicate
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from frazil.spec.variant import variant_of
 from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from tests.tables import TableBuilder
+from tests.variants import decode_variant, variant_of
 
 MAX_SECONDS_EACH = 5.0
 MAX_MEGABYTES = 1_500

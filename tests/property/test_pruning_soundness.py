@@ -23,7 +23,6 @@ from frazil.errors import SchemaMismatchError
 from frazil.expr.bind_leaf import bind_leaf
 from frazil.expr.column_stats import may_match, must_match
 from frazil.expr.evaluate_manifest import may_hold_match
-from frazil.expr.evaluate_metrics import contains_only_matches, may_contain_match, stats_of
 from frazil.expr.evaluate_row import evaluate_partition, evaluate_row
 from frazil.expr.predicates import Bound, BoundReference, Op, leaves_of
 from frazil.expr.project_partition import project_inclusive, project_strict
@@ -33,6 +32,7 @@ from frazil.spec.partitioning import PartitionField, PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Truncate
 from frazil.spec.types import INT, LONG, DoubleType, FloatType, NestedField, StructType
+from tests.metrics_oracle import contains_only_matches, may_contain_match, stats_of
 from tests.pruning_cases import TRANSFORMS, TYPES, Case, min_max, random_case
 
 QUICK_CASES = 4_000

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from frazil.codec.arrow_schema import from_arrow_schema, to_arrow_schema, to_arrow_type
 from frazil.codec.json_fields import JsonObject
-from frazil.codec.schema_json import decode_schema, decode_type, encode_schema, encode_type
+from frazil.codec.schema_json import decode_schema, encode_schema, encode_type
 from frazil.codec.single_value import decode_bound, decode_value, encode_bound, encode_value
 from frazil.codec.single_value_json import decode_json_value, encode_json_value
 from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
@@ -28,6 +28,7 @@ from frazil.spec.types import BINARY, STRING, Type
 from frazil.spec.values import compare_values, format_value, sort_key, to_internal, to_python
 from frazil.sql.type_names import plain_type_name
 from tests.property.type_strategies import ALL_LEAF_TYPES, VALUE_TYPES, nested_types, schemas, values_of
+from tests.type_json import decode_type
 
 TYPES_AND_VALUES = VALUE_TYPES.flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind)))
 FINITE = nested_types(VALUE_TYPES).flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind, finite=True)))

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.codec.json_path import format_json_path, parse_json_path
-from frazil.codec.variant import decode_variant, encode_variant
+from frazil.codec.variant import encode_variant
 from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import FrazilError
 from frazil.spec.variant import DECIMAL_DIGITS, INTEGER_BITS, VARIANT_NULL, VariantKind, VariantValue
+from tests.variants import decode_variant
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=80)
 

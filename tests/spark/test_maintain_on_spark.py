@@ -14,14 +14,10 @@ from pyspark.sql import SparkSession
 import frazil
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.spark.write.zorder_columns import bits_of
 from tests.damage import DDL, rows
+from tests.equality_delete_writer import write_equality_deletes
 
 
 def with_deletes(lake: frazil.Lake, version: int, **options: Any) -> frazil.Table:

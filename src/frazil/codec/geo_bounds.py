@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
 
 import numpy as np
 
-from frazil.codec.wkb import Geometry, GeometryKind, decode_wkb
-from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidManifestError, InvalidRequestError
+from frazil.codec.wkb import Geometry, GeometryKind
+from frazil.errors import InvalidManifestError, InvalidRequestError
 from frazil.spec.bounding_box import BoundingBox, GeoPoint
 
 HEADING = "Bound serialization"
@@ -43,32 +42,6 @@ def decode_geo_bound(data: bytes) -> GeoPoint:
         return GeoPoint(*struct.unpack(f"<{len(data) // 8}d", data))
     except InvalidRequestError as error:
         raise InvalidManifestError(f"Cannot read the geospatial bound: {error.message}", heading=HEADING) from error
-
-
-def decode_bounding_box(lower: bytes, upper: bytes) -> BoundingBox:
-    """Decode the lower and upper bound of a column as a box."""
-    return BoundingBox(decode_geo_bound(lower), decode_geo_bound(upper))
-
-
-def bounding_box_of(geometry: Geometry) -> BoundingBox | None:
-    """Return the box around a geometry's points, or None if it has no X or no Y."""
-    collector = GeoBoundsCollector()
-    collector.add_geometry(geometry)
-    return collector.bounding_box()
-
-
-def collect_geo_bounds(
-    values: Iterable[bytes | None],
-    *,
-    is_geography: bool = False,
-    error: type[CorruptTableError] = InvalidDataFileError,
-) -> BoundingBox | None:
-    """Return the box around WKB values, or None if there is no safe one."""
-    collector = GeoBoundsCollector(is_geography=is_geography)
-    for value in values:
-        if value is not None:
-            collector.add_geometry(decode_wkb(value, error=error))
-    return collector.bounding_box()
 
 
 class GeoBoundsCollector:

@@ -16,7 +16,7 @@ from typing import Any
 
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.single_value_json import decode_json_value, encode_json_value
-from frazil.errors import CorruptTableError, InvalidMetadataError, InvalidRequestError
+from frazil.errors import InvalidRequestError
 from frazil.spec.defaults import NULL_DEFAULT_TYPES, default_problem
 from frazil.spec.schema import INITIAL_SCHEMA_ID, MAX_NESTING_DEPTH, Schema
 from frazil.spec.types import (
@@ -68,18 +68,6 @@ def encode_schema(schema: Schema) -> dict[str, Any]:
     encoded["fields"] = [_encode_field(field) for field in schema.fields]
     encoded.update(schema.extra)
     return encoded
-
-
-def decode_type(
-    json_type: Any,
-    *,
-    where: str = "the type",
-    heading: str = HEADING,
-    error: type[CorruptTableError] = InvalidMetadataError,
-) -> Type:
-    """Read a type from its JSON form: text, or an object for a struct, list or map."""
-    holder = JsonObject({where: json_type}, heading=heading, error=error)
-    return _decode_type(holder, where, depth=0)
 
 
 def encode_type(data_type: Type) -> Any:

@@ -32,7 +32,6 @@ _PREAMBLE: Final = struct.Struct("<BBBBBBH")
 _SERIAL_VERSION: Final = 3
 _COMPACT_FAMILY: Final = 3
 _READ_ONLY, _EMPTY, _COMPACT, _ORDERED = 2, 4, 8, 16
-_BIG_ENDIAN: Final = 1
 _C1: Final = np.uint64(0x87C37B91114253D5)
 _C2: Final = np.uint64(0x4CF5AD432745937F)
 
@@ -172,28 +171,6 @@ def encode_theta_sketch(sketch: ThetaSketch) -> bytes:
     if longs > 2:
         data += struct.pack("<Q", sketch.theta)
     return data + sketch.hashes.astype("<u8").tobytes()
-
-
-def decode_theta_sketch(data: bytes) -> ThetaSketch:
-    """Decode a compact sketch from any writer."""
-    if len(data) < _PREAMBLE.size:
-        raise _corrupt(f"it has {len(data)} bytes")
-    first, version, family, _, _, flags, seed_hash = _PREAMBLE.unpack_from(data)
-    longs = first & 0x3F
-    if version != _SERIAL_VERSION or family != _COMPACT_FAMILY or longs not in (1, 2, 3) or flags & _BIG_ENDIAN:
-        raise _corrupt(f"version {version}, family {family} and preamble {longs} are not those of a compact sketch")
-    if flags & _EMPTY:
-        return EMPTY_SKETCH
-    if seed_hash != _SEED_HASH:
-        raise _corrupt("it has another seed")
-    if len(data) < longs * 8:
-        raise _corrupt(f"it ends after {len(data)} bytes")
-    count = 1 if longs == 1 else struct.unpack_from("<I", data, 8)[0]
-    theta = _MAX_THETA if longs < 3 else struct.unpack_from("<Q", data, 16)[0]
-    if len(data) != longs * 8 + count * 8:
-        raise _corrupt(f"it has {len(data)} bytes for {count} hashes")
-    hashes = np.frombuffer(data, "<u8", count, longs * 8).astype(np.uint64)
-    return ThetaSketch(np.sort(hashes), theta)
 
 
 def _corrupt(reason: str) -> InvalidPuffinError:

@@ -90,16 +90,6 @@ _FIXED_SIZES = {
 }
 
 
-def decode_variant(
-    metadata: bytes, value: bytes, *, error: type[CorruptTableError] = InvalidDataFileError
-) -> VariantValue:
-    """Decode a variant from its two byte strings, both of which must be used up."""
-    names, end = decode_metadata(metadata, error=error)
-    if end != len(metadata):
-        raise _corrupt(error, f"{len(metadata) - end} bytes follow the metadata")
-    return decode_value(names, value, error=error)
-
-
 def decode_metadata(
     data: bytes, start: int = 0, *, error: type[CorruptTableError] = InvalidDataFileError
 ) -> tuple[tuple[str, ...], int]:

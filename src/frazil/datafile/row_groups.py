@@ -33,8 +33,7 @@ from frazil.datafile.parquet_pages import ColumnPages, add_span, rows_of
 from frazil.datafile.project import find_field, needed_leaves
 from frazil.datafile.raw_batch import Wanted
 from frazil.datafile.read_parquet import ParquetReader
-from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, may_match
-from frazil.expr.evaluate_metrics import has_null, transform_bounds
+from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, has_null, may_match, transform_bounds
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Or, Predicate
 from frazil.spec.column_projection import ResolvedColumn
 from frazil.spec.decimals import decimal_of

@@ -1,13 +1,13 @@
 """Delete files and deletion vectors. Specification: "Delete Formats".
 
-Which rows are deleted comes from whoever looked for them: positions of data files, or values to compare rows with. Here
-they become files and descriptions for a commit:
+Which rows are deleted comes from whoever looked for them: positions of data files. Here they become files and
+descriptions for a commit:
 
 - deletion vectors (v3): all vectors of one write in one Puffin file, described one by one;
 - position delete files (v2): sorted by path and position, for one data file each or for a partition, with full bounds
-  of both columns, by which readers find those that matter;
-- equality delete files (v2 and later): some of the table's columns, in the partition of the rows they delete, or for
-  all partitions where the spec has none.
+  of both columns, by which readers find those that matter.
+
+Equality deletes are read and never written: that takes no look at the table, and every reader pays.
 
 Merging with deletes that a data file has already is the caller's: a data file has one vector at most.
 """
@@ -15,7 +15,6 @@ Merging with deletes that a data file has already is the caller's: a data file h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,31 +23,18 @@ import pyarrow as pa
 
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector_file
-from frazil.datafile.input_rows import Rows, open_input
-from frazil.datafile.match_columns import ColumnMatcher
-from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.rolling_file import FilePlan, Outcome, RollingFile, SizeGuess
-from frazil.datafile.rows_writer import RowsWriter, delete_unused, note_written
+from frazil.datafile.rows_writer import delete_unused, note_written
 from frazil.datafile.write import FIRST_GUESSES, choose_format, make_format
 from frazil.datafile.write_target import FileNames, WriteTarget, new_uuid, partition_paths_of, write_target
 from frazil.errors import InvalidRequestError, UnsupportedError, WriteOutcomeUnknownError
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
-from frazil.spec.delete_schemas import (
-    EQUALITY_HEADING,
-    POSITION_DELETE_SCHEMA,
-    POSITION_HEADING,
-    check_equality_field,
-    equality_delete_schema,
-)
-from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES, metrics_modes
+from frazil.spec.delete_schemas import POSITION_DELETE_SCHEMA, POSITION_HEADING
+from frazil.spec.metrics_config import POSITION_DELETE_METRICS_MODES
 from frazil.spec.partition_key import partition_key_of
-from frazil.spec.partitioning import PartitionSpec
 from frazil.spec.properties import DeleteGranularity, read_property
-from frazil.spec.schema import Schema
-from frazil.spec.sorting import UNSORTED_ORDER_ID
-from frazil.spec.types import NestedField, StructType
 
 CREATED_BY = "frazil"
 _ROWS_AT_ONCE = 1 << 18
@@ -245,123 +231,6 @@ def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
 
 
 # --- equality delete files
-
-
-def write_equality_deletes(
-    data: Rows,
-    table: LoadedTable | WriteTarget,
-    columns: Sequence[str | int],
-    *,
-    spec_id: int | None = None,
-    partition: tuple[Any, ...] | None = None,
-    new_id: Callable[[], str] = new_uuid,
-    case_sensitive: bool = True,
-    file_format: FileFormat | str | None = None,
-    partition_id: int = 0,
-    task_id: int = 0,
-) -> list[DataFile]:
-    """Write values as equality delete files: rows that equal one of them in all of the columns are deleted.
-
-    `columns` are compared, by full name or field id; further columns of the data are stored with them. The deletes
-    are for the partition of each row, so the data must have what the spec's fields are made of, or all rows are for
-    the `partition` given. Where the spec has no partitions, they are for all partitions of the table.
-    """
-    target = write_target(table)
-    if target.format_version < 2:
-        raise UnsupportedError("Cannot write equality deletes: format version 1 has none", heading=EQUALITY_HEADING)
-    spec = target.spec if spec_id is None else target.find_spec(spec_id)
-    ids = tuple(target.schema.field(name, case_sensitive=case_sensitive).field_id for name in columns)
-    rows = open_input(data, target.schema)
-    schema = _equality_schema(target.schema, rows.schema, ids, case_sensitive=case_sensitive)
-    matcher = ColumnMatcher(schema, rows.schema, format_version=target.format_version, case_sensitive=case_sensitive)
-    partitioner = _equality_partitioner(target, spec, schema, partition)
-    chosen = _delete_format(target, file_format)
-    names = FileNames(target, chosen, new_id, partition_id=partition_id, task_id=task_id, suffix=_DELETES_SUFFIX)
-
-    def plan_files(metrics_pool: Executor | None) -> FilePlan:
-        guess = SizeGuess(FIRST_GUESSES[chosen])
-        return _plan_files(
-            target,
-            spec.spec_id,
-            guess,
-            format=make_format(chosen, matcher.schema, target.properties, is_delete=True),
-            modes=metrics_modes(matcher.schema, target.properties),
-            content=FileContent.EQUALITY_DELETES,
-            equality_ids=ids,
-            sort_order_id=UNSORTED_ORDER_ID,
-            metrics_pool=metrics_pool,
-        )
-
-    path_of = partition_paths_of(target, spec)
-
-    def locate(values: tuple[Any, ...]) -> str:
-        return names.next_location(path_of(values))
-
-    with RowsWriter(matcher, partitioner, plan_files, locate) as writer:
-        for batch in rows.batches:
-            writer.write(batch)
-        return writer.close()
-
-
-def _equality_partitioner(
-    target: WriteTarget, spec: PartitionSpec, schema: Schema, partition: tuple[Any, ...] | None
-) -> Partitioner:
-    if partition is not None:
-        if len(partition) != len(spec.fields):
-            raise InvalidRequestError(
-                f"Cannot write equality deletes: {len(partition)} partition values are given for the "
-                f"{len(spec.fields)} fields of spec {spec.spec_id}"
-            )
-        return Partitioner(schema, spec, target.schema, values=partition)
-    for field in spec.fields:
-        if not field.transform.is_void and schema.find_field(field.source_ids[0]) is None:
-            raise InvalidRequestError(
-                f"Cannot write equality deletes: the partition field {field.name!r} needs the column of field id "
-                f"{field.source_ids[0]}, which the data lacks",
-                hint="Add the column to the data, or say which partition the rows are of.",
-                heading=EQUALITY_HEADING,
-            )
-    return Partitioner(schema, spec, target.schema)
-
-
-def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, case_sensitive: bool) -> Schema:
-    """Return the columns that the data has, refusing data that lacks one to compare."""
-    for field_id in ids:
-        check_equality_field(schema, field_id)
-    present = _present_ids(schema.fields, list(source), case_sensitive=case_sensitive)
-    missing = [schema.name_of(field_id) for field_id in ids if field_id not in present]
-    if missing:
-        raise InvalidRequestError(
-            f"Cannot write equality deletes: the data has no column {', '.join(map(repr, missing))} to compare",
-            heading=EQUALITY_HEADING,
-        )
-    return equality_delete_schema(schema, ids, other_ids=present)
-
-
-def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_sensitive: bool) -> list[int]:
-    """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
-    found: list[int] = []
-    for field in fields:
-        name = next(
-            (
-                arrow_field
-                for arrow_field in have
-                if _same_name(arrow_field.name, field.name, case_sensitive=case_sensitive)
-            ),
-            None,
-        )
-        if name is None:
-            continue
-        if isinstance(field.field_type, StructType) and pa.types.is_struct(name.type):
-            inner = [name.type.field(index) for index in range(name.type.num_fields)]
-            found += _present_ids(field.field_type.fields, inner, case_sensitive=case_sensitive)
-        else:
-            found.append(field.field_id)
-    return found
-
-
-def _same_name(name: str, other: str, *, case_sensitive: bool) -> bool:
-    return name == other or (not case_sensitive and name.lower() == other.lower())
 
 
 def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:

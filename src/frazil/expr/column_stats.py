@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from frazil.expr.predicates import Op
+from frazil.expr.predicates import BoundTerm, BoundTransform, Op
+from frazil.spec.transforms import Truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +138,31 @@ def _must_differ(op: Op, literals: Sequence[Any], stats: ColumnStats) -> bool:
         return False
     positive = {Op.NOT_EQ: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_STARTS_WITH: Op.STARTS_WITH}[op]
     return not _may_reach(positive, literals, stats.lower, stats.upper)
+
+
+def has_null(term: BoundTerm, nulls: int | None) -> bool | None:
+    """Return whether a term has a null, from its column's null count.
+
+    Not every writer counts the nulls that a null struct makes of its fields, so a count of zero below an
+    optional struct proves nothing.
+    """
+    if not term.may_be_null:
+        return False
+    if nulls is None or (nulls == 0 and len(term.reference.path) > 1):
+        return None
+    return nulls > 0
+
+
+def transform_bounds(term: BoundTransform, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Return the bounds of a transform's values: the transformed bounds where it keeps the order, else none."""
+    if not term.transform.preserves_order:
+        return None, None
+    source = term.reference.result_type
+    if isinstance(term.transform, Truncate):
+        wrapped = term.transform.wrapped_range(source)
+        if wrapped is not None and (lower is None or lower <= wrapped.last):
+            return None, None
+    return (
+        None if lower is None else term.transform.apply(lower, source),
+        None if upper is None else term.transform.apply(upper, source),
+    )

@@ -146,7 +146,7 @@ def _decide(
 
 
 def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
-    """Return what the metrics of many files prove of a term; see `expr/evaluate_metrics.stats_of`.
+    """Return what the metrics of many files prove of a term.
 
     Of few files it is remembered with their manifest: that takes little memory, and as long to work out as for many.
     """

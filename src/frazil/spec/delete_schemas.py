@@ -22,37 +22,9 @@ POSITION_DELETE_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_POS))
 """The schema of a position delete file without the deleted rows."""
 
 
-def position_delete_schema(row_type: StructType | None = None) -> Schema:
-    """Return the schema of position deletes to write; `row_type` is any part of the table's schema.
-
-    `row` is required if it is present: either all entries hold the deleted values, or none does.
-    """
-    if row_type is None:
-        return POSITION_DELETE_SCHEMA
-    if len(row_type) == 0:
-        raise InvalidRequestError(
-            "Cannot make a position delete schema: the deleted rows have no columns",
-            hint="Omit the row instead.",
-            heading=POSITION_HEADING,
-        )
-    return Schema((DELETE_FILE_PATH, DELETE_POS, deleted_row_column(row_type)))
-
-
 def position_delete_read_schema(row_type: StructType) -> Schema:
     """Return the schema for reading position deletes with their rows, which a file may lack."""
     return Schema((DELETE_FILE_PATH, DELETE_POS, deleted_row_column(row_type, required=False)))
-
-
-def equality_delete_schema(schema: Schema, equality_ids: Iterable[int], *, other_ids: Iterable[int] = ()) -> Schema:
-    """Return the schema of equality deletes to write, refusing columns that cannot identify rows.
-
-    `other_ids` are columns of the deleted rows that are stored but not compared.
-    """
-    ids = _distinct(equality_ids)
-    for field_id in ids:
-        check_equality_field(schema, field_id)
-    others = tuple(schema.field(field_id).field_id for field_id in other_ids)
-    return schema.project((*ids, *others))
 
 
 def check_equality_field(schema: Schema, field_id: int) -> None:

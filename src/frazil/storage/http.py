@@ -274,8 +274,8 @@ class HttpClient:
         for piece in self._pieces(response, max_bytes + 1):
             received += len(piece)
             limit = max_bytes if unpacker is None else min(max_bytes, max(_RATIO_FREE_BYTES, _MAX_RATIO * received))
-            for part in (piece,) if unpacker is None else _unpacked(unpacker, piece):
-                body += part
+            for chunk in (piece,) if unpacker is None else _unpacked(unpacker, piece):
+                body += chunk
                 if len(body) > limit:
                     raise AnswerTooLarge(f"it is larger than {limit} bytes")
         if length is not None and received < length:

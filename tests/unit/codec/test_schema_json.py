@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frazil.codec.json_fields import JsonObject
-from frazil.codec.schema_json import decode_schema, decode_type, decode_type_name, encode_schema, encode_type
+from frazil.codec.schema_json import decode_schema, decode_type_name, encode_schema, encode_type
 from frazil.errors import InvalidManifestError, InvalidMetadataError, InvalidRequestError
 from frazil.spec.schema import MAX_NESTING_DEPTH, Schema
 from frazil.spec.types import (
@@ -27,6 +27,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
+from tests.type_json import decode_type
 
 
 def read(value: Any) -> Schema:

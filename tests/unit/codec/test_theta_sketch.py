@@ -15,13 +15,13 @@ from frazil.codec.theta_sketch import (
     NO_HASHES,
     NOMINAL_ENTRIES,
     Hashes,
-    decode_theta_sketch,
     encode_theta_sketch,
     hash_buffer,
     hash_bytes_of,
     hash_fixed,
 )
 from frazil.errors import InvalidPuffinError
+from tests.theta_sketches import decode_theta_sketch
 
 
 def hashes_of(start: int, end: int) -> Hashes:

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 import pytest
 
-from frazil.codec.variant import EMPTY_METADATA, decode_metadata, decode_variant, encode_metadata, encode_variant
+from frazil.codec.variant import EMPTY_METADATA, decode_metadata, encode_metadata, encode_variant
 from frazil.errors import InvalidRequestError
-from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue, variant_of
+from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue
+from tests.variants import decode_variant, variant_of
 
 UUID = uuid.UUID("f24f9b64-81fa-49d1-b74e-8c09a6e31c56")
 

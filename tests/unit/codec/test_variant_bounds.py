@@ -8,7 +8,8 @@ from frazil.codec.json_path import format_json_path, parse_json_path
 from frazil.codec.variant import encode_variant
 from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import InvalidManifestError, InvalidRequestError, TextSyntaxError
-from frazil.spec.variant import VariantKind, VariantValue, variant_of
+from frazil.spec.variant import VariantKind, VariantValue
+from tests.variants import variant_of
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
     ((), "$"),

@@ -14,12 +14,7 @@ from frazil.codec.deletion_vector import DeletionVector, describe_deletion_vecto
 from frazil.codec.puffin import read_puffin_footer
 from frazil.codec.single_value import decode_bound
 from frazil.datafile.write import write_data_files
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.datafile.write_target import WriteTarget
 from frazil.errors import (
     FieldNotFoundError,
@@ -38,6 +33,7 @@ from frazil.spec.types import LONG, STRING, StructType
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.memory import MemoryStorage
 from tests.builders import field, schema
+from tests.equality_delete_writer import write_equality_deletes
 from tests.written_files import LOCATION, ids, read_file, read_rows, target
 
 TABLE = schema(

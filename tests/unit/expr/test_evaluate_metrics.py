@@ -10,12 +10,12 @@ import pytest
 from frazil.codec.single_value import encode_value
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_manifest import may_hold_match
-from frazil.expr.evaluate_metrics import contains_only_matches, may_contain_match
 from frazil.expr.parse import parse_predicate
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, NestedField, StructType, Type
+from tests.metrics_oracle import contains_only_matches, may_contain_match
 
 SCHEMA = Schema(
     (

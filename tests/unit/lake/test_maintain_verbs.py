@@ -16,12 +16,12 @@ import pytest
 import frazil
 import frazil.lake.maintain
 from frazil.commit.row_delta import RowDelta
-from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_order import choose_order
 from frazil.spec.frozen_map import FrozenMap
 from tests.copied_tables import copy_table
 from tests.damage import Damaged, rows
+from tests.equality_delete_writer import write_equality_deletes
 
 DDL = "id bigint, kind string, ts timestamptz, score double"
 

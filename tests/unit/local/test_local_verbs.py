@@ -23,7 +23,6 @@ import frazil
 from frazil.catalog.memory import MemoryCatalog
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.commit.row_delta import RowDelta
-from frazil.datafile.write_deletes import write_equality_deletes
 from frazil.errors import (
     FieldNotFoundError,
     FrazilError,
@@ -37,6 +36,7 @@ from frazil.lake.lake import Lake
 from frazil.scan import read_manifests
 from frazil.storage.failing import FailingStorage
 from frazil.storage.memory import MemoryStorage
+from tests.equality_delete_writer import write_equality_deletes
 from tests.write_history import VERSIONS_AND_MODES
 
 DDL = "id bigint, k string, v int"

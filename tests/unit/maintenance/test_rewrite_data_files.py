@@ -17,7 +17,7 @@ from frazil.commit.conflicts import ReadSet
 from frazil.commit.new_snapshot import Target
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
-from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_equality_deletes
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors
 from frazil.errors import (
     CommitStateUnknownError,
     ConcurrentChangeError,
@@ -44,6 +44,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.sorting import UNSORTED, build_sort_order
 from tests.copied_tables import copy_table
 from tests.damage import DDL, Damaged, rows
+from tests.equality_delete_writer import write_equality_deletes
 
 VERSIONS = (1, 2, 3)
 

@@ -14,12 +14,7 @@ from frazil.commit.conflicts import ReadSet
 from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.row_delta import RowDelta
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.errors import ConcurrentChangeError
 from frazil.expr.parse import parse_predicate
 from frazil.maintenance.convert_equality_deletes import ConvertEqualityDeletesResult, convert_equality_deletes
@@ -33,6 +28,7 @@ from frazil.maintenance.rewrite_position_deletes import (
 from frazil.scan.tasks import FileScanTask
 from tests.commit_lab import Lab, paths_of
 from tests.copied_tables import copy_table
+from tests.equality_delete_writer import write_equality_deletes
 
 
 def _ten_rows(start: int, kind: str) -> pa.Table:

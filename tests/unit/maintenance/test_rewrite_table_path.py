@@ -16,15 +16,11 @@ from frazil.commit.append import Append
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
-from frazil.datafile.write_deletes import (
-    DeletedRows,
-    write_deletion_vectors,
-    write_equality_deletes,
-    write_position_deletes,
-)
+from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_table_path import RewriteTablePathResult
 from frazil.spec.data_file import DataFile, FileFormat
+from tests.equality_delete_writer import write_equality_deletes
 
 
 def rows(*ids: int, kind: str = "a") -> pa.Table:

@@ -13,9 +13,10 @@ import pytest
 import frazil
 from frazil.codec.puffin import decode_puffin_footer, range_reader, read_blob
 from frazil.codec.single_value import encode_value
-from frazil.codec.theta_sketch import decode_theta_sketch, hash_bytes_of
+from frazil.codec.theta_sketch import hash_bytes_of
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.statistics import StatisticsFile
+from tests.theta_sketches import decode_theta_sketch
 
 DDL = (
     "id bigint, i int, b boolean, f float, d double, m decimal(20, 2), day date, t time, ts timestamptz, s string, "

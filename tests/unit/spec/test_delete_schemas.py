@@ -5,15 +5,10 @@ from __future__ import annotations
 import pytest
 
 from frazil.errors import FieldNotFoundError, InvalidRequestError
-from frazil.spec.delete_schemas import (
-    check_equality_field,
-    equality_delete_schema,
-    equality_read_schema,
-    position_delete_read_schema,
-    position_delete_schema,
-)
+from frazil.spec.delete_schemas import check_equality_field, equality_read_schema, position_delete_read_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, FLOAT, INT, LONG, STRING, ListType, MapType, NestedField, StructType
+from tests.equality_delete_writer import equality_delete_schema, position_delete_schema
 
 POINT = StructType((NestedField(11, "x", INT), NestedField(12, "y", FLOAT), NestedField(13, "name", STRING)))
 SCHEMA = Schema(

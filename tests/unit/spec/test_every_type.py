@@ -8,7 +8,7 @@ import pytest
 
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.codec.avro_types import encode_avro_schema
-from frazil.codec.schema_json import decode_type, encode_type
+from frazil.codec.schema_json import encode_type
 from frazil.codec.single_value import decode_value, encode_value
 from frazil.codec.single_value_json import decode_json_value, encode_json_value
 from frazil.datafile.value_arrays import array_of, repeat_value, values_of
@@ -25,6 +25,7 @@ from frazil.spec.types import (
 )
 from frazil.spec.values import format_value, to_internal
 from frazil.sql.type_names import spark_type_name, sql_type_name
+from tests.type_json import decode_type
 from tests.type_samples import CLASSES, SAMPLES
 
 NO_SINGLE_VALUE = (UnknownType, VariantType, StructType, ListType, MapType)

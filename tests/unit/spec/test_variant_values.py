@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from frazil.errors import InvalidRequestError
-from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue, decimal_parts, variant_of
+from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue, decimal_parts
+from tests.variants import variant_of
 
 
 @pytest.mark.parametrize(
@@ -52,14 +53,6 @@ def test_nested_values_are_converted_to_their_depth() -> None:
 def test_equal_values_of_different_types_are_different_variants() -> None:
     assert VariantValue(VariantKind.INT8, 1) != VariantValue(VariantKind.INT16, 1)
     assert VariantValue(VariantKind.BOOLEAN, True) != VariantValue(VariantKind.INT8, 1)
-
-
-def test_types_that_expressions_must_not_tell_apart_share_a_class() -> None:
-    classes = {kind: kind.equivalence_class for kind in VariantKind}
-    assert classes[VariantKind.INT8] == classes[VariantKind.DECIMAL16] == "exact numeric"
-    assert classes[VariantKind.TIMESTAMP] == classes[VariantKind.TIMESTAMP_NS]
-    assert classes[VariantKind.TIMESTAMPTZ] != classes[VariantKind.TIMESTAMP]
-    assert classes[VariantKind.FLOAT] != classes[VariantKind.DOUBLE]
 
 
 @pytest.mark.parametrize(

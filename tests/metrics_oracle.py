@@ -1,8 +1,4 @@
-"""Decide from a file's metrics whether its rows can match, or all must. Specification: "Scan Planning".
-
-Works on one `DataFile` at a time, and is what planning is held to: `scan/prune.py` does the same over whole manifests.
-Both answer through `expr/column_stats.py`. Row groups share how bounds of transforms are found.
-"""
+"""Whether one file can hold a match, from its metrics: what planning over whole manifests is held to."""
 
 from __future__ import annotations
 
@@ -11,10 +7,9 @@ from typing import Any
 
 from frazil.codec.single_value import decode_bound
 from frazil.errors import CorruptTableError
-from frazil.expr.column_stats import ColumnStats, may_match, must_match
+from frazil.expr.column_stats import ColumnStats, has_null, may_match, must_match, transform_bounds
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Op, Or, Predicate
 from frazil.spec.data_file import DataFile
-from frazil.spec.transforms import Truncate
 from frazil.spec.types import DoubleType, FloatType, GeographyType, GeometryType, PrimitiveType, Type
 
 
@@ -67,34 +62,6 @@ def stats_of(term: BoundTerm, file: DataFile) -> ColumnStats:
         has_nan=None if nans is None else nans > 0,
         all_null=None if values is None or nulls is None else values == nulls,
         all_null_or_nan=None if values is None or nulls is None or nans is None else values == nulls + nans,
-    )
-
-
-def has_null(term: BoundTerm, nulls: int | None) -> bool | None:
-    """Return whether a term has a null, from its column's null count.
-
-    Not every writer counts the nulls that a null struct makes of its fields, so a count of zero below an
-    optional struct proves nothing.
-    """
-    if not term.may_be_null:
-        return False
-    if nulls is None or (nulls == 0 and len(term.reference.path) > 1):
-        return None
-    return nulls > 0
-
-
-def transform_bounds(term: BoundTransform, lower: Any, upper: Any) -> tuple[Any, Any]:
-    """Return the bounds of a transform's values: the transformed bounds where it keeps the order, else none."""
-    if not term.transform.preserves_order:
-        return None, None
-    source = term.reference.result_type
-    if isinstance(term.transform, Truncate):
-        wrapped = term.transform.wrapped_range(source)
-        if wrapped is not None and (lower is None or lower <= wrapped.last):
-            return None, None
-    return (
-        None if lower is None else term.transform.apply(lower, source),
-        None if upper is None else term.transform.apply(upper, source),
     )
 
 

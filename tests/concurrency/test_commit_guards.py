@@ -118,13 +118,11 @@ class AddEntries:
         writer = ManifestWriter(loaded, context)
         new = writer.write_new(self.files, ManifestContent.DELETES)
         return snapshot_changes(
-            loaded,
-            context,
             writer,
             ChangedFiles([*writer.read_base(parent), *new], SummaryCounts(), 0),
-            target=self.target,
-            parent=parent,
-            operation=self.operation,
+            parent,
+            self.target,
+            self.operation,
         )
 
 
@@ -262,15 +260,7 @@ class Adopt:
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         parent = find_parent(loaded.metadata, "main")
         writer = ManifestWriter(loaded, context)
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            ChangedFiles(list(self.manifests), SummaryCounts(), 0),
-            target=MAIN,
-            parent=parent,
-            operation="append",
-        )
+        return snapshot_changes(writer, ChangedFiles(list(self.manifests), SummaryCounts(), 0), parent, MAIN, "append")
 
 
 def test_clean_up_keeps_manifests_that_another_snapshot_has_come_to_use() -> None:

@@ -60,16 +60,8 @@ class Append:
             check_new_delete_files(window, self.read)
         writer = ManifestWriter(loaded, context)
         added = tuple(AddedFile(file) for file in self.files)
-        changed = change_files(loaded, context, writer, parent, FileChanges(added, merges=not self.is_fast))
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=Operation.APPEND,
-        )
+        changed = change_files(writer, parent, FileChanges(added, merges=not self.is_fast))
+        return snapshot_changes(writer, changed, parent, self.target, Operation.APPEND)
 
 
 def check_data_only(files: tuple[DataFile, ...]) -> None:

@@ -108,28 +108,22 @@ class ChangedFiles:
         return bool(self.removed_data) or bool(self.removed_deletes)
 
 
-def change_files(
-    loaded: LoadedTable,
-    context: CommitContext,
-    writer: ManifestWriter,
-    parent: Snapshot | None,
-    changes: FileChanges,
-) -> ChangedFiles:
+def change_files(writer: ManifestWriter, parent: Snapshot | None, changes: FileChanges) -> ChangedFiles:
     """Return the manifests of a branch after some files are added and removed."""
-    check_added(changes.added, loaded.metadata.format_version)
+    check_added(changes.added, writer.format_version)
     base = writer.read_base(parent)
     counts = SummaryCounts()
     counts.add_files(added_file.file for added_file in changes.added)
 
     data = [_Filtered(manifest) for manifest in base if manifest.content is ManifestContent.DATA]
     if changes.removes_data:
-        data = _filter_data(loaded, context, writer, [outcome.manifest for outcome in data], changes)
+        data = _filter_data(writer, [outcome.manifest for outcome in data], changes)
     removed_data = [outcome.removed for outcome in data if outcome.removed is not None]
     if changes.must_find:
         _check_found(changes.removed_paths, removed_data)
 
     deletes = [manifest for manifest in base if manifest.content is ManifestContent.DELETES]
-    filtered = _filter_deletes(loaded, context, writer, data, deletes, removed_data, changes)
+    filtered = _filter_deletes(writer, data, deletes, removed_data, changes)
     removed_deletes = [outcome.removed for outcome in filtered if outcome.removed is not None]
     if changes.must_find:
         _check_deletes_found(changes.removed_deletes, removed_deletes)
@@ -141,7 +135,7 @@ def change_files(
         left = [outcome.manifest for outcome in kept]
         written = [
             *writer.write_new(changes.added, content),
-            *(manifest for manifest in left if _is_kept(manifest, context)),
+            *(manifest for manifest in left if _is_kept(manifest, writer.context)),
         ]
         manifests += writer.merge(written) if changes.merges else written
     paths = {manifest.manifest_path for manifest in manifests}
@@ -184,13 +178,8 @@ def check_added(added: Sequence[AddedFile], format_version: int) -> None:
 # Data files
 
 
-def _filter_data(
-    loaded: LoadedTable,
-    context: CommitContext,
-    writer: ManifestWriter,
-    manifests: Sequence[ManifestFile],
-    changes: FileChanges,
-) -> list[_Filtered]:
+def _filter_data(writer: ManifestWriter, manifests: Sequence[ManifestFile], changes: FileChanges) -> list[_Filtered]:
+    loaded = writer.loaded
     matcher = FileMatcher(loaded.metadata, writer.specs, changes.where, case_sensitive=changes.case_sensitive)
     paths = pa.array(sorted(changes.removed_paths), pa.string())
 
@@ -215,9 +204,9 @@ def _filter_data(
         return removed
 
     def filter_one(manifest: ManifestFile) -> _Filtered:
-        return _filter_manifest(context, writer, manifest, find, ("data", *_request_key(loaded, changes)))
+        return _filter_manifest(writer, manifest, find, ("data", *_request_key(loaded, changes)))
 
-    threads = worthwhile_threads(loaded.storage, manifests, min(context.threads, max(len(manifests), 1)))
+    threads = worthwhile_threads(loaded.storage, manifests, min(writer.context.threads, max(len(manifests), 1)))
     return list(map_in_order(filter_one, manifests, threads=threads))
 
 
@@ -228,7 +217,6 @@ def _request_key(loaded: LoadedTable, changes: FileChanges) -> tuple[object, ...
 
 
 def _filter_manifest(
-    context: CommitContext,
     writer: ManifestWriter,
     manifest: ManifestFile,
     find: Callable[[ManifestFile], Mask | None],
@@ -238,7 +226,7 @@ def _filter_manifest(
     if not manifest.has_live_files:
         return _Filtered(manifest)
     whole_key = ("filtered", *key, *manifest_key(manifest))
-    known: _Filtered | None = context.written.find(whole_key)
+    known: _Filtered | None = writer.context.written.find(whole_key)
     if known is None:
         removed = find(manifest)
         known = _Filtered(manifest)
@@ -246,7 +234,7 @@ def _filter_manifest(
             whole = writer.read(manifest)
             gone = whole.table.select([*SUMMARY_FIELDS, "file_path"]).filter(pa.array(removed))
             known = _Filtered(writer.write_without(manifest, whole, removed), replace(whole, table=gone))
-        context.written.keep(whole_key, known)
+        writer.context.written.keep(whole_key, known)
     return known
 
 
@@ -300,8 +288,6 @@ def _check_none_missing(missing: Iterable[str]) -> None:
 
 
 def _filter_deletes(
-    loaded: LoadedTable,
-    context: CommitContext,
     writer: ManifestWriter,
     data: Sequence[_Filtered],
     manifests: Sequence[ManifestFile],
@@ -310,7 +296,8 @@ def _filter_deletes(
 ) -> list[_Filtered]:
     if not manifests or not changes.merges:
         return [_Filtered(manifest) for manifest in manifests]
-    oldest = _oldest_data(loaded, context, data, changes)
+    loaded = writer.loaded
+    oldest = _oldest_data(writer, data, changes)
     gone = frozenset(path for files in removed_data for path in files.column("file_path").to_pylist())
     gone_paths = pa.array(sorted(gone), pa.string())
     named = pa.array(sorted({path for path, _ in changes.removed_deletes}), pa.string())
@@ -349,19 +336,17 @@ def _filter_deletes(
         return removed
 
     key = ("deletes", *_request_key(loaded, changes), oldest, gone)
-    threads = worthwhile_threads(loaded.storage, manifests, min(context.threads, len(manifests)))
+    threads = worthwhile_threads(loaded.storage, manifests, min(writer.context.threads, len(manifests)))
     return list(
-        map_in_order(
-            lambda manifest: _filter_manifest(context, writer, manifest, find, key), manifests, threads=threads
-        )
+        map_in_order(lambda manifest: _filter_manifest(writer, manifest, find, key), manifests, threads=threads)
     )
 
 
-def _oldest_data(loaded: LoadedTable, context: CommitContext, data: Sequence[_Filtered], changes: FileChanges) -> int:
+def _oldest_data(writer: ManifestWriter, data: Sequence[_Filtered], changes: FileChanges) -> int:
     """Return a sequence number that no live data file is below; files added under an older number count."""
-    kept = [filtered.manifest.min_sequence_number for filtered in data if _is_kept(filtered.manifest, context)]
+    kept = [filtered.manifest.min_sequence_number for filtered in data if _is_kept(filtered.manifest, writer.context)]
     added = [added_file.sequence_number for added_file in changes.added if added_file.sequence_number is not None]
-    return min([loaded.metadata.last_sequence_number, *added, *(number for number in kept if number >= 0)])
+    return min([writer.loaded.metadata.last_sequence_number, *added, *(number for number in kept if number >= 0)])
 
 
 def _is_named(files: ManifestColumns, paths: pa.Array, wanted: frozenset[DeleteKey]) -> Mask:

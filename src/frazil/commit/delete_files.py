@@ -40,15 +40,7 @@ class DeleteFiles:
         changes = FileChanges(
             removed_paths=self.paths, where=self.where, must_find=self.must_find, case_sensitive=self.case_sensitive
         )
-        changed = change_files(loaded, context, writer, parent, changes)
+        changed = change_files(writer, parent, changes)
         if not changed.removed_data:
             return NOTHING
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=Operation.DELETE,
-        )
+        return snapshot_changes(writer, changed, parent, self.target, Operation.DELETE)

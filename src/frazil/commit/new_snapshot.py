@@ -21,12 +21,11 @@ from frazil.changes.requirements import (
     TableRequirement,
 )
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef, TableUpdate
-from frazil.commit.action import Changes, CommitContext
+from frazil.commit.action import Changes
 from frazil.commit.change_files import ChangedFiles
 from frazil.commit.summary import COMMIT_ID, ENGINE, VERSION, frazil_version
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import InvalidRequestError
-from frazil.loaded import LoadedTable
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, SnapshotRef, Summary
 from frazil.spec.statistics import NO_PROPERTIES
@@ -76,14 +75,12 @@ def ref_requirement(metadata: TableMetadata, name: str) -> AssertRefSnapshotId:
 
 
 def snapshot_changes(
-    loaded: LoadedTable,
-    context: CommitContext,
     writer: ManifestWriter,
     changed: ChangedFiles,
-    *,
-    target: Target,
     parent: Snapshot | None,
+    target: Target,
     operation: str,
+    *,
     extra: Mapping[str, str] = NO_PROPERTIES,
     files: Collection[str] = (),
 ) -> Changes:
@@ -91,7 +88,7 @@ def snapshot_changes(
 
     `files` are data and delete files of the snapshot; those that the action wrote itself are in use with it.
     """
-    metadata = loaded.metadata
+    metadata, context = writer.loaded.metadata, writer.context
     parent_id = None if parent is None else parent.snapshot_id
     manifests = changed.manifests
     written = writer.write_list(manifests, parent_id)

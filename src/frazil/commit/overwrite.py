@@ -74,18 +74,10 @@ class Overwrite:
             where=self.where,
             case_sensitive=True if self.read is None else self.read.case_sensitive,
         )
-        changed = change_files(loaded, context, writer, parent, changes)
+        changed = change_files(writer, parent, changes)
         if not self.added and not changed.has_removed:
             return NOTHING
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=self._operation(changes),
-        )
+        return snapshot_changes(writer, changed, parent, self.target, self._operation(changes))
 
     def _validate(self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None) -> None:
         if self.read is None:

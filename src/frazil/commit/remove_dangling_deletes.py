@@ -51,16 +51,8 @@ class RemoveDanglingDeletes:
         dangling = find_dangling_deletes(writer, parent, context.threads)
         if not dangling:
             return NOTHING
-        changed = change_files(loaded, context, writer, parent, FileChanges(removed_deletes=dangling))
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=Operation.REPLACE,
-        )
+        changed = change_files(writer, parent, FileChanges(removed_deletes=dangling))
+        return snapshot_changes(writer, changed, parent, self.target, Operation.REPLACE)
 
 
 def count_dangling_deletes(

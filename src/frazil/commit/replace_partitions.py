@@ -57,16 +57,9 @@ class ReplacePartitions:
             where=TRUE if is_whole else FALSE,
             dropped_partitions=frozenset() if is_whole else keys,
         )
-        changed = change_files(loaded, context, writer, parent, changes)
+        changed = change_files(writer, parent, changes)
         return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=Operation.OVERWRITE,
-            extra={Summary.REPLACE_PARTITIONS: "true"},
+            writer, changed, parent, self.target, Operation.OVERWRITE, extra={Summary.REPLACE_PARTITIONS: "true"}
         )
 
     def _validate(

@@ -86,16 +86,8 @@ class RewriteFiles:
             removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=frozenset(delete_key(removed_delete) for removed_delete in self.removed_deletes),
         )
-        changed = change_files(loaded, context, writer, parent, changes)
-        return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=Operation.REPLACE,
-        )
+        changed = change_files(writer, parent, changes)
+        return snapshot_changes(writer, changed, parent, self.target, Operation.REPLACE)
 
     def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None, vectors: list[DataFile]) -> None:
         """Refuse vectors of data files that others gave one meanwhile, and those that leave deletes out."""

@@ -73,13 +73,11 @@ class RewriteManifests:
         # Data manifests first, as readers of Iceberg Java expect.
         manifests = sorted([*new, *kept], key=lambda manifest: manifest.content)
         return snapshot_changes(
-            loaded,
-            context,
             writer,
             ChangedFiles(manifests, SummaryCounts(), len(replaced)),
-            target=self.target,
-            parent=parent,
-            operation=Operation.REPLACE,
+            parent,
+            self.target,
+            Operation.REPLACE,
             extra={Summary.ENTRIES_PROCESSED: str(entries)},
         )
 

@@ -90,16 +90,9 @@ class RowDelta:
             removed_from=frozenset(map(partition_key_of, self.removed)),
             removed_deletes=removed_deletes,
         )
-        changed = change_files(loaded, context, writer, parent, changes)
+        changed = change_files(writer, parent, changes)
         return snapshot_changes(
-            loaded,
-            context,
-            writer,
-            changed,
-            target=self.target,
-            parent=parent,
-            operation=self._operation(),
-            files=frozenset(file.file_path for file in added),
+            writer, changed, parent, self.target, self._operation(), files=frozenset(file.file_path for file in added)
         )
 
     def _referenced(self) -> tuple[DataFile, ...]:

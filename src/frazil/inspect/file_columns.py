@@ -132,8 +132,8 @@ def read_file_rows(
     *,
     columns: Sequence[str] | None,
     only_live: bool,
-    cache: ManifestCache | None,
-    threads: int | None,
+    cache: ManifestCache | None = None,
+    threads: int | None = None,
 ) -> pa.Table:
     """Return the rows of manifests in the columns asked for, of the files or the entries tables by the schema."""
     chosen = select_columns(schema, columns)

@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from frazil.errors import InvalidRequestError, NotFoundError
-from frazil.inspect.entries import all_entries, entries
-from frazil.inspect.file_columns import entries_schema, files_schema
-from frazil.inspect.files import all_files, files
+from frazil.inspect.files import FILE_TABLES
 from frazil.inspect.manifests import ALL_MANIFESTS_SCHEMA, MANIFESTS_SCHEMA, all_manifests, manifests
 from frazil.inspect.partitions import partitions, partitions_schema
 from frazil.inspect.position_deletes import position_deletes, position_deletes_schema
@@ -39,7 +36,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.manifest import ManifestContent
 from frazil.spec.table_metadata import TableMetadata
 
 
@@ -60,35 +56,23 @@ def _always(schema: pa.Schema) -> Callable[[TableMetadata], pa.Schema]:
     return lambda _: schema
 
 
-_data = partial(files, content=ManifestContent.DATA)
-_deletes = partial(files, content=ManifestContent.DELETES)
-_all_data = partial(all_files, content=ManifestContent.DATA)
-_all_deletes = partial(all_files, content=ManifestContent.DELETES)
+def _of_files(name: str) -> MetadataTable:
+    rows = FILE_TABLES[name]
+    return MetadataTable(rows, rows.schema, is_of_snapshot=not rows.is_of_all, reads_manifests=True)
+
+
 METADATA_TABLES: Mapping[str, MetadataTable] = FrozenMap(
     {
-        "entries": MetadataTable(entries, entries_schema, is_of_snapshot=True, reads_manifests=True),
-        "files": MetadataTable(files, files_schema, is_of_snapshot=True, reads_manifests=True),
-        "data_files": MetadataTable(
-            partial(files, content=ManifestContent.DATA), files_schema, is_of_snapshot=True, reads_manifests=True
-        ),
-        "delete_files": MetadataTable(
-            partial(files, content=ManifestContent.DELETES), files_schema, is_of_snapshot=True, reads_manifests=True
-        ),
+        **{name: _of_files(name) for name in ("entries", "files", "data_files", "delete_files")},
         "history": MetadataTable(history, _always(HISTORY_SCHEMA)),
         "metadata_log_entries": MetadataTable(metadata_log_entries, _always(METADATA_LOG_ENTRIES_SCHEMA)),
         "snapshots": MetadataTable(snapshots, _always(SNAPSHOTS_SCHEMA)),
         "refs": MetadataTable(refs, _always(REFS_SCHEMA)),
         "manifests": MetadataTable(manifests, _always(MANIFESTS_SCHEMA), is_of_snapshot=True),
         "partitions": MetadataTable(partitions, partitions_schema, is_of_snapshot=True, reads_manifests=True),
-        "all_data_files": MetadataTable(
-            partial(all_files, content=ManifestContent.DATA), files_schema, reads_manifests=True
-        ),
-        "all_delete_files": MetadataTable(
-            partial(all_files, content=ManifestContent.DELETES), files_schema, reads_manifests=True
-        ),
-        "all_files": MetadataTable(all_files, files_schema, reads_manifests=True),
+        **{name: _of_files(name) for name in ("all_data_files", "all_delete_files", "all_files")},
         "all_manifests": MetadataTable(all_manifests, _always(ALL_MANIFESTS_SCHEMA)),
-        "all_entries": MetadataTable(all_entries, entries_schema, reads_manifests=True),
+        "all_entries": _of_files("all_entries"),
         "position_deletes": MetadataTable(
             position_deletes, position_deletes_schema, is_of_snapshot=True, reads_manifests=True
         ),

@@ -15,9 +15,8 @@ from frazil.codec.encode_manifest import encode_manifest
 from frazil.codec.single_value import decode_bound
 from frazil.datafile.value_arrays import array_of
 from frazil.errors import FieldNotFoundError, InvalidManifestError, SnapshotNotFoundError
-from frazil.inspect.entries import all_entries, entries
 from frazil.inspect.file_columns import map_array
-from frazil.inspect.files import all_files, files
+from frazil.inspect.files import FILE_TABLES, files
 from frazil.inspect.tables import read_metadata_table
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
@@ -48,6 +47,8 @@ from frazil.spec.types import (
 from frazil.storage.memory import MemoryStorage
 from tests.builders import field, schema
 from tests.tables import START_MS, STEP_MS, TableBuilder
+
+entries, all_entries, all_files = (FILE_TABLES[name] for name in ("entries", "all_entries", "all_files"))
 
 DAY = 86_400_000_000
 FILE_COLUMNS = [

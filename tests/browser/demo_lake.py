@@ -1,6 +1,6 @@
 """The demo's lake, made without Spark: trips of taxis over weeks, with what a lake collects in that time.
 
-Import as `tests.browser.demo_lake`. Rows, names and steps follow `cli/demo_spark.py`; times of commits are chosen, so
+Import as `tests.browser.demo_lake`. Rows, names and steps follow `examples/demo.py`; times of commits are chosen, so
 that pictures have something to show.
 """
 

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from examples.demo import DAYS, RIDER, run_spark_demo
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.cli.demo_spark import RIDER, run_spark_demo
 from frazil.errors import InvalidRequestError
 
 pytestmark = pytest.mark.extended
@@ -56,6 +56,11 @@ def test_the_commands_at_the_end_work(shown: tuple[Path, str]) -> None:
             subprocess.run(command, check=True, capture_output=True)
     python = [one.strip()[4:] for one in after.splitlines() if one.strip().startswith(">>> ")]
     exec("\n".join(python), {})
+
+
+def test_fewer_rows_than_two_a_day_are_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="at least"):
+        run_spark_demo(print, rows=DAYS)
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:

@@ -189,32 +189,16 @@ def health(context: typer.Context, name: TableName) -> None:
 
 
 @app.command()
-def demo(
-    spark: Annotated[
-        bool, typer.Option("--spark", help="A pipeline on a local Spark session, over a few million rows")
-    ] = False,
-    folder: Annotated[
-        str | None, typer.Option(help="Where the pipeline's lake is made; a temporary folder by default")
-    ] = None,
-    rows: Annotated[int | None, typer.Option(help="How many trips the pipeline begins with")] = None,
-) -> None:
+def demo() -> None:
     """Show what frazil does, in a temporary folder.
 
     \b
     frazil demo
-    frazil demo --spark
-    frazil demo --spark --folder trips --rows 1000000
     """
     with reported():
-        if spark:
-            asked = {} if rows is None else {"rows": rows}
-            from frazil.cli.demo_spark import run_spark_demo
+        from frazil.cli.demo import run_demo
 
-            run_spark_demo(typer.echo, folder=folder, **asked)
-        else:
-            from frazil.cli.demo import run_demo
-
-            run_demo(typer.echo)
+        run_demo(typer.echo)
 
 
 app.command()(serve)

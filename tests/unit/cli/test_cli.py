@@ -258,13 +258,6 @@ def test_sql_is_refused_before_spark_starts_where_there_is_nothing_to_run(wareho
     assert "Cannot read statements" in run(warehouse, "sql", "--file", str(tmp_path / "nothing.sql"), code=1)
 
 
-def test_the_pipeline_refuses_a_folder_in_use_and_too_few_rows(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("x")
-    for options, text in ((["--folder", str(tmp_path)], "not empty"), (["--rows", "5"], "at least")):
-        result = RUNNER.invoke(app, ["demo", "--spark", *options])
-        assert (result.exit_code, text in result.output) == (1, True)
-
-
 def test_the_page_of_a_table_tells_deletes_and_an_empty_table(warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
         lake.create_table("db.empty", "id bigint not null, n int", sort_by=["n desc"], properties={"comment": "about"})

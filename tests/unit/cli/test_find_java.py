@@ -44,11 +44,9 @@ def test_no_java_is_refused_with_what_to_install(environment: dict[str, str]) ->
         check_java(environment)
 
 
-@pytest.mark.parametrize("command", [["sql", "select 1"], ["demo", "--spark"], ["spark-server", "--connect", "0"]])
+@pytest.mark.parametrize("command", [["sql", "select 1"], ["spark-server", "--connect", "0"]])
 def test_commands_that_need_java_say_so_and_fail(tmp_path: Path, command: list[str]) -> None:
-    if command[0] != "demo":
-        command = ["-w", str(tmp_path / "lake"), *command]
-    result = CliRunner().invoke(app, command, env={"JAVA_HOME": "/nowhere"})
+    result = CliRunner().invoke(app, ["-w", str(tmp_path / "lake"), *command], env={"JAVA_HOME": "/nowhere"})
     assert result.exit_code == 1
     assert "Cannot start Spark: it needs Java 17 or newer, and JAVA_HOME is '/nowhere'" in result.output
     assert "Traceback" not in result.output

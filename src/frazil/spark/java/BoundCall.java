@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.TimestampType;
 
-/** A call of a procedure whose arguments have types. */
+/** A call of a procedure with typed arguments. */
 public class BoundCall implements BoundProcedure {
   private final LakeCatalog catalog;
   private final Map found;
@@ -70,14 +70,19 @@ public class BoundCall implements BoundProcedure {
     for (int i = 0; i < given.length; i++)
       if (!input.isNullAt(i)) values.put(((Map) declared.get(i)).get("name"), value(input.get(i, given[i]), i));
     SparkSession session = SparkSession.active();
-    Map told = LakeParser.told(name());
-    told.putAll(catalog.told());
-    told.put("values", values);
-    CachedRows kept = new CachedRows(session, CachedRows.any(session) ? (List) Door.read("called-table", told) : null);
-    Dataset answer = (Dataset) Waited.ask("call", told, java.util.Collections.EMPTY_LIST);
+    Object table = CachedRows.any(session) ? ofCall("called-table", values).read() : null;
+    CachedRows kept = new CachedRows(session, (List) table);
+    Dataset answer = (Dataset) Waited.ask(ofCall("call", values), Collections.EMPTY_LIST);
     kept.renew();
     InternalRow[] rows = answer.queryExecution().executedPlan().executeCollect();
     return Collections.singletonList(new LakeRows(answer.schema(), rows)).iterator();
+  }
+
+  private Request ofCall(String verb, Map values) {
+    return Request.ofText(verb, name())
+        .with("catalog", catalog.name())
+        .with("lake", catalog.lake())
+        .with("values", values);
   }
 
   private Object value(Object found, int at) {
@@ -88,7 +93,7 @@ public class BoundCall implements BoundProcedure {
     return plain(cast.eval(null), wanted);
   }
 
-  /** A value as JSON has it; a time is milliseconds. */
+  /** A value as JSON; a timestamp is milliseconds. */
   private static Object plain(Object value, DataType type) {
     if (value == null || value instanceof Boolean) return value;
     if (type instanceof TimestampType) return new Long(Math.floorDiv(((Long) value).longValue(), 1000L));

@@ -1,6 +1,7 @@
 package frazil;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -18,21 +19,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
 /**
- * Before the analysis: tables that are more than their names. Those whose options name a state, and targets of writes
- * WITH SCHEMA EVOLUTION: Spark would change the schema while it analyses; here the statement's own commit does it.
+ * An analyser rule that runs before names are resolved: loads tables in a state that options name, streams, and targets of
+ * writes WITH SCHEMA EVOLUTION. Spark would change the schema during analysis; here the statement's own commit does it.
  */
 public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
-  /** An option that says WITH SCHEMA EVOLUTION where Spark's grammar does not know it. */
+  /** The option that stands for WITH SCHEMA EVOLUTION if Spark's grammar lacks it. */
   static final String OPTION = "frazil.schema-evolution";
 
   static final String PRIVILEGES = "__required_write_privileges__";
-
-  private static final Map EVOLVES = new HashMap();
-
-  static {
-    EVOLVES.put("writes", Boolean.TRUE);
-    EVOLVES.put("evolves", Boolean.TRUE);
-  }
 
   public TreeNode apply(TreeNode node) {
     LogicalPlan plan = ((LogicalPlan) node).resolveOperatorsUp(new StateOptions());
@@ -55,7 +49,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     if (!(plan.productElement(0) instanceof UnresolvedRelation)) return plan;
     UnresolvedRelation name = (UnresolvedRelation) plan.productElement(0);
     if (!Spark.flag(plan, "withSchemaEvolution") && !name.options().containsKey(OPTION)) return plan;
-    LakeTable table = find(name, EVOLVES);
+    LakeTable table = find(name, Collections.EMPTY_MAP, "evolve");
     if (table == null) return plan;
     return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Spark.relation(table, options(name))});
   }
@@ -63,22 +57,22 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
   private static LogicalPlan merge(MergeIntoTable plan) {
     LogicalPlan target = LakeRelations.relation(plan.targetTable());
     if (!plan.withSchemaEvolution() || !(target instanceof UnresolvedRelation)) return plan;
-    LakeTable table = find((UnresolvedRelation) target, EVOLVES);
+    LakeTable table = find((UnresolvedRelation) target, Collections.EMPTY_MAP, "evolve");
     if (table == null) return plan;
     LogicalPlan waits = new EvolvingTarget(table, options((UnresolvedRelation) target));
     waits = new SubqueryAlias(table.alias(), waits);
     return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {in(plan.targetTable(), waits)});
   }
 
-  /** A target under its aliases in the place of another. */
+  /** Replaces a target, keeping its aliases. */
   private static LogicalPlan in(LogicalPlan aliases, LogicalPlan target) {
     if (!(aliases instanceof SubqueryAlias)) return target;
     SubqueryAlias alias = (SubqueryAlias) aliases;
     return new SubqueryAlias(alias.identifier(), in(alias.child(), target));
   }
 
-  /** The lake's table of a name; null where it is none, and Spark says so. */
-  static LakeTable find(UnresolvedRelation name, Map asked) {
+  /** Returns the lake's table of a name; null if there is none, which Spark then reports. */
+  static LakeTable find(UnresolvedRelation name, Map options, String purpose) {
     ArrayList parts = new ArrayList(Door.list(name.multipartIdentifier()));
     org.apache.spark.sql.classic.SparkSession session = SparkSession.active();
     if (session.sessionState().catalog().isTempView(name.multipartIdentifier())) return null;
@@ -91,7 +85,8 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     }
     if (!(catalog instanceof LakeCatalog)) return null;
     String last = (String) parts.remove(parts.size() - 1);
-    return ((LakeCatalog) catalog).find(Identifier.of((String[]) parts.toArray(new String[0]), last), asked);
+    Identifier table = Identifier.of((String[]) parts.toArray(new String[0]), last);
+    return ((LakeCatalog) catalog).find(table, options, purpose);
   }
 
   private static CaseInsensitiveStringMap options(UnresolvedRelation name) {
@@ -101,17 +96,19 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     return new CaseInsensitiveStringMap(kept);
   }
 
-  /** A MERGE whose source is known: into the table as it will be, with nothing left to evolve. */
+  /** Rewrites a MERGE whose source is resolved to target the table as it will be, with nothing left to evolve. */
   static LogicalPlan evolved(MergeIntoTable plan) {
     LogicalPlan target = LakeRelations.relation(plan.targetTable());
     if (!(target instanceof EvolvingTarget) || !plan.sourceTable().resolved()) return plan;
     EvolvingTarget waits = (EvolvingTarget) target;
-    Map told = waits.table.told();
-    told.put("source", plan.sourceTable().schema().json());
-    told.put("assigned", assigned(plan));
-    told.put("aliases", aliases(plan.targetTable()));
-    LakeTable table =
-        new LakeTable(waits.table.catalog(), waits.table.identifier(), (Map) Door.read("evolve", told));
+    Request request =
+        waits
+            .table
+            .ofTable("evolve")
+            .with("source", plan.sourceTable().schema().json())
+            .with("assigned", assigned(plan))
+            .with("aliases", aliases(plan.targetTable()));
+    LakeTable table = new LakeTable(waits.table.catalog(), waits.table.identifier(), (Map) request.read());
     LogicalPlan relation = Spark.relation(table, waits.options);
     return (LogicalPlan) Spark.with(
         plan,
@@ -125,7 +122,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
         });
   }
 
-  /** The paths that clauses assign; null where one of them assigns all. */
+  /** Returns the paths that clauses assign; null if one of them assigns all columns. */
   private static List assigned(MergeIntoTable plan) {
     ArrayList found = new ArrayList();
     ArrayList actions = new ArrayList(Door.list(plan.matchedActions()));
@@ -153,7 +150,7 @@ public class EarlyTables extends org.apache.spark.sql.catalyst.rules.Rule {
     return found;
   }
 
-  /** What `*` assigns: the columns of the source. */
+  /** Replaces `*` by assignments of the source's columns. */
   private static Seq named(Seq actions, MergeIntoTable plan) {
     ArrayList made = new ArrayList();
     for (Object one : Door.list(actions)) {

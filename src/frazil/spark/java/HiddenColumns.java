@@ -16,7 +16,7 @@ import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** A table under its name, with metadata columns that `*` leaves out and that any query may name. */
+/** A table under its name, with metadata columns that `*` omits and that any query may name. */
 public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColumns, MultiInstanceRelation {
   private final Offer offer;
   private final Seq hidden;
@@ -29,8 +29,8 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
     this.shown = offer.shown;
   }
 
-  /** The state of the table that is read, as Python knows it. */
-  public Object key() { return offer.told.get("key"); }
+  /** The key of the table that is read. */
+  public Object key() { return offer.table.key(); }
 
   public boolean isAsked() { return shown != null; }
   public Seq hidden() { return hidden; }
@@ -46,7 +46,7 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
     return shown != null ? this : filled(child(), child().output(), new HashSet());
   }
 
-  /** This table with values for some hidden columns, under the ids that the query knows. */
+  /** Returns this table with values for some hidden columns, under the ids that the query uses. */
   public HiddenColumns show(Set names) {
     HashSet all = new HashSet(shown);
     if (!all.addAll(names)) return this;
@@ -58,7 +58,7 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
     return filled(answer, (Seq) known.take(known.size() - hidden.size()), all);
   }
 
-  /** Over a plan that has the table's own columns and then those of the names: all hidden ones too. */
+  /** Adds the remaining hidden columns, as nulls, to a plan with the table's own columns and the named ones. */
   private HiddenColumns filled(LogicalPlan plan, Seq own, Set names) {
     Seq output = plan.output();
     ArrayList columns = new ArrayList();
@@ -74,14 +74,14 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
           ? (Expression) output.apply(at++) : (Expression) Literal$.MODULE$.create(null, known.dataType());
       columns.add(alias(value, known));
     }
-    return new HiddenColumns(identifier(), new Project(list(columns), plan), offer(hidden, names));
+    return new HiddenColumns(identifier(), new Project(list(columns), plan), offer.of(hidden, names));
   }
 
   private static Alias alias(Expression value, Attribute as) {
     return new Alias(value, as.name(), as.exprId(), list(new ArrayList()), scala.Option.empty(), list(new ArrayList()));
   }
 
-  /** The same table once more in a query: every column, hidden or not, gets another id. */
+  /** Another instance of the table in a query: every column, hidden or not, gets a new id. */
   public LogicalPlan newInstance() {
     ArrayList columns = new ArrayList();
     for (Object one : CollectionConverters.asJava(child().output()))
@@ -89,14 +89,14 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
     return withNewChildInternal(new Project(list(columns), child()));
   }
 
-  /** Where Spark gives the child's columns other ids, the table being there twice, hidden ones get other ids too. */
+  /** If Spark gives the child's columns new ids, because the table occurs twice, hidden ones get new ids too. */
   public SubqueryAlias withNewChildInternal(LogicalPlan other) {
     Seq output = other.output();
     if (shown != null)
-      return new HiddenColumns(identifier(), other, offer((Seq) output.takeRight(hidden.size()), shown));
+      return new HiddenColumns(identifier(), other, offer.of((Seq) output.takeRight(hidden.size()), shown));
     Seq known = child().output();
     boolean isSame = known.isEmpty() || id(known.head()).equals(id(output.head()));
-    return new HiddenColumns(identifier(), other, isSame ? offer : offer(renewed(), null));
+    return new HiddenColumns(identifier(), other, isSame ? offer : offer.of(renewed(), null));
   }
 
   private Seq renewed() {
@@ -106,8 +106,6 @@ public class HiddenColumns extends SubqueryAlias implements ExposesMetadataColum
   }
 
   public Seq otherCopyArgs() { return list(Arrays.asList(new Object[] {offer})); }
-
-  private Offer offer(Seq columns, Set names) { return new Offer(offer.told, columns, names); }
 
   static ExprId id(Object column) { return ((NamedExpression) column).exprId(); }
 

@@ -1,6 +1,5 @@
 package frazil;
 
-import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
@@ -13,7 +12,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import scala.collection.immutable.Seq;
 
-/** A lake that is not there is said by its name. */
+/** Reports names that begin with an unknown catalog. */
 public class KnownLake extends scala.runtime.AbstractPartialFunction {
   public boolean isDefinedAt(Object node) {
     return node instanceof UnresolvedRelation
@@ -39,15 +38,13 @@ public class KnownLake extends scala.runtime.AbstractPartialFunction {
     if (table instanceof UnresolvedRelation) check(((UnresolvedRelation) table).multipartIdentifier());
   }
 
-  /** Spark's own catalog has names of two parts at most: what begins a longer one is a catalog, or a mistake. */
+  /** Spark's own catalog has names of at most two parts, so a longer one begins with a catalog. */
   private static void check(Seq name) {
     if (name.size() < 3) return;
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
     if (!catalogs.currentCatalog().name().equals("spark_catalog")) return;
     if (!AnalysisContext.get().catalogAndNamespace().isEmpty()) return;
     if (catalogs.isCatalogRegistered((String) name.head())) return;
-    Map told = LakeNames.told();
-    told.put("name", Door.list(name));
-    Door.ask("no-lake", told);
+    new Request("no-lake").with("name", Door.list(name)).ask();
   }
 }

@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -26,7 +25,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A lake under a name, as Spark's catalogs are. What it holds, Python says. */
+/** A lake as a Spark catalog; Python knows what it holds. */
 public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name = "";
   private String lake = "";
@@ -45,26 +44,29 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
     return lake;
   }
 
-  /** A question about this lake. */
-  public Map told() {
-    LinkedHashMap told = new LinkedHashMap();
-    told.put("catalog", name);
-    told.put("lake", lake);
-    return told;
+  Request ofLake(String verb) {
+    return new Request(verb).with("catalog", name).with("lake", lake);
   }
 
-  public Map told(String[] namespace) {
-    Map told = told();
-    told.put("namespace", Door.names(namespace));
-    return told;
+  Request ofNamespace(String verb, String[] namespace) {
+    return ofLake(verb).with("namespace", Door.names(namespace));
   }
 
-  public Map told(Identifier table) {
-    Map told = told();
-    ArrayList parts = new ArrayList(Door.names(table.namespace()));
-    parts.add(table.name());
-    told.put("name", parts);
-    return told;
+  Request ofName(String verb, Identifier table) {
+    return ofLake(verb).with("name", name(table));
+  }
+
+  private static List name(Identifier table) {
+    ArrayList steps = new ArrayList(Door.names(table.namespace()));
+    steps.add(table.name());
+    return steps;
+  }
+
+  /** The full name of a table, with the catalog's name. */
+  List fullName(Identifier table) {
+    List steps = name(table);
+    steps.add(0, name);
+    return steps;
   }
 
   public Set capabilities() {
@@ -76,7 +78,7 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   // Tables
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
-    List found = (List) Door.read("list-tables", told(namespace));
+    List found = (List) ofNamespace("list-tables", namespace).read();
     if (found == null) throw new NoSuchNamespaceException(namespace);
     Identifier[] tables = new Identifier[found.size()];
     for (int i = 0; i < tables.length; i++) tables[i] = Identifier.of(namespace, (String) found.get(i));
@@ -84,60 +86,50 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public Table loadTable(Identifier table) throws NoSuchTableException {
-    return load(table, told(table));
+    return load(table, ofName("load", table));
   }
 
   public Table loadTable(Identifier table, Set privileges) throws NoSuchTableException {
-    Map told = told(table);
-    told.put("writes", Boolean.TRUE);
-    return load(table, told);
+    return load(table, ofName("load", table).with("purpose", "write"));
   }
 
   public Table loadTable(Identifier table, String version) throws NoSuchTableException {
-    Map told = told(table);
-    told.put("version", version);
-    return load(table, told);
+    return load(table, ofName("load", table).with("version", version));
   }
 
   public Table loadTable(Identifier table, long micros) throws NoSuchTableException {
-    Map told = told(table);
-    told.put("micros", new Long(micros));
-    return load(table, told);
+    return load(table, ofName("load", table).with("micros", new Long(micros)));
   }
 
-  /** A table of which more is asked than its name; null where there is none. */
-  LakeTable find(Identifier table, Map asked) {
-    Map told = told(table);
-    told.putAll(asked);
-    Map found = (Map) Door.read("load", told);
-    return found == null ? null : new LakeTable(this, table, found);
+  /** Load a table for a purpose that requests.py lists; return null if there is none. */
+  LakeTable find(Identifier table, Map options, String purpose) {
+    return find(table, ofName("load", table).with("options", options).with("purpose", purpose));
   }
 
-  private Table load(Identifier table, Map told) throws NoSuchTableException {
-    Map found = (Map) Door.read("load", told);
-    if (found == null) throw new NoSuchTableException(table);
-    return new LakeTable(this, table, found);
+  private LakeTable find(Identifier table, Request request) {
+    Map loaded = (Map) request.read();
+    return loaded == null ? null : new LakeTable(this, table, loaded);
+  }
+
+  LakeTable load(Identifier table, Request request) throws NoSuchTableException {
+    LakeTable loaded = find(table, request);
+    if (loaded == null) throw new NoSuchTableException(table);
+    return loaded;
   }
 
   public boolean tableExists(Identifier table) {
-    return Door.read("table-exists", told(table)) != null;
+    return ofName("table-exists", table).read() != null;
   }
 
   public void invalidateTable(Identifier table) {}
 
   public Table createTable(Identifier table, StructType schema, Transform[] partitions, Map properties) {
-    Map told = told(table);
-    told.put("schema", schema.json());
-    told.put("partitions", LakeWrites.partitions(partitions));
-    told.put("properties", properties);
-    told.put("creates", Boolean.TRUE);
-    Door.ask("create", told);
-    try {
-      return loadTable(table);
-    } catch (NoSuchTableException e) {
-      Door.raise(e);
-      return null;
-    }
+    ofName("create", table)
+        .with("schema", schema.json())
+        .with("partitions", LakeWrites.partitions(partitions))
+        .with("properties", properties)
+        .ask();
+    return reloaded(table);
   }
 
   public Table createTable(
@@ -149,9 +141,11 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public Table alterTable(Identifier table, TableChange[] changes) {
-    Map told = told(table);
-    told.put("changes", LakeWrites.changes(changes));
-    Door.ask("alter", told);
+    ofName("alter", table).with("changes", LakeWrites.changes(changes)).ask();
+    return reloaded(table);
+  }
+
+  private Table reloaded(Identifier table) {
     try {
       return loadTable(table);
     } catch (NoSuchTableException e) {
@@ -161,43 +155,36 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public boolean dropTable(Identifier table) {
-    return Door.read("drop", told(table)) != null;
+    return ofName("drop", table).read() != null;
   }
 
   public boolean purgeTable(Identifier table) {
-    Map told = told(table);
-    told.put("purge", Boolean.TRUE);
-    return Door.read("drop", told) != null;
+    return ofName("drop", table).with("purge", Boolean.TRUE).read() != null;
   }
 
   public void renameTable(Identifier table, Identifier other) {
-    Map told = told(table);
-    told.put("to", told(other).get("name"));
-    Door.ask("rename", told);
+    ofName("rename", table).with("to", name(other)).ask();
   }
 
   // Functions
 
   public Identifier[] listFunctions(String[] namespace) {
-    List found = (List) Door.read("functions", told(namespace));
+    List found = (List) ofNamespace("functions", namespace).read();
     Identifier[] made = new Identifier[found.size()];
     for (int i = 0; i < made.length; i++) made[i] = Identifier.of(namespace, (String) found.get(i));
     return made;
   }
 
   public UnboundFunction loadFunction(Identifier function) throws NoSuchFunctionException {
-    Map told = told(function.namespace());
-    told.put("function", function.name());
-    Map found = (Map) Door.read("find-function", told);
+    Map found = (Map) ofNamespace("find-function", function.namespace()).with("function", function.name()).read();
     if (found == null) throw new NoSuchFunctionException(function);
-    told.putAll(found);
-    return new LakeFunction(told, null, null);
+    return new LakeFunction((String) found.get("function"), (String) found.get("description"), null, null);
   }
 
   // Procedures
 
   public Identifier[] listProcedures(String[] namespace) {
-    List found = (List) Door.read("procedures", told(namespace));
+    List found = (List) ofNamespace("procedures", namespace).read();
     String[] place = namespace.length == 0 ? new String[] {"system"} : namespace;
     Identifier[] made = new Identifier[found.size()];
     for (int i = 0; i < made.length; i++) made[i] = Identifier.of(place, (String) found.get(i));
@@ -205,17 +192,17 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public UnboundProcedure loadProcedure(Identifier procedure) {
-    return new LakeProcedure(this, (Map) Door.read("procedure", told(procedure)));
+    return new LakeProcedure(this, (Map) ofName("procedure", procedure).read());
   }
 
   // Namespaces
 
   public String[][] listNamespaces() {
-    return namespaces((List) Door.read("list-namespaces", told(new String[0])));
+    return namespaces((List) ofNamespace("list-namespaces", new String[0]).read());
   }
 
   public String[][] listNamespaces(String[] namespace) throws NoSuchNamespaceException {
-    List found = (List) Door.read("list-namespaces", told(namespace));
+    List found = (List) ofNamespace("list-namespaces", namespace).read();
     if (found == null) throw new NoSuchNamespaceException(namespace);
     return namespaces(found);
   }
@@ -227,23 +214,20 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
   }
 
   public boolean namespaceExists(String[] namespace) {
-    return namespace.length == 0 || Door.read("namespace", told(namespace)) != null;
+    return namespace.length == 0 || ofNamespace("namespace", namespace).read() != null;
   }
 
   public Map loadNamespaceMetadata(String[] namespace) throws NoSuchNamespaceException {
-    Object found = Door.read("namespace", told(namespace));
+    Object found = ofNamespace("namespace", namespace).read();
     if (found == null) throw new NoSuchNamespaceException(namespace);
     return (Map) found;
   }
 
   public void createNamespace(String[] namespace, Map properties) {
-    Map told = told(namespace);
-    told.put("properties", properties);
-    Door.ask("create-namespace", told);
+    ofNamespace("create-namespace", namespace).with("properties", properties).ask();
   }
 
   public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
-    Map told = told(namespace);
     HashMap set = new HashMap();
     ArrayList removed = new ArrayList();
     for (int i = 0; i < changes.length; i++) {
@@ -254,15 +238,11 @@ public class LakeCatalog implements TableCatalog, SupportsNamespaces, FunctionCa
         removed.add(((NamespaceChange.RemoveProperty) changes[i]).property());
       }
     }
-    told.put("set", set);
-    told.put("removed", removed);
-    Door.ask("alter-namespace", told);
+    ofNamespace("alter-namespace", namespace).with("set", set).with("removed", removed).ask();
   }
 
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    Map told = told(namespace);
-    told.put("cascade", Boolean.valueOf(cascade));
-    return Door.read("drop-namespace", told) != null;
+    return ofNamespace("drop-namespace", namespace).with("cascade", Boolean.valueOf(cascade)).read() != null;
   }
 
   public String[] defaultNamespace() {

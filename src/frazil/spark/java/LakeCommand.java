@@ -4,37 +4,37 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.execution.command.ResetCommand;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** Something that Python does when Spark runs it: a change of rows, a table that is made, a statement. */
+/** A command that Python carries out: a change of rows, the creation of a table, a statement. */
 public class LakeCommand extends ResetCommand {
-  private final String verb;
-  private final Map told;
+  private final String title;
+  private final Request request;
+  private final List target;
   private final List objects;
   private final List plans;
   private final StructType columns;
   private final Seq output;
 
-  /** `objects` are handed to Python, plans among them as Datasets; `columns` is what the command answers with. */
-  public LakeCommand(String verb, Map told, List objects, StructType columns) {
+  /**
+   * `title` names the command in plans; `target` is the full name of the table that changes, or null; `objects` are handed to Python, plans among them as
+   * Datasets; `columns` are those of the command's rows.
+   */
+  public LakeCommand(String title, Request request, List target, List objects, StructType columns) {
     super(scala.Option.empty());
-    this.verb = verb;
-    this.told = told;
+    this.title = title;
+    this.request = request;
+    this.target = target;
     this.objects = objects;
     this.columns = columns;
     this.output = org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(columns);
     ArrayList inner = new ArrayList();
     for (Object one : objects) if (one instanceof LogicalPlan) inner.add(one);
     this.plans = inner;
-  }
-
-  Map told() {
-    return told;
   }
 
   StructType columns() {
@@ -54,15 +54,15 @@ public class LakeCommand extends ResetCommand {
                   org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(
                       (org.apache.spark.sql.classic.SparkSession) session, (LogicalPlan) one)
               : one);
-    CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, CachedRows.parts(told));
-    Object answer = Waited.ask(verb, told, handed);
+    CachedRows kept = new CachedRows((org.apache.spark.sql.classic.SparkSession) session, target);
+    Object answer = Waited.ask(request, handed);
     kept.renew();
     if (answer instanceof String) return counts((String) answer);
     if (!(answer instanceof Dataset)) return Door.seq(new ArrayList());
     return Door.seq(Arrays.asList((Object[]) ((Dataset) answer).collect()));
   }
 
-  /** How many rows a change was about, as one row of whole numbers. */
+  /** The counts of changed rows, as one row. */
   private static Seq counts(String answer) {
     ArrayList values = new ArrayList();
     for (Object one : (List) Door.parse(answer)) values.add(one == null ? null : new Long(((Number) one).longValue()));
@@ -79,16 +79,15 @@ public class LakeCommand extends ResetCommand {
   }
 
   public String nodeName() {
-    return "Lake " + verb;
+    return "Lake " + title;
   }
 
   public String simpleString(int maxFields) {
-    Object name = told.get("shown");
-    return nodeName() + (name == null ? "" : " " + name);
+    return nodeName() + (target == null ? "" : " " + String.join(".", target));
   }
 
   public Seq otherCopyArgs() {
-    return Door.seq(Arrays.asList(new Object[] {verb, told, objects, columns}));
+    return Door.seq(Arrays.asList(new Object[] {title, request, target, objects, columns}));
   }
 
   public int productArity() {

@@ -2,16 +2,15 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import scala.collection.immutable.Seq;
 
-/** Commands of one statement, one after the other. Spark 4.0 cannot collect a union of commands that answer with rows. */
+/** The commands of one statement, run in order. Spark 4.0 cannot collect a union of commands that return rows. */
 public class LakeCommands extends LakeCommand {
   private final List commands;
 
   public LakeCommands(List commands) {
-    super("several", new HashMap(), plans(commands), ((LakeCommand) commands.get(0)).columns());
+    super("commands", null, null, plans(commands), ((LakeCommand) commands.get(0)).columns());
     this.commands = commands;
   }
 

@@ -1,8 +1,6 @@
 package frazil;
 
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
@@ -12,35 +10,35 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/** A function of a lake, with the types it is called with once they are known. Spark's own expressions do the work. */
+/** A function of a lake, with its argument types once it is bound. Spark's own expressions compute it. */
 public class LakeFunction implements UnboundFunction, ScalarFunction {
-  /** Whether any call was ever made: where not, plans are not searched for some. */
+  /** Whether a function was ever bound; if not, plans are not searched for calls. */
   static volatile boolean used = false;
 
-  private final Map told;
+  private final String name;
+  private final String description;
   private final StructType given;
   private final DataType result;
 
-  public LakeFunction(Map told, StructType given, DataType result) {
-    this.told = told;
+  public LakeFunction(String name, String description, StructType given, DataType result) {
+    this.name = name;
+    this.description = description;
     this.given = given;
     this.result = result;
   }
 
   public String name() {
-    return (String) told.get("function");
+    return name;
   }
 
   public String description() {
-    return (String) told.get("description");
+    return description;
   }
 
   public BoundFunction bind(StructType types) {
     used = true;
-    HashMap asked = new HashMap(told);
-    asked.put("types", types.json());
-    String answer = (String) Door.ask("function-type", asked);
-    return new LakeFunction(told, types, DataType.fromJson(answer));
+    Request request = new Request("function-type").with("function", name).with("types", types.json());
+    return new LakeFunction(name, description, types, DataType.fromJson((String) request.ask()));
   }
 
   public DataType[] inputTypes() {
@@ -54,7 +52,7 @@ public class LakeFunction implements UnboundFunction, ScalarFunction {
     return result;
   }
 
-  /** Never called: the rules of the analysis put Spark's own expressions in the place of calls. */
+  /** Never called: an analyser rule replaces calls by Spark's own expressions. */
   public Object produceResult(InternalRow row) {
     throw new UnsupportedOperationException("Cannot call " + name() + ": frazil's rules are not in this session");
   }
@@ -63,10 +61,9 @@ public class LakeFunction implements UnboundFunction, ScalarFunction {
     return "frazil." + name();
   }
 
-  /** What a call of it is in Spark's own expressions. */
+  /** Returns a call as Spark's own expression. */
   Expression over(List arguments) {
-    HashMap asked = new HashMap(told);
-    asked.put("types", given.json());
-    return (Expression) Door.ask("function", asked, arguments);
+    return (Expression)
+        new Request("function").with("function", name).with("types", given.json()).ask(arguments);
   }
 }

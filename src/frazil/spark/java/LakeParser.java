@@ -7,7 +7,7 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -15,15 +15,14 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.execution.ExplainMode;
 import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.internal.VariableSubstitution;
 import org.apache.spark.sql.types.StructType;
 
-/** Spark's own parser, and before it the statements about lakes that Spark does not know, or knows otherwise. */
+/** Wraps Spark's parser: parses the statements about lakes that Spark lacks or would handle differently. */
 public class LakeParser implements InvocationHandler {
-  /** How statements begin that may be ours; whatever reads or changes rows is Spark's. */
+  /** The first words of statements that a lake may answer; Spark parses those that read or change rows. */
   private static final Set OURS =
       new HashSet(
           Arrays.asList(
@@ -34,7 +33,7 @@ public class LakeParser implements InvocationHandler {
   private static final Set MODES =
       new HashSet(Arrays.asList(new Object[] {"extended", "codegen", "cost", "formatted"}));
 
-  /** Words that newer Sparks know: what says the same in older ones, Python knows. */
+  /** Syntax of newer Spark versions, which Python translates for older ones. */
   private static final Pattern NEWER = Pattern.compile("(?i)\\bschema\\s+evolution\\b|\\bchanges\\b");
 
   private final ParserInterface spark;
@@ -49,7 +48,7 @@ public class LakeParser implements InvocationHandler {
             ParserInterface.class.getClassLoader(), new Class[] {ParserInterface.class}, new LakeParser(parser));
   }
 
-  /** The parser that was there before. */
+  /** Returns the parser that this one wraps. */
   public static ParserInterface under(ParserInterface parser) {
     if (!Proxy.isProxyClass(parser.getClass())) return parser;
     InvocationHandler handler = Proxy.getInvocationHandler(parser);
@@ -60,7 +59,7 @@ public class LakeParser implements InvocationHandler {
     boolean isNewer = false;
     boolean isName = method.getName().endsWith("Identifier") && arguments != null && arguments.length > 0;
     boolean isPlan = method.getName().startsWith("parsePlan") && arguments.length > 0;
-    // Of what fails later in a session that was stopped, Spark itself says nothing.
+    // In a stopped session, Spark's later failures give no reason.
     if (isName || isPlan) Door.session();
     if (isPlan) {
       String text = (String) arguments[0];
@@ -68,14 +67,14 @@ public class LakeParser implements InvocationHandler {
       if (found != null) return found;
       if (firstWord(text).equals("begin")) {
         try {
-          arguments[0] = Door.ask("script", told(text));
+          arguments[0] = Request.ofText("script", text).ask();
         } catch (Throwable problem) {
           return refused(problem);
         }
       }
       isNewer = NEWER.matcher(text).find();
     }
-    // A name is data: what stands in it is not replaced.
+    // Variables in a name are not substituted.
     if (isName && String.valueOf(arguments[0]).contains("${")) return Exactly.parse(spark, method, arguments);
     try {
       return method.invoke(spark, arguments);
@@ -83,7 +82,7 @@ public class LakeParser implements InvocationHandler {
       if (!isNewer || !(e.getCause() instanceof ParseException)) return failed(e.getCause(), isPlan);
       Object older;
       try {
-        older = Door.ask("older-words", told((String) arguments[0]));
+        older = Request.ofText("translate", (String) arguments[0]).ask();
       } catch (Throwable problem) {
         return refused(problem);
       }
@@ -97,13 +96,13 @@ public class LakeParser implements InvocationHandler {
     }
   }
 
-  /** What Spark's parser raised. */
+  /** Handles an exception of Spark's parser. */
   private static LogicalPlan failed(Throwable cause, boolean isPlan) throws Throwable {
     if (!isPlan) throw cause;
     return refused(cause);
   }
 
-  /** The word that a text begins with after space and comments, in lower case. */
+  /** Returns the first word after whitespace and comments, in lower case. */
   static String firstWord(String text) {
     int at = start(text);
     int end = at;
@@ -128,7 +127,7 @@ public class LakeParser implements InvocationHandler {
     return found < 0 ? text.length() : found + mark.length();
   }
 
-  /** Comments hold others. */
+  /** Comments may be nested. */
   private static int afterComment(String text, int at) {
     int depth = 0;
     do {
@@ -140,45 +139,39 @@ public class LakeParser implements InvocationHandler {
     return at;
   }
 
-  /** A text, and where names are looked up. */
-  static Map told(String text) {
-    Map told = new LinkedHashMap();
-    told.put("text", text);
-    CatalogManager catalogs = Door.session().sessionState().catalogManager();
-    told.put("current", catalogs.currentCatalog().name());
-    told.put("namespace", Door.names(catalogs.currentNamespace()));
-    return told;
-  }
-
   private LogicalPlan statement(String text, Object parameters) {
     String word = firstWord(text);
     if (word.equals("explain")) return explained(text.substring(start(text) + word.length()), parameters);
     if (!OURS.contains(word)) return null;
-    Map told = told(Spark.filled(new VariableSubstitution().substitute(text), parameters));
-    Object answer;
+    String filled = Spark.filled(new VariableSubstitution().substitute(text), parameters);
+    Map parsed;
     try {
-      answer = Door.ask("parse", told);
+      parsed = (Map) Request.ofText("parse", filled).read();
     } catch (Throwable problem) {
       return refused(problem);
     }
-    if (answer == null) return null;
-    Map found = (Map) Door.parse((String) answer);
-    told.put("key", found.get("key"));
-    told.put("shown", found.get("shown"));
-    told.put("catalog", found.get("catalog"));
-    told.put("name", found.get("name"));
-    StructType columns = (StructType) StructType.fromJson((String) found.get("columns"));
-    return new LakeCommand("statement", told, new ArrayList(), columns);
+    return parsed == null ? null : command(parsed);
   }
 
-  /** Java lets a parser raise what its methods declare, which are syntax errors: others are raised by the command. */
+  private static LogicalPlan command(Map parsed) {
+    ArrayList target = null;
+    if (parsed.get("name") != null) {
+      target = new ArrayList((List) parsed.get("name"));
+      target.add(0, parsed.get("catalog"));
+    }
+    StructType columns = (StructType) StructType.fromJson((String) parsed.get("columns"));
+    Request request = Request.inPlace("statement").with("key", parsed.get("key"));
+    return new LakeCommand((String) parsed.get("label"), request, target, new ArrayList(), columns);
+  }
+
+  /** A parser may only throw the checked exceptions that it declares; a command throws the others when it is run. */
   private static LogicalPlan refused(Throwable problem) {
     boolean isDeclared = problem instanceof ParseException || problem instanceof RuntimeException;
     if (isDeclared || problem instanceof Error) Door.raise(problem);
     return new LakeRefused(problem);
   }
 
-  /** The plan of a statement of ours is shown, and nothing is run. */
+  /** EXPLAIN of a statement that a lake answers. */
   private LogicalPlan explained(String text, Object parameters) {
     String mode = firstWord(text);
     boolean isMode = MODES.contains(mode);

@@ -2,16 +2,15 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** A statement that a lake refuses, when Spark runs it. */
+/** A statement that a lake refuses; the error is raised when Spark runs it. */
 public class LakeRefused extends LakeCommand {
   private final Throwable problem;
 
   public LakeRefused(Throwable problem) {
-    super("statement", new HashMap(), new ArrayList(), new StructType());
+    super("statement", null, null, new ArrayList(), new StructType());
     this.problem = problem;
   }
 

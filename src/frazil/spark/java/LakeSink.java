@@ -2,7 +2,6 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
@@ -12,30 +11,34 @@ import org.apache.spark.sql.catalyst.streaming.WriteToStreamStatement;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.streaming.Sink;
 
-/** Where a stream writes to: Spark hands over the rows of each batch, Python commits them, once. */
+/** The sink of a stream: Spark hands over the rows of each batch, Python commits them exactly once. */
 public class LakeSink implements Sink {
   private static final String QUERY = "sql.streaming.queryId";
-  private final Map told;
-  private final Map kept = new HashMap();
+  private final LakeTable table;
+  private final String mode;
+  private final String checkpoint;
+  private final SinkState state = new SinkState();
 
   LakeSink(LakeTable table, String mode, String checkpoint) {
-    told = table.told();
-    told.remove("key");
-    told.put("uuid", table.uuid());
-    told.put("mode", mode.toLowerCase());
-    told.put("checkpoint", checkpoint);
+    this.table = table;
+    this.mode = mode.toLowerCase();
+    this.checkpoint = checkpoint;
   }
 
-  /** A stream that writes to a table of a lake, with a sink of our own in the table's place. */
+  private static Request ofSink(String verb, LakeTable table) {
+    return table.catalog().ofName(verb, table.identifier()).with("uuid", table.uuid());
+  }
+
+  /** Replaces a lake's table by this sink in a stream that writes to it. */
   static LogicalPlan of(WriteToStream plan) {
     if (!(plan.sink() instanceof LakeTable)) return plan;
     LakeTable table = (LakeTable) plan.sink();
     LakeSink sink = new LakeSink(table, plan.outputMode().toString(), plan.resolvedCheckpointLocation());
-    Map asked = new LinkedHashMap(sink.told);
-    asked.put("columns", plan.inputQuery().schema().json());
-    // Spark shows options to a catalog's table with its first batch, and to a format when it asks for the table.
-    asked.put("options", table.stream() == null ? null : table.stream().get("options"));
-    Door.ask("sink-open", asked);
+    ofSink("sink-open", table)
+        .with("columns", plan.inputQuery().schema().json())
+        // A sink named by its format has its options now; a table of a catalog gets them with the first batch.
+        .with("options", table.stream() == null ? null : table.stream().get("options"))
+        .ask();
     for (int i = 0; i < plan.productArity(); i++)
       if ("sink".equals(plan.productElementName(i)))
         return (LogicalPlan) Spark.with(plan, new int[] {i}, new Object[] {sink});
@@ -54,23 +57,21 @@ public class LakeSink implements Sink {
   public void addBatch(long batch, Dataset data) {
     org.apache.spark.sql.classic.Dataset rows = (org.apache.spark.sql.classic.Dataset) data;
     SparkSession session = (SparkSession) rows.sparkSession();
-    Map asked = new LinkedHashMap(told);
-    asked.put("batch", new Long(batch));
-    asked.put("query", session.sparkContext().getLocalProperty(QUERY));
-    String checkpoint = (String) told.get("checkpoint");
-    asked.put("input", BatchInput.digest(checkpoint, batch, session.sessionState().newHadoopConf()));
-    asked.put("options", options(rows.queryExecution().logical()));
     RDD computed = rows.queryExecution().toRdd();
-    kept.put("binary", ComputedRows.isBinary(rows.queryExecution().executedPlan()) ? computed : null);
+    Request request =
+        ofSink("sink-batch", table)
+            .with("mode", mode)
+            .with("batch", new Long(batch))
+            .with("query", session.sparkContext().getLocalProperty(QUERY))
+            .with("input", BatchInput.digest(checkpoint, batch, session.sessionState().newHadoopConf()))
+            .with("options", options(rows.queryExecution().logical()));
     ArrayList handed = new ArrayList();
     handed.add(session.internalCreateDataFrame(computed, rows.schema(), false));
-    Written.KEPT.set(kept);
+    state.begin(ComputedRows.isBinary(rows.queryExecution().executedPlan()) ? computed : null);
     try {
-      Door.ask("sink-batch", asked, handed);
+      request.ask(handed);
     } finally {
-      Written.KEPT.remove();
-      // What a batch has broadcast can go before the next one comes.
-      kept.remove("binary");
+      state.end();
     }
   }
 
@@ -80,6 +81,6 @@ public class LakeSink implements Sink {
   }
 
   public String toString() {
-    return "frazil[" + told.get("shown") + "]";
+    return "frazil[" + table.name() + "]";
   }
 }

@@ -1,7 +1,6 @@
 package frazil;
 
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -14,7 +13,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What `format("iceberg")` means: the table of a lake that a name or a path leads to. Catalogs do the rest. */
+/** The source `format("iceberg")`: finds the table of a lake by a name or a path, and leaves the rest to its catalog. */
 public class LakeSource implements SupportsCatalogOptions {
   public String extractCatalog(CaseInsensitiveStringMap options) {
     return (String) found(options).get("catalog");
@@ -27,9 +26,7 @@ public class LakeSource implements SupportsCatalogOptions {
   }
 
   private static Map found(CaseInsensitiveStringMap options) {
-    Map told = LakeNames.told();
-    told.put("options", new LinkedHashMap(options.asCaseSensitiveMap()));
-    return (Map) Door.read("source", told);
+    return (Map) Request.inPlace("source").with("options", new HashMap(options.asCaseSensitiveMap())).read();
   }
 
   public Optional extractTimeTravelVersion(CaseInsensitiveStringMap options) {
@@ -40,7 +37,7 @@ public class LakeSource implements SupportsCatalogOptions {
     return Optional.ofNullable(options.get("timestampAsOf"));
   }
 
-  /** Streams ask for the table here, and for its columns first; sinks too, so options are checked later. */
+  /** Called for streams, before the table itself; also for sinks, so options are checked later. */
   public StructType inferSchema(CaseInsensitiveStringMap options) {
     return find(options).schema();
   }
@@ -50,13 +47,10 @@ public class LakeSource implements SupportsCatalogOptions {
   }
 
   private LakeTable find(CaseInsensitiveStringMap options) {
-    HashMap asked = new HashMap();
-    asked.put("options", new HashMap(options.asCaseSensitiveMap()));
-    asked.put("streams", Boolean.TRUE);
-    asked.put("by-format", Boolean.TRUE);
     CatalogManager catalogs = SparkSession.active().sessionState().catalogManager();
     Identifier name = extractIdentifier(options);
-    LakeTable found = ((LakeCatalog) catalogs.catalog(extractCatalog(options))).find(name, asked);
+    LakeCatalog catalog = (LakeCatalog) catalogs.catalog(extractCatalog(options));
+    LakeTable found = catalog.find(name, new HashMap(options.asCaseSensitiveMap()), "stream-by-format");
     if (found == null)
       Door.fail("Cannot find " + options.get("path") + ": there is no such table", "analysis", "TABLE_OR_VIEW_NOT_FOUND", "42P01");
     return found;

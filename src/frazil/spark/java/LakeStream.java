@@ -2,7 +2,6 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -17,32 +16,30 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.types.StructType;
 
-/** The source of one running query: Spark asks how far it may read and for the rows of a batch, Python answers. */
+/** The source of one running query; Python decides how far a batch reads and returns its rows. */
 public class LakeStream implements Source, SupportsTriggerAvailableNow, ReportsSourceMetrics {
-  private final Map told;
+  private final Map named;
+  private final Object key;
   private final Map limits;
   private final StructType schema;
   private final boolean guards;
   private Map advanced = null;
 
-  public LakeStream(Map told, Map found) {
-    this.told = told;
-    this.limits = (Map) found.get("limits");
-    this.guards = Boolean.TRUE.equals(found.get("guards"));
-    this.schema = (StructType) StructType.fromJson((String) told.get("columns"));
+  /** `named` is what LakeStreams keeps of the stream, `opened` the answer to stream-open. */
+  public LakeStream(Map named, Map opened) {
+    this.named = named;
+    this.key = opened.get("key");
+    this.limits = (Map) opened.get("limits");
+    this.guards = Boolean.TRUE.equals(opened.get("guards"));
+    this.schema = (StructType) StructType.fromJson((String) named.get("columns"));
   }
 
   public StructType schema() {
     return schema;
   }
 
-  private Map question() {
-    LinkedHashMap asked = new LinkedHashMap();
-    asked.put("catalog", told.get("catalog"));
-    asked.put("lake", told.get("lake"));
-    asked.put("name", told.get("name"));
-    asked.put("key", told.get("key"));
-    return asked;
+  private Request ofStream(String verb) {
+    return LakeStreams.ofNamed(verb, named).with("name", named.get("name")).with("key", key);
   }
 
   private static String text(Object offset) {
@@ -79,51 +76,41 @@ public class LakeStream implements Source, SupportsTriggerAvailableNow, ReportsS
 
   public org.apache.spark.sql.connector.read.streaming.Offset latestOffset(
       org.apache.spark.sql.connector.read.streaming.Offset start, ReadLimit limit) {
-    Map asked = question();
     HashMap most = new HashMap();
     limits(limit, most);
-    asked.put("limits", most);
-    asked.put("start", text(start));
-    advanced = (Map) Door.read("stream-advance", asked);
+    advanced = (Map) ofStream("stream-advance").with("limits", most).with("start", text(start)).read();
     return place(advanced.get("offset"));
   }
 
   public org.apache.spark.sql.connector.read.streaming.Offset reportLatestOffset() {
-    return place(advanced == null ? Door.read("stream-latest", question()) : advanced.get("latest"));
+    return place(advanced == null ? ofStream("stream-latest").read() : advanced.get("latest"));
   }
 
   public void prepareForTriggerAvailableNow() {
-    Door.ask("stream-end", question());
+    ofStream("stream-end").ask();
   }
 
   public Map metrics(Optional latest) {
     String read = text(latest.orElse(null));
     if (advanced != null && java.util.Objects.equals(read, advanced.get("offset"))) return (Map) advanced.get("lag");
-    Map asked = question();
-    asked.put("start", read);
-    return (Map) Door.read("stream-lag", asked);
+    return (Map) ofStream("stream-lag").with("start", read).read();
   }
 
   public Dataset getBatch(scala.Option start, org.apache.spark.sql.execution.streaming.Offset end) {
-    Map asked = question();
-    asked.put("start", start.isDefined() ? text(start.get()) : null);
-    asked.put("end", text(end));
-    Object answer = Door.ask("stream-batch", asked);
-    return StreamedRows.of((org.apache.spark.sql.classic.Dataset) answer);
+    String from = start.isDefined() ? text(start.get()) : null;
+    Object rows = ofStream("stream-batch").with("start", from).with("end", text(end)).ask();
+    return StreamedRows.of((org.apache.spark.sql.classic.Dataset) rows);
   }
 
   public void commit(org.apache.spark.sql.execution.streaming.Offset end) {
-    if (!guards) return;
-    Map asked = question();
-    asked.put("end", text(end));
-    Door.ask("stream-commit", asked);
+    if (guards) ofStream("stream-commit").with("end", text(end)).ask();
   }
 
   public void stop() {
-    Door.ask("stream-stop", question());
+    ofStream("stream-stop").ask();
   }
 
   public String toString() {
-    return "frazil[" + told.get("shown") + "]";
+    return "frazil[" + named.get("label") + "]";
   }
 }

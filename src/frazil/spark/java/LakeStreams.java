@@ -1,6 +1,7 @@
 package frazil;
 
 import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.UUID;
 import org.apache.hadoop.conf.Configuration;
@@ -15,45 +16,59 @@ import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
 
-/** Makes sources of streams: one for each query that is started. */
+/** Makes the sources of streams, one for each query that is started. */
 public class LakeStreams implements StreamSourceProvider {
-  private static final String TOLD = "frazil-stream";
+  /** The option that holds a named stream as JSON. */
+  private static final String OPTION = "frazil-stream";
 
-  /** The plan of a table as a stream, for queries to be started from. */
+  /** Returns the plan of a table as a stream, from which queries are started. */
   static LogicalPlan relation(LakeTable table, boolean checked) {
-    Map told = table.told();
-    told.put("stream", table.stream());
-    if (!checked) told.put("stream", Door.read("stream-check", told));
-    told.put("columns", table.schema().json());
-    return Spark.stream(SparkSession.active(), LakeStreams.class.getName(), TOLD, Door.text(told));
+    LinkedHashMap named = new LinkedHashMap();
+    named.put("catalog", table.catalog().name());
+    named.put("lake", table.catalog().lake());
+    named.put("name", table.stream().get("name"));
+    named.put("label", table.name());
+    named.put("columns", table.schema().json());
+    named.put("stream", checked ? table.stream() : check(table));
+    return Spark.stream(SparkSession.active(), LakeStreams.class.getName(), OPTION, Door.text(named));
+  }
+
+  private static Object check(LakeTable table) {
+    return table.catalog().ofLake("stream-check").with("stream", table.stream()).read();
+  }
+
+  static Request ofNamed(String verb, Map named) {
+    return new Request(verb).with("catalog", named.get("catalog")).with("lake", named.get("lake"));
   }
 
   public scala.Tuple2 sourceSchema(
       SQLContext context, scala.Option schema, String provider, scala.collection.immutable.Map given) {
-    Map told = told(given);
-    return new scala.Tuple2(told.get("shown"), StructType.fromJson((String) told.get("columns")));
+    Map named = named(given);
+    return new scala.Tuple2(named.get("label"), StructType.fromJson((String) named.get("columns")));
   }
 
   public Source createSource(
       SQLContext context, String place, scala.Option schema, String provider, scala.collection.immutable.Map given) {
-    Map told = told(given);
+    Map named = named(given);
     Configuration settings = SparkSession.active().sessionState().newHadoopConf();
     Path begun = new Path(place, "offsets/0");
     Path about = new Path(place, "table");
     String offset = read(begun, settings);
     String table = read(about, settings);
-    told.put("place", place);
-    told.put("begun", offset);
-    told.put("table", table);
-    Map found = (Map) Door.read("stream-open", told);
-    if (table == null) write(about, (String) found.get("table"), settings);
-    if (offset == null) write(begun, (String) found.get("begun"), settings);
-    told.put("key", found.get("key"));
-    return new LakeStream(told, found);
+    Request request =
+        ofNamed("stream-open", named)
+            .with("stream", named.get("stream"))
+            .with("checkpoint", place)
+            .with("begun", offset)
+            .with("table", table);
+    Map opened = (Map) request.read();
+    if (table == null) write(about, (String) opened.get("table"), settings);
+    if (offset == null) write(begun, (String) opened.get("begun"), settings);
+    return new LakeStream(named, opened);
   }
 
-  private static Map told(scala.collection.immutable.Map given) {
-    return (Map) Door.parse((String) given.apply(TOLD));
+  private static Map named(scala.collection.immutable.Map given) {
+    return (Map) Door.parse((String) given.apply(OPTION));
   }
 
   private static String read(Path path, Configuration settings) {
@@ -73,7 +88,7 @@ public class LakeStreams implements StreamSourceProvider {
     }
   }
 
-  /** Write a file that is there whole or not at all. */
+  /** Write a file atomically. */
   private static void write(Path path, String text, Configuration settings) {
     try {
       FileSystem files = path.getFileSystem(settings);

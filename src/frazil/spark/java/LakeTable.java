@@ -24,7 +24,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A table, a view or a metadata table of a lake in one state, which Python keeps under `key`. Rules take its place. */
+/** A table, a view or a metadata table of a lake in one state, which Python keeps under `key`. Rules replace it. */
 public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMetadataColumns {
   private final LakeCatalog catalog;
   private final Identifier identifier;
@@ -45,22 +45,23 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return Boolean.TRUE.equals(found.get("evolves"));
   }
 
-  /** What a stream of it is told of when it was named; null where it is no stream. */
+  /** The stream that Python named, which it is sent again later; null if this is not a stream. */
   public Map stream() {
     return (Map) found.get("stream");
   }
 
-  /** What tells it from another table of its name; null where it is no table. */
+  /** The table's UUID; null if this is not a table. */
   public String uuid() {
     return (String) found.get("uuid");
   }
 
-  /** A question about this table. */
-  Map told() {
-    Map told = catalog.told(identifier);
-    told.put("key", key());
-    told.put("shown", name());
-    return told;
+  Request ofTable(String verb) {
+    return catalog.ofName(verb, identifier).with("key", key());
+  }
+
+  /** The full name, by its steps. */
+  List fullName() {
+    return catalog.fullName(identifier);
   }
 
   public LakeCatalog catalog() {
@@ -106,7 +107,7 @@ public class LakeTable implements Table, SupportsRead, SupportsWrite, SupportsMe
     return Boolean.TRUE.equals(found.get("any-schema"));
   }
 
-  /** The same table, whose columns Spark looks up: a change of rows names them. */
+  /** The same table with columns that Spark resolves: a change of rows names them. */
   LakeTable withoutAnySchema() {
     HashMap other = new HashMap(found);
     other.put("any-schema", Boolean.FALSE);

@@ -2,6 +2,7 @@ package frazil;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -32,7 +33,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.StructType;
 import scala.collection.immutable.Seq;
 
-/** At the end of the analysis: what changes a lake becomes a command that Python runs, with what Spark has resolved. */
+/** An analyser rule that runs last: replaces changes of a lake by commands that Python carries out. */
 public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   private static final StructType NOTHING = new StructType();
   private static final StructType AFFECTED = NOTHING.add("num_affected_rows", "bigint");
@@ -43,33 +44,29 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   public TreeNode apply(TreeNode node) {
     LogicalPlan plan = (LogicalPlan) node;
     if (!plan.resolved()) return plan;
-    return plan instanceof Union ? several((Union) plan) : change(plan);
+    return plan instanceof Union ? several((Union) plan) : change(plan, null);
   }
 
-  /** Several inserts of one source: one after the other, each with what was read before the first. */
+  /** Several inserts of one source run in order, each with what was read before the first. */
   private static LogicalPlan several(Union plan) {
     ArrayList made = new ArrayList();
     String statement = java.util.UUID.randomUUID().toString();
     boolean ours = false;
     boolean all = true;
     for (Object one : Door.list(plan.children())) {
-      LogicalPlan changed = change((LogicalPlan) one);
-      if (changed instanceof LakeCommand) {
-        ((LakeCommand) changed).told().put("statement", statement);
-        ours = true;
-      } else {
-        all = false;
-      }
+      LogicalPlan changed = change((LogicalPlan) one, statement);
+      if (changed instanceof LakeCommand) ours = true;
+      else all = false;
       made.add(changed);
     }
     if (!ours) return plan;
     return all ? new LakeCommands(made) : (LogicalPlan) plan.withNewChildren(Door.seq(made));
   }
 
-  private static LogicalPlan change(LogicalPlan plan) {
-    if (plan instanceof AppendData) return append((AppendData) plan);
-    if (plan instanceof OverwriteByExpression) return overwrite((OverwriteByExpression) plan);
-    if (plan instanceof OverwritePartitionsDynamic) return partitions((OverwritePartitionsDynamic) plan);
+  private static LogicalPlan change(LogicalPlan plan, String statement) {
+    if (plan instanceof AppendData) return append((AppendData) plan, statement);
+    if (plan instanceof OverwriteByExpression) return overwrite((OverwriteByExpression) plan, statement);
+    if (plan instanceof OverwritePartitionsDynamic) return partitions((OverwritePartitionsDynamic) plan, statement);
     if (plan instanceof DeleteFromTable) return delete((DeleteFromTable) plan);
     if (plan instanceof UpdateTable) return update((UpdateTable) plan);
     if (plan instanceof MergeIntoTable) return merge((MergeIntoTable) plan);
@@ -87,7 +84,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return ((DataSourceV2Relation) found).table() instanceof LakeTable ? (DataSourceV2Relation) found : null;
   }
 
-  /** Which states of lakes' tables a plan reads, as Python knows them. */
+  /** Collects the keys of the tables that a plan reads. */
   private static void reads(TreeNode node, Set into) {
     if (node instanceof HiddenColumns) into.add(((HiddenColumns) node).key());
     for (Object one : Door.list(node.children())) reads((TreeNode) one, into);
@@ -96,115 +93,125 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     if (node instanceof PlanExpression) reads((TreeNode) ((PlanExpression) node).plan(), into);
   }
 
-  /** A command that says which states it was computed from: others' changes since then are conflicts. */
-  private static LogicalPlan command(String verb, Map told, List objects, StructType columns) {
+  /** Makes a command that names the tables it was computed from: changes since they were read are conflicts. */
+  private static LogicalPlan command(Request request, List target, List objects, StructType columns) {
     HashSet keys = new HashSet();
     for (Object one : objects) if (one instanceof TreeNode) reads((TreeNode) one, keys);
-    told.put("reads", keys);
-    return new LakeCommand(verb, told, objects, columns);
+    return new LakeCommand(request.verb(), request.with("reads", keys), target, objects, columns);
   }
 
-  private static Map told(DataSourceV2Relation relation) {
-    Map told = ((LakeTable) relation.table()).told();
-    told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
-    return told;
+  private static Request ofRelation(String verb, DataSourceV2Relation relation) {
+    return ofRelation(verb, relation, Collections.EMPTY_MAP);
   }
 
-  /** What Python is handed first of a change: the columns of the table, by the ids that expressions know. */
+  private static Request ofRelation(String verb, DataSourceV2Relation relation, Map options) {
+    HashMap all = new HashMap(relation.options().asCaseSensitiveMap());
+    all.putAll(options);
+    return ((LakeTable) relation.table()).ofTable(verb).with("options", all);
+  }
+
+  private static List name(DataSourceV2Relation relation) {
+    return ((LakeTable) relation.table()).fullName();
+  }
+
+  /** The first object of a change: the table's columns, by the ids that expressions use. */
   private static ArrayList columns(DataSourceV2Relation relation) {
     ArrayList objects = new ArrayList();
     objects.add(relation.output());
     return objects;
   }
 
-  private static LogicalPlan append(AppendData plan) {
+  private static LogicalPlan append(AppendData plan, String statement) {
     DataSourceV2Relation relation = target(plan.productElement(0));
     if (relation == null) return plan;
-    return write("append", relation, plan.query(), plan.writeOptions(), null, plan);
+    Request request = ofRelation("append", relation, Door.map(plan.writeOptions()));
+    return write(request, relation, plan, objects(relation, plan), statement);
   }
 
-  private static LogicalPlan overwrite(OverwriteByExpression plan) {
+  private static LogicalPlan overwrite(OverwriteByExpression plan, String statement) {
     DataSourceV2Relation relation = target(plan.productElement(0));
     if (relation == null) return plan;
-    return write("overwrite", relation, plan.query(), plan.writeOptions(), plan.deleteExpr(), plan);
+    ArrayList objects = objects(relation, plan);
+    Request request =
+        ofRelation("overwrite", relation, Door.map(plan.writeOptions()))
+            .with("where", expression(plan.deleteExpr(), objects));
+    return write(request, relation, plan, objects, statement);
   }
 
-  private static LogicalPlan partitions(OverwritePartitionsDynamic plan) {
+  private static LogicalPlan partitions(OverwritePartitionsDynamic plan, String statement) {
     DataSourceV2Relation relation = target(plan.productElement(0));
     if (relation == null) return plan;
-    return write("overwrite-partitions", relation, plan.query(), plan.writeOptions(), null, plan);
+    Request request = ofRelation("overwrite-partitions", relation, Door.map(plan.writeOptions()));
+    return write(request, relation, plan, objects(relation, plan), statement);
+  }
+
+  private static ArrayList objects(DataSourceV2Relation relation, V2WriteCommand plan) {
+    ArrayList objects = columns(relation);
+    objects.add(plan.query());
+    return objects;
   }
 
   private static LogicalPlan write(
-      String verb,
-      DataSourceV2Relation relation,
-      LogicalPlan query,
-      Object options,
-      Expression where,
-      LogicalPlan plan) {
-    Map told = told(relation);
-    ((Map) told.get("options")).putAll(Door.map(options));
-    told.put("by-name", Boolean.valueOf(((V2WriteCommand) plan).isByName()));
-    told.put("any-schema", Boolean.valueOf(((LakeTable) relation.table()).takesAnySchema()));
-    told.put("evolves", Boolean.valueOf(evolves(relation)));
-    ArrayList objects = columns(relation);
-    objects.add(query);
-    if (where != null) expression(where, told, objects, "where");
-    return command(verb, told, objects, INSERTED);
+      Request request, DataSourceV2Relation relation, V2WriteCommand plan, List objects, String statement) {
+    request
+        .with("by-name", Boolean.valueOf(plan.isByName()))
+        .with("any-schema", Boolean.valueOf(((LakeTable) relation.table()).takesAnySchema()))
+        .with("evolves", Boolean.valueOf(evolves(relation)))
+        .with("statement", statement);
+    return command(request, name(relation), objects, INSERTED);
   }
 
   private static LogicalPlan delete(DeleteFromTable plan) {
     DataSourceV2Relation relation = target(plan.table());
     if (relation == null) return plan;
-    Map told = told(relation);
     ArrayList objects = columns(relation);
-    expression(plan.condition(), told, objects, "where");
-    return command("delete", told, objects, AFFECTED);
+    Request request = ofRelation("delete", relation).with("where", expression(plan.condition(), objects));
+    return command(request, name(relation), objects, AFFECTED);
   }
 
   private static LogicalPlan truncate(TruncateTable plan) {
     if (!(plan.table() instanceof ResolvedTable)) return plan;
-    Object table = ((ResolvedTable) plan.table()).table();
-    return table instanceof LakeTable
-        ? new LakeCommand("truncate", ((LakeTable) table).told(), new ArrayList(), NOTHING)
-        : plan;
+    if (!(((ResolvedTable) plan.table()).table() instanceof LakeTable)) return plan;
+    LakeTable table = (LakeTable) ((ResolvedTable) plan.table()).table();
+    return new LakeCommand("truncate", table.ofTable("truncate"), table.fullName(), new ArrayList(), NOTHING);
   }
 
   private static LogicalPlan analyze(LogicalPlan plan, LogicalPlan child) {
     if (!(child instanceof ResolvedTable) || !(((ResolvedTable) child).table() instanceof LakeTable)) return plan;
-    Map told = ((LakeTable) ((ResolvedTable) child).table()).told();
+    LakeTable table = (LakeTable) ((ResolvedTable) child).table();
+    Request request = table.ofTable("analyze");
     if (plan instanceof AnalyzeTable) {
-      told.put("partition", Boolean.valueOf(!((AnalyzeTable) plan).partitionSpec().isEmpty()));
-      told.put("noscan", Boolean.valueOf(((AnalyzeTable) plan).noScan()));
+      request
+          .with("partition", Boolean.valueOf(!((AnalyzeTable) plan).partitionSpec().isEmpty()))
+          .with("noscan", Boolean.valueOf(((AnalyzeTable) plan).noScan()));
     } else if (((AnalyzeColumn) plan).columnNames().isDefined()) {
-      told.put("columns", Door.list(((AnalyzeColumn) plan).columnNames().get()));
+      request.with("columns", Door.list(((AnalyzeColumn) plan).columnNames().get()));
     }
-    return new LakeCommand("analyze", told, new ArrayList(), NOTHING);
+    return new LakeCommand("analyze", request, table.fullName(), new ArrayList(), NOTHING);
   }
 
   private static LogicalPlan update(UpdateTable plan) {
     DataSourceV2Relation relation = target(plan.table());
     if (relation == null) return plan;
-    Map told = told(relation);
     ArrayList objects = columns(relation);
-    told.put("values", assignments(updated(relation, plan.assignments(), false), objects));
-    if (plan.condition().isDefined()) expression((Expression) plan.condition().get(), told, objects, "where");
-    return command("update", told, objects, AFFECTED);
+    Request request =
+        ofRelation("update", relation)
+            .with("values", assignments(updated(relation, plan.assignments(), false), objects))
+            .with("where", expression(plan.condition(), objects));
+    return command(request, name(relation), objects, AFFECTED);
   }
 
   private static LogicalPlan merge(MergeIntoTable plan) {
     DataSourceV2Relation relation = target(plan.targetTable());
     if (relation == null) return plan;
-    Map told = told(relation);
     ArrayList objects = columns(relation);
     objects.add(plan.sourceTable());
-    expression(plan.mergeCondition(), told, objects, "on");
+    Request request = ofRelation("merge", relation).with("on", expression(plan.mergeCondition(), objects));
     ArrayList clauses = new ArrayList();
     clauses(relation, "matched", plan.matchedActions(), clauses, objects);
     clauses(relation, "not_matched", plan.notMatchedActions(), clauses, objects);
     clauses(relation, "not_matched_by_source", plan.notMatchedBySourceActions(), clauses, objects);
-    told.put("clauses", clauses);
-    return command("merge", told, objects, MERGED);
+    return command(request.with("clauses", clauses), name(relation), objects, MERGED);
   }
 
   private static void clauses(DataSourceV2Relation relation, String when, Seq actions, List into, List objects) {
@@ -212,7 +219,7 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
       MergeAction action = (MergeAction) one;
       LinkedHashMap clause = new LinkedHashMap();
       clause.put("when", when);
-      if (action.condition().isDefined()) expression((Expression) action.condition().get(), clause, objects, "where");
+      clause.put("where", expression(action.condition(), objects));
       if (action instanceof DeleteAction) {
         clause.put("do", "delete");
       } else if (action instanceof UpdateAction) {
@@ -227,12 +234,12 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     }
   }
 
-  /** The own columns of a table, without metadata columns that a query named. */
+  /** The table's own columns, without metadata columns that a query named. */
   private static Seq own(DataSourceV2Relation relation) {
     return (Seq) relation.output().take(((LakeTable) relation.table()).schema().size());
   }
 
-  /** A value for every column, converted as Spark's rules say; where the schema evolves, structs may lack parts. */
+  /** Returns a value for every column, converted by Spark's rules; if the schema evolves, structs may lack fields. */
   private static Seq updated(DataSourceV2Relation relation, Seq assignments, boolean isStar) {
     Boolean mayLack = Boolean.valueOf(evolves(relation));
     Object[] given = {own(relation), assignments, Boolean.valueOf(isStar && mayLack.booleanValue()), mayLack};
@@ -245,8 +252,8 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   }
 
   /**
-   * An UPDATE or MERGE with its values converted by the names of parts. Spark casts those of tables that do not rewrite
-   * rows its way, structs by the place of their parts; that is undone.
+   * Returns an UPDATE or MERGE whose structs are converted by field name. Spark converts those of tables without its
+   * row-level operations by position; that is undone.
    */
   static LogicalPlan aligned(LogicalPlan plan) {
     if (plan instanceof UpdateTable) {
@@ -311,37 +318,41 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     return ((LakeTable) relation.table()).evolves();
   }
 
-  /** Names of columns that are assigned, each with the place of its value among the objects. */
+  /** The assigned columns, each with its value. */
   private static List assignments(Seq assignments, List objects) {
     ArrayList found = new ArrayList();
     for (Object one : Door.list(assignments)) {
       Assignment assignment = (Assignment) one;
       if (assignment.key().semanticEquals(assignment.value())) continue;
-      LinkedHashMap told = new LinkedHashMap();
-      told.put("column", ((Attribute) assignment.key()).name());
-      expression(assignment.value(), told, objects, "value");
-      found.add(told);
+      LinkedHashMap set = new LinkedHashMap();
+      set.put("column", ((Attribute) assignment.key()).name());
+      set.put("value", expression(assignment.value(), objects));
+      found.add(set);
     }
     return found;
   }
 
-  /** Notes where an expression is handed over, its text where it is about columns alone, and what it names. */
-  private static void expression(Expression expression, Map told, List objects, String as) {
+  private static Map expression(scala.Option expression, List objects) {
+    return expression.isDefined() ? expression((Expression) expression.get(), objects) : null;
+  }
+
+  /** Adds an expression to the objects; returns its index, the columns that it names, and its text without subqueries. */
+  private static Map expression(Expression expression, List objects) {
     LinkedHashMap found = new LinkedHashMap();
-    found.put("at", new Integer(objects.size()));
+    found.put("index", new Integer(objects.size()));
     objects.add(expression);
     if (!SubqueryExpression.hasSubquery(expression)) {
       try {
         found.put("text", ((Expression) expression.transformUp(new Unqualified())).sql());
       } catch (RuntimeException e) {
-        // Some expressions have no text; they are run and not read.
+        // Some expressions have no SQL; they are evaluated all the same.
       }
     }
     ArrayList names = new ArrayList();
     scala.collection.Iterator used = expression.references().iterator();
     while (used.hasNext()) names.add(((Attribute) used.next()).name());
     found.put("names", names);
-    told.put(as, found);
+    return found;
   }
 
   // Tables
@@ -352,46 +363,48 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
     ResolvedIdentifier resolved = (ResolvedIdentifier) name;
     if (!(resolved.catalog() instanceof LakeCatalog)) return (LogicalPlan) plan;
     LakeCatalog catalog = (LakeCatalog) resolved.catalog();
-    Map told = catalog.told(resolved.identifier());
-    told.put("shown", resolved.identifier().toString());
-    told.put("partitions", partitions(plan.partitioning()));
     TableSpec spec = (TableSpec) ((LogicalPlan) plan).productElement(3);
-    told.put("properties", new HashMap(Door.map(spec.properties())));
-    told.put("provider", option(spec.provider()));
-    told.put("location", option(spec.location()));
-    told.put("comment", option(spec.comment()));
-    told.put("table-options", new HashMap(Door.map(spec.options())));
+    Request request =
+        catalog
+            .ofName("create", resolved.identifier())
+            .with("partitions", partitions(plan.partitioning()))
+            .with("properties", new HashMap(Door.map(spec.properties())))
+            .with("provider", option(spec.provider()))
+            .with("location", option(spec.location()))
+            .with("comment", option(spec.comment()))
+            .with("table-options", new HashMap(Door.map(spec.options())));
     ArrayList objects = new ArrayList();
     boolean replaces = plan instanceof ReplaceTable || plan instanceof ReplaceTableAsSelect;
     Object last;
     if (plan instanceof CreateTableAsSelect) {
       CreateTableAsSelect as = (CreateTableAsSelect) plan;
       objects.add(as.query());
-      told.put("options", new HashMap(Door.map(as.writeOptions())));
+      request.with("options", new HashMap(Door.map(as.writeOptions())));
       last = Boolean.valueOf(as.ignoreIfExists());
     } else if (plan instanceof ReplaceTableAsSelect) {
       ReplaceTableAsSelect as = (ReplaceTableAsSelect) plan;
       objects.add(as.query());
-      told.put("options", new HashMap(Door.map(as.writeOptions())));
+      request.with("options", new HashMap(Door.map(as.writeOptions())));
       last = Boolean.valueOf(as.orCreate());
     } else {
-      told.put("schema", columns(plan).json());
+      request.with("schema", columns(plan).json());
       last = plan instanceof CreateTable
           ? Boolean.valueOf(((CreateTable) plan).ignoreIfExists())
           : Boolean.valueOf(((ReplaceTable) plan).orCreate());
     }
-    told.put("replaces", Boolean.valueOf(replaces));
-    told.put("creates", replaces ? last : Boolean.TRUE);
-    told.put("if-not-exists", replaces ? Boolean.FALSE : last);
-    return command("create", told, objects, NOTHING);
+    request
+        .with("replaces", Boolean.valueOf(replaces))
+        .with("creates", replaces ? last : Boolean.TRUE)
+        .with("if-not-exists", replaces ? Boolean.FALSE : last);
+    return command(request, catalog.fullName(resolved.identifier()), objects, NOTHING);
   }
 
-  /** The columns of a table that is made, with the text of their defaults and comments. */
+  /** The columns of a new table, with their defaults and comments. */
   private static StructType columns(V2CreateTablePlan plan) {
     return columns(Spark.columns((Seq) ((LogicalPlan) plan).productElement(1), plan));
   }
 
-  /** Columns that the format has: none is computed. */
+  /** Refuses generated columns, which the format does not have. */
   static StructType columns(Column[] given) {
     for (int i = 0; i < given.length; i++)
       if (given[i].generationExpression() != null || given[i].identityColumnSpec() != null)
@@ -409,13 +422,13 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
   static List partitions(Object given) {
     ArrayList found = new ArrayList();
     List terms = given instanceof Seq ? Door.list(given) : Arrays.asList((Object[]) given);
-    for (Object one : terms) found.add(described((Transform) one));
+    for (Object one : terms) found.add(term((Transform) one));
     return found;
   }
 
-  private static Map described(Transform term) {
-    LinkedHashMap told = new LinkedHashMap();
-    told.put("name", term.name());
+  private static Map term(Transform term) {
+    LinkedHashMap found = new LinkedHashMap();
+    found.put("name", term.name());
     ArrayList arguments = new ArrayList();
     org.apache.spark.sql.connector.expressions.Expression[] given = term.arguments();
     for (int i = 0; i < given.length; i++) {
@@ -423,14 +436,14 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
       else if (given[i] instanceof Literal) arguments.add(String.valueOf(((Literal) given[i]).value()));
       else arguments.add(given[i].describe());
     }
-    told.put("arguments", arguments);
-    return told;
+    found.put("arguments", arguments);
+    return found;
   }
 
-  /** A transform as Python describes it: its name, a number, a column. Those that Spark's writers make equal it. */
-  static Transform transform(Map told) {
-    String name = (String) told.get("name");
-    List arguments = (List) told.get("arguments");
+  /** Returns a transform that Python describes by name, number and column; equal to those of Spark's writers. */
+  static Transform transform(Map term) {
+    String name = (String) term.get("name");
+    List arguments = (List) term.get("arguments");
     NamedReference column = Spark.reference((List) arguments.get(arguments.size() - 1));
     if (name.equals("identity")) return LogicalExpressions.identity(column);
     if (name.equals("years")) return LogicalExpressions.years(column);
@@ -450,46 +463,56 @@ public class LakeWrites extends org.apache.spark.sql.catalyst.rules.Rule {
 
   static List changes(TableChange[] changes) {
     ArrayList found = new ArrayList();
-    for (int i = 0; i < changes.length; i++) found.add(described(changes[i]));
+    for (int i = 0; i < changes.length; i++) found.add(change(changes[i]));
     return found;
   }
 
-  private static Map described(TableChange change) {
-    LinkedHashMap told = new LinkedHashMap();
-    told.put("kind", change.getClass().getSimpleName());
+  private static Map change(TableChange change) {
+    LinkedHashMap found = new LinkedHashMap();
+    String kind = change.getClass().getSimpleName();
+    found.put("kind", kind);
     if (change instanceof TableChange.SetProperty) {
-      told.put("property", ((TableChange.SetProperty) change).property());
-      told.put("value", ((TableChange.SetProperty) change).value());
+      found.put("property", ((TableChange.SetProperty) change).property());
+      found.put("value", ((TableChange.SetProperty) change).value());
     } else if (change instanceof TableChange.RemoveProperty) {
-      told.put("property", ((TableChange.RemoveProperty) change).property());
+      found.put("property", ((TableChange.RemoveProperty) change).property());
     } else if (change instanceof TableChange.ColumnChange) {
-      told.put("column", Door.names(((TableChange.ColumnChange) change).fieldNames()));
+      found.put("column", Door.names(((TableChange.ColumnChange) change).fieldNames()));
       if (change instanceof TableChange.AddColumn) {
         TableChange.AddColumn one = (TableChange.AddColumn) change;
-        told.put("type", one.dataType().json());
-        told.put("nullable", Boolean.valueOf(one.isNullable()));
-        told.put("comment", one.comment());
-        told.put("position", position(one.position()));
-        told.put("default", one.defaultValue() == null ? null : Spark.get(one.defaultValue(), "getSql"));
+        found.put("type", one.dataType().json());
+        found.put("nullable", Boolean.valueOf(one.isNullable()));
+        found.put("comment", one.comment());
+        found.put("position", position(one.position()));
+        found.put("default", one.defaultValue() == null ? null : Spark.get(one.defaultValue(), "getSql"));
       } else if (change instanceof TableChange.RenameColumn) {
-        told.put("to", ((TableChange.RenameColumn) change).newName());
+        found.put("to", ((TableChange.RenameColumn) change).newName());
       } else if (change instanceof TableChange.UpdateColumnType) {
-        told.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
+        found.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
       } else if (change instanceof TableChange.UpdateColumnNullability) {
-        told.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
+        found.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
       } else if (change instanceof TableChange.UpdateColumnComment) {
-        told.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
+        found.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
       } else if (change instanceof TableChange.UpdateColumnPosition) {
-        told.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
+        found.put("position", position(((TableChange.UpdateColumnPosition) change).position()));
       } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
-        told.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
+        found.put("default", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
       } else if (change instanceof TableChange.DeleteColumn) {
-        told.put("if-exists", ((TableChange.DeleteColumn) change).ifExists());
+        found.put("if-exists", ((TableChange.DeleteColumn) change).ifExists());
+      } else {
+        return other(kind);
       }
     } else {
-      told.put("text", change.toString());
+      return other(kind);
     }
-    return told;
+    return found;
+  }
+
+  private static Map other(String name) {
+    LinkedHashMap found = new LinkedHashMap();
+    found.put("kind", "OtherChange");
+    found.put("name", name);
+    return found;
   }
 
   private static Object position(TableChange.ColumnPosition position) {

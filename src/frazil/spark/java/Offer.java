@@ -1,30 +1,42 @@
 package frazil;
 
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import scala.collection.immutable.Seq;
 
-/** The metadata columns that a table offers; one object, which Spark may compare. */
+/** The metadata columns that a read of a table offers; one object, which Spark may compare. */
 public class Offer {
-  final Map told;
+  final LakeTable table;
   final Seq hidden;
 
-  /** The names of the hidden columns that the plan has values for; null where it does not have the columns. */
+  /** The names of the hidden columns that the plan has values for; null if the plan lacks the columns. */
   final Set shown;
 
-  public Offer(Map told, Seq hidden, Set shown) {
-    this.told = told;
+  private final Map options;
+  private final int settings;
+
+  public Offer(LakeTable table, Map options, int settings, Seq hidden, Set shown) {
+    this.table = table;
+    this.options = options;
+    this.settings = settings;
     this.hidden = hidden;
     this.shown = shown;
   }
 
-  /** The plan of the table: its own columns, and then those hidden ones that are asked for. */
-  LogicalPlan read(List asked) {
-    LinkedHashMap question = new LinkedHashMap(told);
-    question.put("hidden", asked);
-    return (LogicalPlan) Door.ask("read", question);
+  Offer of(Seq columns, Set names) {
+    return new Offer(table, options, settings, columns, names);
+  }
+
+  /** Returns the table's plan: its own columns, followed by the hidden columns of the given names. */
+  LogicalPlan read(List names) {
+    return (LogicalPlan)
+        table
+            .ofTable("read")
+            .with("options", options)
+            .with("hidden", names)
+            .with("settings", new Integer(settings))
+            .ask();
   }
 }

@@ -3,14 +3,14 @@ package frazil;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 
-/** Puts Python's plan of a table in the place of the relation that Spark made of its name. */
+/** Replaces the relation that Spark made for a name by Python's plan of the table. */
 public class ReadRelation extends scala.runtime.AbstractPartialFunction {
   private final Set targets;
 
@@ -22,7 +22,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
     return isTwice(node) || isRead(node) || isLoose(node);
   }
 
-  /** Whether a table is under its name twice: Spark's alias around ours. */
+  /** Whether a table has its name twice: Spark's alias around ours. */
   private static boolean isTwice(Object node) {
     if (!(node instanceof SubqueryAlias) || node instanceof HiddenColumns) return false;
     SubqueryAlias alias = (SubqueryAlias) node;
@@ -30,7 +30,7 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
         && ((HiddenColumns) alias.child()).identifier().equals(alias.identifier());
   }
 
-  /** Whether rows of a table are changed that takes any schema: Spark would look up no column of such a target. */
+  /** Whether a node is the target of a row change that accepts any schema: Spark would not resolve its columns. */
   private boolean isLoose(Object node) {
     if (!(node instanceof DataSourceV2Relation) || !targets.contains(node)) return false;
     Object table = ((DataSourceV2Relation) node).table();
@@ -52,15 +52,10 @@ public class ReadRelation extends scala.runtime.AbstractPartialFunction {
     if (!isRead(node)) return other.apply(node);
     DataSourceV2Relation relation = (DataSourceV2Relation) node;
     LakeTable table = LakeChanges.of(relation.table());
-    Map told = table.told();
-    told.put("options", new HashMap(relation.options().asCaseSensitiveMap()));
-    told.put("hidden", new ArrayList());
-    told.put(
-        "settings",
-        new Integer(
-            org.apache.spark.sql.classic.SparkSession.active().sessionState().conf().getAllConfs().hashCode()));
-    LogicalPlan plan = Bind.under((LogicalPlan) Door.ask("read", told), relation.output());
-    if (relation.metadataOutput().isEmpty()) return plan;
-    return new HiddenColumns(table.alias(), plan, new Offer(told, relation.metadataOutput(), null));
+    HashMap options = new HashMap(relation.options().asCaseSensitiveMap());
+    int settings = SparkSession.active().sessionState().conf().getAllConfs().hashCode();
+    Offer offer = new Offer(table, options, settings, relation.metadataOutput(), null);
+    LogicalPlan plan = Bind.under(offer.read(new ArrayList()), relation.output());
+    return relation.metadataOutput().isEmpty() ? plan : new HiddenColumns(table.alias(), plan, offer);
   }
 }

@@ -4,7 +4,7 @@ import java.util.HashMap;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 
-/** Puts a table in the state that options of a read name in the place of its name. */
+/** Replaces a name by the table in the state that the read's options name. */
 public class StateOptions extends scala.runtime.AbstractPartialFunction {
   private static final String[] KEYS = {"snapshot-id", "as-of-timestamp", "branch", "tag", "readChangeFeed"};
 
@@ -20,9 +20,7 @@ public class StateOptions extends scala.runtime.AbstractPartialFunction {
   public Object applyOrElse(Object node, scala.Function1 other) {
     if (!isDefinedAt(node)) return other.apply(node);
     UnresolvedRelation name = (UnresolvedRelation) node;
-    HashMap asked = new HashMap();
-    asked.put("options", new HashMap(name.options().asCaseSensitiveMap()));
-    LakeTable table = EarlyTables.find(name, asked);
+    LakeTable table = EarlyTables.find(name, new HashMap(name.options().asCaseSensitiveMap()), "read");
     return table == null ? name : (Object) new SubqueryAlias(table.alias(), Spark.relation(table, name.options()));
   }
 }

@@ -18,22 +18,17 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataType$;
 import org.apache.spark.sql.types.Metadata;
 
-/** Steps of a write, each in one call: small batches would wait for Python's calls longer than for their rows. */
+/** The steps of a write, one call each: small batches would spend more time in Python's calls than on their rows. */
 public class Written {
-  /** What the sink of a stream keeps from batch to batch; set while it has one written. */
-  static final ThreadLocal KEPT = new ThreadLocal();
-
-  /** The rows in a session under settings of its own; a sink's batches share one while settings stay the same. */
+  /** Returns the rows in a session with its own settings; batches of a sink share one while settings are equal. */
   public static Dataset apart(Dataset rows, String settings, boolean sharesObservations) throws Exception {
     SparkSession session = (SparkSession) rows.sparkSession();
-    Map kept = (Map) KEPT.get();
-    Object asked = kept == null ? null : Arrays.asList(new Object[] {settings, session.conf().getAll()});
-    if (kept != null && asked.equals(kept.get("settings")))
-      return in((SparkSession) kept.get("session"), rows.queryExecution().analyzed());
-    SparkSession own = cloned(session, settings, sharesObservations);
-    if (kept != null) {
-      kept.put("settings", asked);
-      kept.put("session", own);
+    SinkState sink = SinkState.current();
+    Object asked = sink == null ? null : Arrays.asList(new Object[] {settings, session.conf().getAll()});
+    SparkSession own = sink == null ? null : sink.session(asked);
+    if (own == null) {
+      own = cloned(session, settings, sharesObservations);
+      if (sink != null) sink.keep(asked, own);
     }
     return in(own, rows.queryExecution().analyzed());
   }
@@ -42,7 +37,7 @@ public class Written {
     return org.apache.spark.sql.classic.Dataset$.MODULE$.ofRows(session, plan);
   }
 
-  /** A clone of a session under settings of its own; what interrupts the one does the other. */
+  /** Clones a session with its own settings; interrupting either interrupts both. */
   private static SparkSession cloned(SparkSession session, String settings, boolean sharesObservations)
       throws Exception {
     SparkSession own = session.cloneSession();
@@ -57,7 +52,7 @@ public class Written {
     return own;
   }
 
-  /** Let queries of a clone answer what observations of its session wait for. */
+  /** Lets queries of a clone complete the observations of its session. */
   private static void share(SparkSession session, SparkSession own) throws Exception {
     Object manager = Spark.get(session, "observationManager");
     java.lang.reflect.Field waiting = manager.getClass().getDeclaredField("observations");
@@ -65,11 +60,11 @@ public class Written {
     waiting.set(Spark.get(own, "observationManager"), waiting.get(manager));
   }
 
-  /** Columns by their quoted names, each with a name, a type or none, and what is known of it or nothing. */
+  /** Selects columns by their quoted names, each with its new name, type (or none) and metadata. */
   public static Dataset columns(Dataset rows, String columns) {
     List wanted = (List) Door.parse(columns);
     LogicalPlan plan = rows.queryExecution().analyzed();
-    // Rows that are computed already, as those of a stream's batch, would be copied one by one for a projection.
+    // A projection would copy the rows of a stream's batch, which are computed already, one by one.
     LogicalPlan described = plan instanceof LogicalRDD ? described((LogicalRDD) plan, wanted) : null;
     if (described != null) return in((SparkSession) rows.sparkSession(), described);
     Column[] made = new Column[wanted.size()];
@@ -82,7 +77,7 @@ public class Written {
     return (Dataset) rows.select(made);
   }
 
-  /** Rows that are computed already, with what is known of their columns; null where they are not those wanted. */
+  /** Describes rows that are computed already; returns null if their columns are not the wanted ones. */
   private static LogicalPlan described(LogicalRDD plan, List wanted) {
     if (plan.output().size() != wanted.size()) return null;
     ArrayList output = new ArrayList();
@@ -98,7 +93,7 @@ public class Written {
     return (LogicalPlan) Spark.with(plan, new int[] {0}, new Object[] {Door.seq(output)});
   }
 
-  /** Whether Spark's own file systems know a location. */
+  /** Returns whether Spark has a file system for a location. */
   public static boolean reaches(Dataset rows, String location, String options) {
     Configuration settings = ((SparkSession) rows.sparkSession()).sessionState().newHadoopConf();
     for (Object one : ((Map) Door.parse(options)).entrySet())
@@ -106,15 +101,15 @@ public class Written {
     try {
       return new Path(location).getFileSystem(settings) != null;
     } catch (Throwable e) {
-      // Whatever keeps Hadoop from opening the location, our own storage writes there.
+      // Whatever the reason, frazil's own storage writes there.
       return false;
     }
   }
 
   public static void parquet(Dataset rows, String options, String partition, String folder) {
     LogicalPlan plan = rows.queryExecution().analyzed();
-    Map kept = (Map) KEPT.get();
-    if (kept != null && plan instanceof LogicalRDD && ((LogicalRDD) plan).rdd() == kept.get("binary"))
+    SinkState sink = SinkState.current();
+    if (sink != null && plan instanceof LogicalRDD && sink.isBinary(((LogicalRDD) plan).rdd()))
       rows = in((SparkSession) rows.sparkSession(), ComputedRows.of((LogicalRDD) plan));
     DataFrameWriter writer = rows.write().mode(SaveMode.Append).options((Map) Door.parse(options));
     if (partition != null) writer = writer.partitionBy(new String[] {partition});

@@ -50,8 +50,8 @@ from frazil.spark.jvm.private_names import (
     start_callbacks,
 )
 
-Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
-"""Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
+Answer = Callable[[SparkSession, str, str, Any], Any]
+"""Takes the session, a verb, its JSON and Java objects; returns text, a Java object, or None."""
 
 CATALOG = "frazil.LakeCatalog"
 _CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
@@ -73,23 +73,23 @@ _opened: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
 """Per context, the identities of session extensions with the rules; a session and its clones share extensions."""
 
 
-def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
-    if question is None:
-        return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, session, payload = question.split(" ", 2)
+def _answered(answer: Answer, request: str | None, objects: Any) -> Any:
+    if request is None:
+        return _problem("Cannot answer: the request does not come from Spark", "analysis", "FRAZIL_NOT_ASKED", "42501")
+    verb, session, text = request.split(" ", 2)
     try:
         spark = find_session(session) or session_of(objects.get(0), _open_context())
         with checking_before_commits(partial(_check_not_cancelled, spark)):
-            return answer(spark, verb, json.loads(payload), objects)
+            return answer(spark, verb, text, objects)
     except FrazilError as error:
         how, condition, state = _kind(error)
-        # Conditions of Spark's own stand before its messages, and tools look for them there.
-        said = str(error) if condition.startswith("FRAZIL_") else f"[{condition}] {error}"
-        return _problem(said, how, condition, state)
+        # Spark's conditions precede its messages, and tools look for them there.
+        message = str(error) if condition.startswith("FRAZIL_") else f"[{condition}] {error}"
+        return _problem(message, how, condition, state)
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except KeyboardInterrupt:
-        # Java may ask on the very thread that waits for the statement: ctrl-C ends the wait too.
+        # Java may call on the very thread that waits for the statement: ctrl-C ends the wait too.
         let_interruption_through()
         raise
     except BaseException as error:

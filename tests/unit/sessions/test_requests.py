@@ -17,8 +17,6 @@ from frazil.sessions.answers import HANDLERS, REQUESTS
 
 JAVA = Path(frazil.__file__).parent / "spark" / "java"
 METHOD = re.compile(r"^  (?:(?:\w+ )*(?:[\w.\[\]]+ ))?(\w+)\(([^;{]*)\)[^;{]*\{$(.*?)^  \}$", re.M | re.S)
-    r"^  (?!(?:return|throw|new) )((?:\w+ )*[\w.\[\]]+ )?(\w+)\(([^;{]*)\)[^;{]*\{$(.*?)^  \}$", re.M | re.S
-)
 WITH, PUT = re.compile(r'\.with\(\s*"([\w-]+)"'), re.compile(r'\.put\(\s*"([\w-]+)"')
 NESTED = {
     "expression": {r.Expression},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sized
 from typing import Any, cast
 
 import frazil
@@ -30,7 +31,13 @@ def filled(lake: frazil.Lake) -> Remembered:
 
 def counts(remembered: Remembered) -> list[int]:
     """Return how much there is of each."""
-    recent = [remembered.tables, remembered.statements, remembered.written, remembered.plans, remembered.compactions]
+    recent: list[Sized] = [
+        remembered.tables,
+        remembered.statements,
+        remembered.written,
+        remembered.plans,
+        remembered.compactions,
+    ]
     return [*(len(one) for one in recent), len(remembered.streams)]
 
 

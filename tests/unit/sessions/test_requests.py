@@ -18,7 +18,7 @@ from frazil.sessions.answers import HANDLERS, REQUESTS
 JAVA = Path(frazil.__file__).parent / "spark" / "java"
 METHOD = re.compile(r"^  (?:(?:\w+ )*(?:[\w.\[\]]+ ))?(\w+)\(([^;{]*)\)[^;{]*\{$(.*?)^  \}$", re.M | re.S)
 WITH, PUT = re.compile(r'\.with\(\s*"([\w-]+)"'), re.compile(r'\.put\(\s*"([\w-]+)"')
-NESTED = {
+NESTED: dict[str, set[type[msgspec.Struct]]] = {
     "expression": {r.Expression},
     "assignments": {r.Assignment},
     "clauses": {r.Clause},

@@ -26,12 +26,12 @@ public class Door {
     python = null;
   }
 
-  static Object python() {
+  public static Object python() {
     return python;
   }
 
   /** Returns the active session; fails if it was stopped. */
-  static SparkSession session() {
+  public static SparkSession session() {
     try {
       return (SparkSession) SparkSession.active();
     } catch (Throwable e) {
@@ -41,7 +41,7 @@ public class Door {
   }
 
   /** Send a request on behalf of the active session; see Request. */
-  static Object ask(String verb, String json, List objects) {
+  public static Object ask(String verb, String json, List objects) {
     BiFunction answers = python;
     if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", "FRAZIL_DETACHED", "08003");
     SparkSession session = session();

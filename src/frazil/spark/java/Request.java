@@ -20,37 +20,37 @@ public class Request {
   }
 
   /** A request about names that are looked up in the current catalog and namespace. */
-  static Request inPlace(String verb) {
+  public static Request inPlace(String verb) {
     CatalogManager catalogs = Door.session().sessionState().catalogManager();
     return new Request(verb)
         .with("current", catalogs.currentCatalog().name())
         .with("namespace", Door.names(catalogs.currentNamespace()));
   }
 
-  static Request ofText(String verb, String text) {
+  public static Request ofText(String verb, String text) {
     return inPlace(verb).with("text", text);
   }
 
-  Request with(String key, Object value) {
+  public Request with(String key, Object value) {
     keys.put(key, value);
     return this;
   }
 
-  String verb() {
+  public String verb() {
     return verb;
   }
 
-  Object ask() {
+  public Object ask() {
     return ask(Collections.EMPTY_LIST);
   }
 
   /** Send the request with Java objects, which are handed over as they are. */
-  Object ask(List objects) {
+  public Object ask(List objects) {
     return Door.ask(verb, Door.text(keys), objects);
   }
 
   /** Send the request; return its answer parsed as JSON: a map, a list, a string, or null. */
-  Object read() {
+  public Object read() {
     Object answer = ask();
     return answer == null ? null : Door.parse((String) answer);
   }

@@ -24,7 +24,7 @@ public class Waited extends TimerTask {
     this.served = served;
   }
 
-  static Object ask(Request request, List objects) {
+  public static Object ask(Request request, List objects) {
     Socket served = Python.served();
     if (served == null) return request.ask(objects);
     SparkContext context = SparkSession.active().sparkContext();
@@ -42,7 +42,7 @@ public class Waited extends TimerTask {
     }
   }
 
-  /** Two consecutive polls with unread data mean that the caller gave up. Jobs may still start after others were cancelled. */
+  /** Two consecutive polls with unread data mean that the caller gave up; more jobs may start after a cancellation. */
   public synchronized void run() {
     boolean before = seen;
     seen = Python.isGivenUp(served);

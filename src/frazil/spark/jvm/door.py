@@ -40,7 +40,7 @@ from frazil.errors import (
     SqlSyntaxError,
     UnsupportedError,
 )
-from frazil.spark.jvm.java_classes import define_classes, has_class
+from frazil.spark.jvm.java_classes import JavaClasses, define_classes, full_name, has_class
 from frazil.spark.jvm.known_sessions import find_session, note_session, session_of
 from frazil.spark.jvm.private_names import (
     Callback,
@@ -53,8 +53,8 @@ from frazil.spark.jvm.private_names import (
 Answer = Callable[[SparkSession, str, str, Any], Any]
 """Takes the session, a verb, its JSON and Java objects; returns text, a Java object, or None."""
 
-CATALOG = "frazil.LakeCatalog"
-_CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
+CATALOG = "frazil.catalog.LakeCatalog"
+_CATALOG_OF_CHANGES = "frazil.catalog.ChangesCatalog"
 """The catalog for versions of Spark with row-level change feeds."""
 _BUILT_IN = "builtin"
 _RULES = {
@@ -157,10 +157,11 @@ def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
 
 def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
     """Return whether a name refers to a temporary view."""
+    package = define_classes(spark.sparkContext)
     parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for step in name:
         parts.add(step)
-    return bool(spark._jsparkSession.sessionState().catalog().isTempView(spark._jvm.frazil.Door.seq(parts)))  # type: ignore[union-attr]
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(package.Door.seq(parts)))
 
 
 def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
@@ -217,7 +218,7 @@ def close_door(spark: SparkSession) -> None:
     parser.set(state, package.LakeParser.under(parser.get(state)))
 
 
-def _join(spark: SparkSession, package: Any) -> None:
+def _join(spark: SparkSession, package: JavaClasses) -> None:
     """Install the rules and the parser in a running session, replacing those of an earlier call."""
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
@@ -238,12 +239,12 @@ def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
     remaining = jvm.java.util.ArrayList()
     for index in range(rules.size()):
         rule = rules.apply(index)
-        if rule.getClass().getName() not in {f"frazil.{name}" for name in kinds}:
+        if rule.getClass().getName() not in set(map(full_name, kinds)):
             remaining.add(rule)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(remaining).toList()
 
 
-def _extend(extensions: Any, package: Any) -> None:
+def _extend(extensions: Any, package: JavaClasses) -> None:
     for verb, kinds in _RULE_BUILDERS.items():
         for rule in kinds:
             getattr(extensions, verb)(getattr(package, rule)())

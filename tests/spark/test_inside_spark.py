@@ -20,7 +20,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from frazil.sessions import table_answers
+from frazil.sessions.remembered import REMEMBERED
 from frazil.spark.jvm import door
 from frazil.spark.jvm.private_names import incompatible_spark_error
 
@@ -531,9 +531,9 @@ def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession,
     frazil.attach(spark, lake)
     spark.table("lake.db.t").collect()
     own = str(spark._jsparkSession.sessionUUID())
-    assert own in {key[0] for key in table_answers._plans}
+    assert own in {key[0] for key in REMEMBERED.plans}
     frazil.detach(spark)
-    assert own not in {key[0] for key in table_answers._plans}
+    assert own not in {key[0] for key in REMEMBERED.plans}
 
 
 @pytest.mark.extended

@@ -164,7 +164,7 @@ def test_detach_leaves_a_session_as_it_was(spark: SparkSession, lake: frazil.Lak
     assert held(spark) == before
     assert threading.active_count() <= threads
     found = [one for names in before["rules"].values() for one in names if one.startswith("frazil.")]
-    assert found == ["frazil.ShowHiddenColumns"]
+    assert found == ["frazil.rules.ShowHiddenColumns"]
     assert not [one for one in before["strategies"] + before["optimizations"] if one.startswith("frazil.")]
     assert not [key for key in before["settings"] if "lake" in key]
     with pytest.raises(AnalysisException):

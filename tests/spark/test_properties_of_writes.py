@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.sessions.stream_compaction import compactions
+from frazil.sessions.remembered import REMEMBERED
+from frazil.sessions.stream_compaction import Compactions
 
 
 def files(table: frazil.Table) -> int:
@@ -91,7 +92,7 @@ def test_a_stream_compacts_as_often_as_it_is_told(
         .toTable("lake.db.t")
     )
     assert query.awaitTermination(300)
-    finished, _, problems = compactions(str(query.id))
+    finished, _, problems = REMEMBERED.compactions.recall(str(query.id), Compactions).wait()
     assert (finished > 0, problems) == (True, [])
     operations = [one.operation for one in table.refresh().snapshots]
     assert "replace" in operations, operations

@@ -132,6 +132,6 @@ def test_undoing_leaves_the_optimiser_as_it_was(spark: SparkSession, table: fraz
     # Reads of tests before this one may have left a rule of ours, which goes with the others.
     others = [name for name in rules() if not name.startswith("frazil.")]
     undo = prune_before_joins(spark)
-    assert "frazil.PruneBeforeJoins" in rules()
+    assert "frazil.read.PruneBeforeJoins" in rules()
     undo()
     assert rules() == others

@@ -21,7 +21,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
-from frazil.sessions.stream_compaction import compactions
+from frazil.sessions.remembered import REMEMBERED
+from frazil.sessions.stream_compaction import Compactions
 from frazil.storage.local import LocalStorage
 from tests.spark.streams import Streams, add
 
@@ -295,7 +296,7 @@ def test_a_slow_compaction_holds_up_no_batch(
         assert {one.operation for one in out.snapshots} == {"append"}
     finally:
         ended.set()
-    assert compactions(str(query.id))[::2] == (1, [])
+    assert REMEMBERED.compactions.recall(str(query.id), Compactions).wait()[::2] == (1, [])
     assert ids(out) == list(range(6))
     assert out.snapshots[-1].operation == "replace"
 

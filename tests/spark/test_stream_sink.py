@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 
 import frazil
 from frazil.errors import StorageError
-from frazil.sessions.stream_compaction import compactions
+from frazil.sessions.remembered import REMEMBERED
+from frazil.sessions.stream_compaction import Compactions
 from frazil.storage.local import LocalStorage
 from tests.spark.settings import settings
 
@@ -300,7 +301,7 @@ def test_a_stream_compacts_as_it_goes_and_rows_stay(table: frazil.Table, feed: F
     for number in range(8):
         feed.add((number, "x"))
     query = run(feed.stream(), checkpoint, compact_every_batches="3", compact__min_input_files="2")
-    finished, gave_way, problems = compactions(str(query.id))
+    finished, gave_way, problems = REMEMBERED.compactions.recall(str(query.id), Compactions).wait()
     assert (finished > 0, problems) == (True, []), gave_way
     assert rows(table) == [(number, "x") for number in range(8)]
     assert "replace" in [one.operation for one in table.snapshots]
@@ -315,7 +316,7 @@ def test_compaction_by_bytes_in_update_mode_gives_way(table: frazil.Table, feed:
         feed.add((number, "x"), (number, f"y{number}"))
     options = {"upsert_keys": "v", "compact_every_bytes": "1", "compact__min_input_files": "2"}
     query = run(counts, checkpoint, mode="update", **options)
-    assert compactions(str(query.id))[2] == []
+    assert REMEMBERED.compactions.recall(str(query.id), Compactions).wait()[2] == []
     assert rows(table) == sorted([(6, "x"), *((1, f"y{number}") for number in range(6))])
 
 

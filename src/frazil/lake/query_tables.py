@@ -36,7 +36,6 @@ from frazil.query.limits import Limits
 from frazil.query.native_scan import NativeFiles, choose_native, scan_sql
 from frazil.query.prepared import SCHEMA, ArrowSource, Engine, PreparedQuery
 from frazil.query.syntax import Query, TableReference, parse_query
-from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.plan import Plan
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
@@ -257,7 +256,7 @@ class QueryTables:
         elif table.timestamp is not None:
             scan = relation.table.scan(as_of=self._moment(table))
             state = replace(state, snapshot_id=None if scan.snapshot is None else scan.snapshot.snapshot_id)
-        choice = SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
+        choice = state.choice
         rows = read_metadata_table(relation.table.state, str(relation.metadata_table), choice=choice)
         name = self._new_name(table.path)
         self._tables[name] = rows

@@ -47,23 +47,25 @@ def scan_with_options(
     columns: Sequence[str] | None = None,
     case_sensitive: bool = True,
     time_zone: str = "UTC",
+    choice: SnapshotChoice = CURRENT,
     scan_options: ScanOptions = DEFAULT_OPTIONS,
     taken: OptionList = READ_OPTIONS,
 ) -> Scan:
-    """Make the scan that read options ask for; refuse those that contradict each other."""
+    """Make the scan that read options ask for; refuse those that contradict each other, or a state that was chosen."""
     known = taken.check(options)
     table = _with_lookback(table, known)
     states = [name for name in _STATES if name in known]
     window = [name for name in _WINDOW if name in known]
-    _check(states, window, known)
-    snapshot_id, as_of, ref = _state_of(table, states[0], known[states[0]], time_zone) if states else (None, None, None)
+    _check(states, window, known, is_chosen=choice != CURRENT)
+    if states:
+        choice = _choice_of(table, states[0], known[states[0]], time_zone)
     scan = scan_table(
         table,
         predicate,
         columns=columns,
-        snapshot_id=snapshot_id,
-        as_of=as_of,
-        ref=ref,
+        snapshot_id=choice.snapshot_id,
+        as_of=choice.as_of_ms,
+        ref=choice.ref,
         case_sensitive=case_sensitive,
         options=replace(
             scan_options,
@@ -128,7 +130,11 @@ def _with_lookback(table: LoadedTable, known: Mapping[str, str]) -> LoadedTable:
     return replace(table, metadata=replace(table.metadata, properties=properties))
 
 
-def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> None:
+def _check(states: list[str], window: list[str], known: Mapping[str, str], *, is_chosen: bool) -> None:
+    if is_chosen and (states or window):
+        raise InvalidRequestError(
+            f"Cannot read a table in a state and with the option {(states or window)[0]} too: give one of them"
+        )
     if len(states) > 1:
         raise InvalidRequestError(
             f"Cannot read a table with the options {' and '.join(states)}: each names a state", hint="Give one."
@@ -151,20 +157,20 @@ def _check(states: list[str], window: list[str], known: Mapping[str, str]) -> No
         )
 
 
-def _state_of(table: LoadedTable, name: str, text: str, time_zone: str) -> tuple[int | None, int | None, str | None]:
-    """Return the snapshot id, the milliseconds or the reference that an option names."""
+def _choice_of(table: LoadedTable, name: str, text: str, time_zone: str) -> SnapshotChoice:
+    """Return the state that an option names."""
     if name == "snapshot-id":
-        return _whole({name: text}, name), None, None
+        return SnapshotChoice(_whole({name: text}, name))
     if name == "as-of-timestamp":
-        return None, _whole({name: text}, name), None
+        return SnapshotChoice(as_of_ms=_whole({name: text}, name))
     if name == "timestampasof":
-        return None, _milliseconds(text, time_zone), None
+        return SnapshotChoice(as_of_ms=_milliseconds(text, time_zone))
     if name == "versionasof" and text not in table.metadata.refs and text.strip().isdigit():
-        return int(text), None, None
+        return SnapshotChoice(int(text))
     ref = table.metadata.refs.get(text)
     if ref is not None and name in ("branch", "tag") and ref.type != name:
         raise InvalidRequestError(f"Cannot read {name} {text!r} of {table.name}: it is a {ref.type}")
-    return None, None, text
+    return SnapshotChoice(ref=text)
 
 
 def _milliseconds(text: str, time_zone: str) -> int:

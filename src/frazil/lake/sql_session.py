@@ -20,6 +20,7 @@ from frazil.errors import InvalidRequestError, NotFoundError, TableNotFoundError
 from frazil.inspect.tables import METADATA_TABLES
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table, hold
+from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.sql.statements import Name
 
 SPARK_CATALOG = "spark_catalog"
@@ -61,6 +62,11 @@ class State:
     def reference(self) -> str | None:
         """The branch or tag that is meant."""
         return self.branch or self.tag or self.ref
+
+    @property
+    def choice(self) -> SnapshotChoice:
+        """The snapshot to read."""
+        return SnapshotChoice(self.snapshot_id, self.as_of_ms, self.reference)
 
 
 CURRENT = State()
@@ -256,16 +262,6 @@ STATE_OPTIONS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof
 """Read options that name a state of a table, in lower case."""
 
 
-def option_of_state(state: State) -> dict[str, str]:
-    """Return the read option that names a state; none for the current one."""
-    if state.snapshot_id is not None:
-        return {"snapshot-id": str(state.snapshot_id)}
-    if state.as_of_ms is not None:
-        return {"as-of-timestamp": str(state.as_of_ms)}
-    named = {"branch": state.branch, "tag": state.tag, "versionAsOf": state.ref}
-    return {key: value for key, value in named.items() if value is not None}
-
-
 def state_of_options(options: Mapping[str, str]) -> State:
     """Return the state that read options name: `snapshot-id`, `as-of-timestamp`, `branch`, `tag`, `versionAsOf`."""
     known: dict[str, Any] = {key.lower(): value for key, value in options.items()}
@@ -283,7 +279,7 @@ def state_of_options(options: Mapping[str, str]) -> State:
 
 def version_state(version: str) -> State:
     """Return the state that VERSION AS OF names: a number is a snapshot's id, anything else a branch or tag."""
-    if re.fullmatch(r"-?\d+", version):
+    if re.fullmatch(r"\s*-?\d+\s*", version):
         return State(snapshot_id=int(version))
     return State(ref=version)
 

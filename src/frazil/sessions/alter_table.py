@@ -1,11 +1,11 @@
-"""ALTER TABLE as Spark's catalogs are told of it: changes of a table, as statements of ours. One commit."""
+"""ALTER TABLE as Spark hands it to catalogs: a list of changes, carried out as one statement in one commit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from frazil.errors import UnsupportedError
+from frazil.sessions import requests as r
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
 from frazil.spark.change.resolved import schema_of_type
@@ -13,43 +13,34 @@ from frazil.spark.types import from_spark_schema
 from frazil.spec.frozen_map import FrozenMap
 from frazil.sql import statements as s
 
-Change = Mapping[str, Any]
 
-
-def alter_table(context: SqlContext, name: s.Name, changes: Sequence[Change]) -> None:
-    """Carry changes out that Spark made of one ALTER TABLE."""
+def alter_table(context: SqlContext, name: s.Name, changes: Sequence[r.AnyTableChange]) -> None:
+    """Carry out the changes that Spark made of one ALTER TABLE."""
     run_statement(context, _statement(name, changes))
 
 
-def _statement(name: s.Name, changes: Sequence[Change]) -> s.Statement:
-    kinds = {change["kind"] for change in changes}
-    if kinds == {"SetProperty"}:
-        return _set(name, {change["property"]: change["value"] for change in changes})
-    if kinds == {"RemoveProperty"}:
-        return s.UnsetProperties(name, tuple(change["property"] for change in changes), if_exists=True)
-    if kinds == {"AddColumn"}:
-        return s.AddColumns(name, tuple(map(_column, changes)))
-    if kinds == {"RenameColumn"} and len(changes) == 1:
-        return s.RenameColumn(name, tuple(changes[0]["column"]), changes[0]["to"])
-    if kinds == {"DeleteColumn"}:
-        return s.DropColumns(
-            name, tuple(tuple(change["column"]) for change in changes), if_exists=changes[0]["if-exists"]
-        )
-    if kinds == {"DeleteColumn", "AddColumn"}:
-        return s.ReplaceColumns(name, tuple(_column(change) for change in changes if change["kind"] == "AddColumn"))
-    if kinds <= _OF_COLUMNS:
-        return s.AlterColumns(name, tuple(map(_change, changes)))
-    refused = min(kinds - _OF_COLUMNS)
-    raise UnsupportedError(f"Cannot alter {'.'.join(name)}: a lake's table has no {refused}")
-
-
-_OF_COLUMNS = {
-    "UpdateColumnType",
-    "UpdateColumnNullability",
-    "UpdateColumnComment",
-    "UpdateColumnPosition",
-    "UpdateColumnDefaultValue",
-}
+def _statement(name: s.Name, changes: Sequence[r.AnyTableChange]) -> s.Statement:
+    properties = [change for change in changes if isinstance(change, r.SetProperty)]
+    removed = [change for change in changes if isinstance(change, r.RemoveProperty)]
+    added = [change for change in changes if isinstance(change, r.AddColumn)]
+    renamed = [change for change in changes if isinstance(change, r.RenameColumn)]
+    dropped = [change for change in changes if isinstance(change, r.DeleteColumn)]
+    count = len(changes)
+    if not changes:
+        return s.AlterColumns(name, ())
+    if len(properties) == count:
+        return _set(name, {change.property: change.value for change in properties})
+    if len(removed) == count:
+        return s.UnsetProperties(name, tuple(change.property for change in removed), if_exists=True)
+    if len(added) == count:
+        return s.AddColumns(name, tuple(map(_column, added)))
+    if len(renamed) == count == 1:
+        return s.RenameColumn(name, renamed[0].column, renamed[0].to)
+    if len(dropped) == count:
+        return s.DropColumns(name, tuple(change.column for change in dropped), if_exists=dropped[0].if_exists)
+    if len(dropped) + len(added) == count:
+        return s.ReplaceColumns(name, tuple(map(_column, added)))
+    return s.AlterColumns(name, tuple(_change(name, change) for change in changes))
 
 
 def _set(name: s.Name, properties: dict[str, str]) -> s.Statement:
@@ -67,28 +58,29 @@ def _position(after: str | None) -> s.Position | None:
     return None if after is None else s.Position(after or None)
 
 
-def _column(change: Change) -> s.ColumnDefinition:
+def _column(change: r.AddColumn) -> s.ColumnDefinition:
     return s.ColumnDefinition(
-        tuple(change["column"]),
-        _type(change["type"]),
-        is_required=not change["nullable"],
-        comment=change["comment"],
-        default=None if change["default"] is None else s.Span(change["default"], 0),
-        position=_position(change["position"]),
+        change.column,
+        _type(change.type),
+        is_required=not change.nullable,
+        comment=change.comment,
+        default=None if change.default is None else s.Span(change.default, 0),
+        position=_position(change.position),
     )
 
 
-def _change(change: Change) -> s.ColumnChange:
-    path, change_type = tuple(change["column"]), change["kind"]
-    if change_type == "UpdateColumnType":
-        return s.ColumnChange(path, type=_type(change["type"]))
-    if change_type == "UpdateColumnNullability":
-        return s.ColumnChange(path, is_required=not change["nullable"])
-    if change_type == "UpdateColumnComment":
-        return s.ColumnChange(path, comment=change["comment"])
-    if change_type == "UpdateColumnPosition":
-        return s.ColumnChange(path, position=_position(change["position"]))
-    default = change["default"]
-    if not default:
-        return s.ColumnChange(path, drops_default=True)
-    return s.ColumnChange(path, default=s.Span(default, 0))
+def _change(name: s.Name, change: r.AnyTableChange) -> s.ColumnChange:
+    if isinstance(change, r.UpdateColumnType):
+        return s.ColumnChange(change.column, type=_type(change.type))
+    if isinstance(change, r.UpdateColumnNullability):
+        return s.ColumnChange(change.column, is_required=not change.nullable)
+    if isinstance(change, r.UpdateColumnComment):
+        return s.ColumnChange(change.column, comment=change.comment)
+    if isinstance(change, r.UpdateColumnPosition):
+        return s.ColumnChange(change.column, position=_position(change.position))
+    if isinstance(change, r.UpdateColumnDefaultValue):
+        if not change.default:
+            return s.ColumnChange(change.column, drops_default=True)
+        return s.ColumnChange(change.column, default=s.Span(change.default, 0))
+    refused = change.name if isinstance(change, r.OtherChange) else type(change).__name__
+    raise UnsupportedError(f"Cannot alter {'.'.join(name)}: a lake's table has no {refused}")

@@ -12,9 +12,16 @@ from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
 from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.sessions.answers import answer
-from frazil.sessions.question import LAKES
-from frazil.sessions.table_answers import forget_plans
-from frazil.spark.jvm.door import add_catalog, close_door, open_door, remove_catalog, use_builtin_if_catalog_missing
+from frazil.sessions.attached_lakes import LAKES
+from frazil.sessions.remembered import REMEMBERED
+from frazil.spark.jvm.door import (
+    add_catalog,
+    close_door,
+    open_door,
+    remove_catalog,
+    session_id,
+    use_builtin_if_catalog_missing,
+)
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 from frazil.spark.session import check_running, is_stopped
 
@@ -42,8 +49,7 @@ def attach(spark: SparkSession, lake: Lake, name: str = "lake") -> Lake:
             hint="Attach it in the server's driver, as `frazil spark-server` does, or use register_source().",
         )
     if open_door(check_running(spark), answer):
-        # What was planned for a context that has stopped is of no use any more.
-        forget_plans()
+        REMEMBERED.forget()
     attached = LAKES.of(spark)
     if attached is None:
         attached = LAKES.begin(spark, prune_before_joins(spark), use_builtin_if_catalog_missing(spark))
@@ -66,12 +72,12 @@ def detach(spark: SparkSession, name: str | None = None) -> None:
         )
     for lake_name in list(attached.lakes) if name is None else [name]:
         lake = attached.lakes.pop(lake_name)
-        gave_way = attached.gave_way.pop(lake_name)
+        replaced = attached.replaced_settings.pop(lake_name)
         if not is_stopped(spark):
-            remove_catalog(spark, lake_name, gave_way)
+            remove_catalog(spark, lake_name, replaced)
         if lake.attached_spark is spark and lake not in attached.lakes.values():
             lake.attached_spark = None
-    forget_plans(spark)
+    REMEMBERED.forget_plans(session_id(spark))
     if not attached.lakes:
         LAKES.end(spark)
         if is_stopped(spark):

@@ -1,7 +1,6 @@
 """Changes of rows as Spark names them: `CHANGES FROM VERSION …`, `spark.read.changes`, and the option readChangeFeed.
 
-Spark 4.2 and newer have words for it and hand over what was said. Everywhere else, and there too, options of a read
-say the same under the same names:
+Spark 4.2 and newer have syntax for it. In every version, options of a read do the same:
 
     spark.read.option("readChangeFeed", "true").option("startingVersion", 3).table("lake.db.t")
 """
@@ -11,7 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from frazil.errors import InvalidRequestError, UnsupportedError
@@ -20,20 +19,24 @@ from frazil.lake.sql_session import CURRENT, Relation
 from frazil.lake.stream_options import update_identifiers
 from frazil.scan.change_window import ChangeRange, change_window, find_version
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
+from frazil.sessions import requests as r
 from frazil.spark.read.relation import ReadRequest
 from frazil.spark.stream.source_frames import StreamColumns, changed_rows, stream_schema
 from frazil.spec.options import CHANGE_FEED_OPTIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 FEED_OPTION = "readchangefeed"
 _NONE, _DROP, _NET = "none", "dropcarryovers", "netchanges"
 _MODES = {_NONE: "none", _DROP: "dropCarryovers", _NET: "netChanges"}
 
 
-def asked_changes(payload: Mapping[str, Any], time_zone: str) -> dict[str, Any] | None:
-    """Return which changes are asked for, by Spark's words or by options; None where it is no change feed."""
-    if "changes" in payload:
-        return dict(payload["changes"])
-    known = {key.lower(): str(value) for key, value in payload.get("options", {}).items()}
+def find_changes(request: r.Load, time_zone: str) -> r.Changes | None:
+    """Return the changes that are asked for, by Spark's syntax or by options; None if it is not a change feed."""
+    if request.changes is not None:
+        return request.changes
+    known = {key.lower(): value for key, value in request.options.items()}
     if known.get(FEED_OPTION, "false").lower() != "true":
         return None
     versions = [option for option in ("startingversion", "endingversion") if option in known]
@@ -45,19 +48,19 @@ def asked_changes(payload: Mapping[str, Any], time_zone: str) -> dict[str, Any] 
             f"Cannot read changes with {(versions or times)[0]} alone: it is not said where they begin",
             hint="Give startingVersion or startingTimestamp; version 0 is before the first snapshot.",
         )
-    return {
-        "start-version": known.get("startingversion"),
-        "end-version": known.get("endingversion"),
-        "start-us": _micros(known, "startingtimestamp", time_zone),
-        "end-us": _micros(known, "endingtimestamp", time_zone),
-        "has-start": _flag(known, "startingboundinclusive", otherwise=True),
-        "has-end": _flag(known, "endingboundinclusive", otherwise=True),
-        "deduplication": known.get("deduplicationmode", _DROP),
-        "updates": _flag(known, "computeupdates", otherwise=False),
-    }
+    return r.Changes(
+        start_version=known.get("startingversion"),
+        end_version=known.get("endingversion"),
+        start_us=_micros(known, "startingtimestamp", time_zone),
+        end_us=_micros(known, "endingtimestamp", time_zone),
+        has_start=_flag(known, "startingboundinclusive", otherwise=True),
+        has_end=_flag(known, "endingboundinclusive", otherwise=True),
+        deduplication=known.get("deduplicationmode", _DROP),
+        updates=_flag(known, "computeupdates", otherwise=False),
+    )
 
 
-def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], options: Mapping[str, str]) -> Any:
+def changes_frame(spark: SparkSession, relation: Relation, changes: r.Changes, options: Mapping[str, str]) -> DataFrame:
     """Return the changes of a table's rows as a DataFrame."""
     CHANGE_FEED_OPTIONS.check(options)
     _check_state(relation)
@@ -68,17 +71,17 @@ def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], opti
         metadata,
         None if head is None else head.snapshot_id,
         ChangeRange(
-            asked.get("start-version"),
-            asked.get("end-version"),
-            asked.get("start-us"),
-            asked.get("end-us"),
-            asked.get("has-start", True),
-            asked.get("has-end", True),
+            changes.start_version,
+            changes.end_version,
+            changes.start_us,
+            changes.end_us,
+            changes.has_start,
+            changes.has_end,
         ),
     )
     schema = metadata.current_schema
-    mode = _mode(asked)
-    identifiers = update_identifiers(schema, _identifiers(options), computes=bool(asked.get("updates")))
+    mode = _mode(changes)
+    identifiers = update_identifiers(schema, _identifiers(options), computes=changes.updates)
     if mode == _NONE and identifiers:
         raise InvalidRequestError(
             "Cannot compute updates with deduplicationMode none: rows that were merely copied would be updates",
@@ -98,29 +101,29 @@ def changes_frame(spark: Any, relation: Relation, asked: Mapping[str, Any], opti
     )
 
 
-def stream_options_of(relation: Relation, asked: Mapping[str, Any], options: Mapping[str, str]) -> dict[str, str]:
+def stream_options_of(relation: Relation, changes: r.Changes, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a stream that say the same."""
     _check_state(relation)
-    mode = _mode(asked)
+    mode = _mode(changes)
     if mode == _NET:
         raise UnsupportedError(
             "Cannot stream net changes: a stream never ends, so what is left in the end is not known",
             hint="Leave deduplicationMode out, and fold the changes in the query.",
         )
-    if asked.get("end-version") is not None or asked.get("end-us") is not None:
+    if changes.end_version is not None or changes.end_us is not None:
         raise InvalidRequestError("Cannot stream changes up to an end: a stream has none")
     found = {"streaming-changes": "changes", "deduplicationMode": _MODES[mode]}
-    found["compute-updates"] = "true" if asked.get("updates") else "false"
-    version, time_us = asked.get("start-version"), asked.get("start-us")
+    found["compute-updates"] = "true" if changes.updates else "false"
+    version, time_us = changes.start_version, changes.start_us
     if version is not None:
         metadata = relation.table.metadata
         head, _ = choose_snapshot(metadata, SnapshotChoice(ref=relation.state.branch))
         snapshot = find_version(metadata, None if head is None else head.snapshot_id, version)
-        within = "stream-from-snapshot" if asked.get("has-start", True) else "stream-after-snapshot"
+        within = "stream-from-snapshot" if changes.has_start else "stream-after-snapshot"
         found |= {"stream-from-snapshot": "earliest"} if snapshot is None else {within: str(snapshot.snapshot_id)}
     if time_us is not None:
         is_whole = time_us % 1000 == 0
-        found["stream-from-timestamp"] = str(time_us // 1000 + (0 if is_whole and asked.get("has-start", True) else 1))
+        found["stream-from-timestamp"] = str(time_us // 1000 + (0 if is_whole and changes.has_start else 1))
     own = {key: value for key, value in options.items() if key.lower() in _SHARED}
     return {**own, **found}
 
@@ -144,8 +147,8 @@ def _check_state(relation: Relation) -> None:
         )
 
 
-def _mode(asked: Mapping[str, Any]) -> str:
-    mode = str(asked.get("deduplication", _DROP)).lower()
+def _mode(changes: r.Changes) -> str:
+    mode = changes.deduplication.lower()
     if mode not in _MODES:
         raise InvalidRequestError(
             f"Cannot use {mode[:60]!r} as deduplicationMode: it may be {', '.join(_MODES.values())}"

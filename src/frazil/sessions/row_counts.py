@@ -1,4 +1,4 @@
-"""What a change of rows answers: how many there were. Names are those that Delta's statements answer with.
+"""The counts of rows that a change of rows answers, under the names of Delta's statements.
 
     INSERT           num_affected_rows, num_inserted_rows
     DELETE, UPDATE   num_affected_rows
@@ -10,25 +10,23 @@ that takes files whole, by their metadata, where delete files may hide rows of t
 
 from __future__ import annotations
 
-import json
-
 from frazil.spec.snapshot import Snapshot
 
 
-def inserted(made: Snapshot | None) -> str:
+def inserted(made: Snapshot | None) -> list[int | None]:
     """Return what an INSERT answers."""
     count = 0 if made is None else made.num_inserted_rows
-    return json.dumps([count, count])
+    return [count, count]
 
 
-def affected(made: Snapshot | None) -> str:
+def affected(made: Snapshot | None) -> list[int | None]:
     """Return what a DELETE or an UPDATE answers."""
-    return json.dumps([0 if made is None else made.num_affected_rows])
+    return [0 if made is None else made.num_affected_rows]
 
 
-def merged(made: Snapshot | None) -> str:
+def merged(made: Snapshot | None) -> list[int | None]:
     """Return what a MERGE answers."""
     if made is None:
-        return json.dumps([0] * 4)
+        return [0] * 4
     counts = [count or 0 for count in (made.num_updated_rows, made.num_deleted_rows, made.num_inserted_rows)]
-    return json.dumps([sum(counts), *counts])
+    return [sum(counts), *counts]

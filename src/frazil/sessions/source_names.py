@@ -9,7 +9,6 @@ so the state becomes part of it: `lake.db.t` with the option `branch=x` is `lake
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, TableNotFoundError
@@ -18,6 +17,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.lake.source_tables import load_table_at
 from frazil.lake.sql_session import FullName, Relation, SqlSession, selector_of, state_of_options, with_suffixes
 from frazil.lake.table import Table
+from frazil.sessions.requests import SourceName
 from frazil.sql.statements import Name
 from frazil.storage.locations import location_key, scheme_of, strip_slashes
 
@@ -27,7 +27,7 @@ _STATES = ("snapshot-id", "as-of-timestamp", "branch", "tag")
 """Read options that a part of a name says as well, in lower case; Spark itself takes the others to the catalog."""
 
 
-def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, Any]:
+def source_name(session: SqlSession, options: Mapping[str, str]) -> SourceName:
     """Return which table of which lake the options of `format("iceberg")` mean."""
     path = _path(options)
     if not path:
@@ -45,13 +45,14 @@ def source_name(session: SqlSession, options: Mapping[str, str]) -> dict[str, An
             # As Iceberg Java has it: `/path/to/table#files`.
             path = folder
             named.append(table.lower())
-        return {"catalog": session.catalog or min(session.lakes), "namespace": [BY_PATH, *named], "name": path}
+        catalog = session.catalog or min(session.lakes)
+        return SourceName(catalog=catalog, namespace=(BY_PATH, *named), name=path)
     parts = parse_name(path)
     full_name = session.find_full_name(parts)
     if full_name is None:
         raise no_lake(session, parts)
     name = _with_state(session, full_name, options)
-    return {"catalog": full_name.lake_name, "namespace": name[:-1], "name": name[-1]}
+    return SourceName(catalog=full_name.lake_name, namespace=name[:-1], name=name[-1])
 
 
 def check_path(relation: Relation, options: Mapping[str, str]) -> None:

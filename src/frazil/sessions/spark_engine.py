@@ -23,11 +23,9 @@ from frazil.lake.sql_session import (
     Relation,
     SqlSession,
     State,
-    option_of_state,
 )
 from frazil.lake.table import Table
 from frazil.lake.view import View, find_query_columns
-from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.jvm.door import session_settings
 from frazil.spark.read.column_values import cast_columns
 from frazil.spark.read.metadata_frames import metadata_frame
@@ -81,7 +79,7 @@ class SparkEngine:
         if scan is not None:
             return scan.to_spark(self.spark)
         table, name = relation.table, str(relation.metadata_table)
-        return metadata_frame(self.spark, table.state, name, choice=_choice(relation.state), cache=table._cache)
+        return metadata_frame(self.spark, table.state, name, choice=relation.state.choice, cache=table._cache)
 
     def scan_of(self, relation: Relation, options: Mapping[str, str]) -> Scan | None:
         """Return the scan of a table, or of its changes; other metadata tables have none."""
@@ -96,16 +94,15 @@ class SparkEngine:
         scan_options = ScanOptions(manifest_cache=table._cache)
         if relation.metadata_table == CHANGES:
             options = {**self.read_settings(), **options}
-            return scan_changes(table.state, options, choice=_choice(state), scan_options=scan_options)
+            return scan_changes(table.state, options, choice=state.choice, scan_options=scan_options)
         if relation.metadata_table is not None:
             METADATA_OPTIONS.check(options)
             return None
         asked = {key: value for key, value in options.items() if key.lower() not in STATE_OPTIONS}
-        asked = {**self.read_settings(), **asked}
         return scan_with_options(
             table.state,
-            {**asked, **option_of_state(state)},
-            time_zone=self.setting("spark.sql.session.timeZone") or "UTC",
+            {**self.read_settings(), **asked},
+            choice=state.choice,
             scan_options=scan_options,
         )
 
@@ -297,10 +294,6 @@ def _reading(full_name: FullName, *, is_made: bool = False) -> Iterator[None]:
         yield
     finally:
         known.pop()
-
-
-def _choice(state: State) -> SnapshotChoice:
-    return SnapshotChoice(state.snapshot_id, state.as_of_ms, state.reference)
 
 
 def hidden_columns(scan: Scan) -> Schema:

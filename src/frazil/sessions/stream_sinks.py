@@ -1,14 +1,11 @@
-"""What Python answers for tables that streams write to: one commit for each batch, which happens once.
+"""Answers for tables that streams write to: one commit for each batch, which happens once.
 
-    sink-open    a query is started: refuse what cannot be written to; options are known where it is named by its format
-    sink-batch   the rows of a batch
-
-A batch is named by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
-found done, whatever has expired since and whichever branch it is on. One that has the name of another, because the
-checkpoint is a copy that went another way, is refused. Output modes: `append` adds the rows, `complete`
+A batch is identified by its query and its number (`commit/once.py`), so that one that Spark runs again after a crash is
+recognised as done, whatever has expired since and whichever branch it is on. A batch of the same number from a copied
+checkpoint that diverged is refused. Output modes: `append` adds the rows, `complete`
 replaces all rows, `update` replaces rows by their keys and adds the others.
 
-The table is loaded anew for each batch. A batch that meets another writer's change of the same rows is written again.
+The table is loaded again for each batch. A batch that conflicts with another writer's change is retried.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.commit.once import Once, another_way, find_done
 from frazil.commit.read_ahead import read_ahead
@@ -24,9 +21,10 @@ from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
 from frazil.lake.write_overrides import WriteOverrides, with_overrides
-from frazil.sessions.question import Question, ResolvedName, checked_target
+from frazil.sessions import requests as r
+from frazil.sessions.context import Context, Reply, ResolvedName, checked_target, full_name_of, handler, own_names
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation
-from frazil.sessions.stream_compaction import Compaction, compact_after, compaction_of
+from frazil.sessions.stream_compaction import Compaction, Compactions, compaction_of
 from frazil.sessions.write_options import once_of_options, read_write_options
 from frazil.spark.change.resolved import schema_of_json
 from frazil.spec.frozen_map import FrozenMap
@@ -39,19 +37,21 @@ from frazil.spec.properties import (
 )
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 UPSERT_KEYS = "upsert-keys"
 _TRIES = 10
 _WAIT_SECONDS = 0.2
 
 
-def _target(question: Question) -> tuple[FullName, Table, str | None]:
+def _target(request: r.OfSink, options: Mapping[str, str]) -> tuple[FullName, Table, str | None]:
     """Return the table that a stream writes to, as it is now, and the branch that its name carries."""
-    full_name = question.full_name
-    relation = checked_target(ResolvedName(find_relation(question.own_session(), full_name), full_name))
-    check_path(relation, question.payload["options"] or {})
+    full_name = full_name_of(request)
+    relation = checked_target(ResolvedName(find_relation(own_names(request), full_name), full_name))
+    check_path(relation, options)
     table = relation.table
-    uuid = question.payload["uuid"]
-    if uuid is not None and table.metadata.table_uuid != uuid:
+    if request.uuid is not None and table.metadata.table_uuid != request.uuid:
         raise InvalidRequestError(
             f"Cannot go on streaming to {full_name}: another table has taken its name since the query was started",
             hint="Start the query again to write to the new table.",
@@ -59,20 +59,20 @@ def _target(question: Question) -> tuple[FullName, Table, str | None]:
     return relation.full_name, table, relation.state.branch
 
 
-def _open(question: Question) -> None:
-    """Refuse what cannot be written to when the query is started, and not when its first batch comes."""
-    if question.full_name.name[0] == BY_PATH:
+def _open(request: r.SinkOpen, context: Context) -> Reply:
+    """Refuse what cannot be written to when the query is started, before its first batch."""
+    if request.name[0] == BY_PATH:
         raise InvalidRequestError(
-            f"Cannot stream to {question.full_name.name[-1]!r}: it is a path, and only tables of a catalog are written",
+            f"Cannot stream to {request.name[-1]!r}: it is a path, and only tables of a catalog are written",
             hint="Give the table's name in its lake.",
         )
-    full_name, table, _ = _target(question)
-    if question.payload["options"] is not None:
-        _check_options(full_name, STREAM_WRITE_OPTIONS.check(question.payload["options"]))
+    full_name, table, _ = _target(request, request.options or {})
+    if request.options is not None:
+        _check_options(full_name, STREAM_WRITE_OPTIONS.check(request.options))
     if read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         return
     known = {field.name.lower() for field in table.schema.fields}
-    names = [field.name for field in schema_of_json(question.payload["columns"]).fields]
+    names = [field.name for field in schema_of_json(request.columns).fields]
     unknown = [name for name in names if name.lower() not in known]
     if unknown:
         raise InvalidRequestError(
@@ -81,26 +81,28 @@ def _open(question: Question) -> None:
         )
 
 
-def _batch(question: Question) -> None:
-    payload = question.payload
-    full_name, table, branch = _target(question)
-    options = STREAM_WRITE_OPTIONS.check(payload["options"])
+def _batch(request: r.SinkBatch, context: Context) -> Reply:
+    full_name, table, branch = _target(request, request.options)
+    options = STREAM_WRITE_OPTIONS.check(request.options)
     compaction = _check_options(full_name, options)
-    asked = read_write_options(question.spark, table, branch, options, STREAM_WRITE_OPTIONS)
-    once = Once(payload["query"], payload["batch"], is_epoch=True, input_digest=payload["input"])
-    given = {**asked.arguments, "once": once}
-    said = asked.said
-    if read_property({**table.properties, **said.properties}, SPARK_FANOUT_ENABLED):
-        said = replace(said, properties=FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **said.properties}))
-    write = _writer(question, full_name, said, options, given)
-    done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
-    if done is not None and done.version != once.version and not question.frame(0).isEmpty():
-        # Later ones are there, and what this one was is not known any more; one without rows left nothing.
+    write_options = read_write_options(context.spark, table, branch, options, STREAM_WRITE_OPTIONS)
+    once = Once(request.query, request.batch, is_epoch=True, input_digest=request.input)
+    arguments = {**write_options.arguments, "once": once}
+    overrides = write_options.overrides
+    if read_property({**table.properties, **overrides.properties}, SPARK_FANOUT_ENABLED):
+        properties = FrozenMap({WRITE_DISTRIBUTION_MODE.name: "none", **overrides.properties})
+        overrides = replace(overrides, properties=properties)
+    write = _writer(request, context.frame(0), full_name, overrides, options, arguments)
+    done = find_done(table.metadata, arguments.get("branch") or MAIN_BRANCH, once)
+    if done is not None and done.version != once.version and not context.frame(0).isEmpty():
+        # Later batches are committed, and this one is no longer recorded; an empty one leaves no record.
         raise another_way(once)
-    made = _patiently(write, table)
-    if made is not None and payload["mode"] == "append":
+    made = _retrying(write, table)
+    if made is not None and request.mode == "append":
         read_ahead(table.state, made, table._cache)
-    _compact(question, table, given, made, compaction)
+    if compaction is not None:
+        compactions = context.remembered.compactions.recall(request.query, Compactions)
+        compactions.count(table, arguments.get("branch"), made, compaction)
 
 
 def _check_options(full_name: FullName, options: Mapping[str, str]) -> Compaction | None:
@@ -113,31 +115,23 @@ def _check_options(full_name: FullName, options: Mapping[str, str]) -> Compactio
     return compaction_of(full_name, options)
 
 
-def _compact(
-    question: Question, table: Table, given: Mapping[str, Any], made: Snapshot | None, compaction: Compaction | None
-) -> None:
-    if compaction is not None:
-        compact_after(question.payload["query"], table, given.get("branch"), made, compaction)
-
-
 def _writer(
-    question: Question,
+    request: r.SinkBatch,
+    frame: DataFrame,
     full_name: FullName,
-    said: WriteOverrides,
+    overrides: WriteOverrides,
     options: Mapping[str, str],
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
 ) -> Callable[[Table], Snapshot | None]:
-    mode, frame = question.payload["mode"], question.frame(0)
-
     def write(table: Table) -> Snapshot | None:
-        target, merges = with_overrides(table, said), _merges_schema(full_name, table, options)
-        if mode == "append":
-            return target.append(frame, merge_schema=merges, **given)
-        if mode == "complete":
-            return target.overwrite(frame, merge_schema=merges, **given)
+        target, merges = with_overrides(table, overrides), _merges_schema(full_name, table, options)
+        if request.mode == "append":
+            return target.append(frame, merge_schema=merges, **arguments)
+        if request.mode == "complete":
+            return target.overwrite(frame, merge_schema=merges, **arguments)
         if merges:
             raise InvalidRequestError(f"Cannot stream to {full_name} in update mode and change its schema")
-        return target.upsert(frame, _keys(full_name, table, options), engine="spark", **given)
+        return target.upsert(frame, _keys(full_name, table, options), engine="spark", **arguments)
 
     return write
 
@@ -166,8 +160,8 @@ def _keys(full_name: FullName, table: Table, options: Mapping[str, str]) -> list
     return found
 
 
-def _patiently(write: Callable[[Table], Snapshot | None], table: Table) -> Snapshot | None:
-    """Write to a table that was just loaded; where others changed the same rows meanwhile, again on what they made."""
+def _retrying(write: Callable[[Table], Snapshot | None], table: Table) -> Snapshot | None:
+    """Write to a table that was just loaded; retry on the new state if the same rows changed meanwhile."""
     for turn in range(1, _TRIES):
         try:
             return write(hold(table))
@@ -177,4 +171,4 @@ def _patiently(write: Callable[[Table], Snapshot | None], table: Table) -> Snaps
     return write(hold(table))
 
 
-SINK_VERBS: dict[str, Callable[[Question], Any]] = {"sink-open": _open, "sink-batch": _batch}
+SINK_HANDLERS = dict((handler(r.SinkOpen, _open), handler(r.SinkBatch, _batch)))

@@ -1,29 +1,22 @@
-"""What Python answers for tables that are read as streams: one `StreamSource` for each query that runs.
+"""Answers for tables that are read as streams: one `StreamSource` for each running query.
 
-    stream-check     a stream is named by its format: refuse what cannot be streamed so
-    stream-open      a query is started: where it begins, or what its checkpoint says
-    stream-advance   how far the next batch may read
-    stream-batch     the rows between two offsets
-    stream-commit    a batch is done for good; asked where a guard follows it
-    stream-end       the query is to end where the table is now
-    stream-latest    where the table is, and stream-lag how much is left, where stream-advance has not told
-    stream-stop      the query has ended
-
-Spark asks on the thread of the query, one thing after the other.
+Spark sends the requests of a query from one thread, one after the other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from frazil.catalog.names import format_name
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
 from frazil.errors import CommitError, FrazilError, InvalidRequestError, SnapshotNotFoundError
@@ -34,8 +27,9 @@ from frazil.loaded import LoadedTable
 from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
 from frazil.scan.stream_schema import check_stream_schema
 from frazil.scan.stream_steps import NotAppends, StreamLimits, TableStream
+from frazil.sessions import requests as r
 from frazil.sessions.change_feeds import stream_options_of
-from frazil.sessions.question import Question
+from frazil.sessions.context import Context, Reply, handler, lake_of, own_names
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns, stream_schema
 from frazil.spec.options import STREAM_FEED_OPTIONS, STREAM_READ_OPTIONS
@@ -44,19 +38,20 @@ from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
 from frazil.spec.table_metadata import TableMetadata
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 _GUARD_SECONDS = 60
 _TRIES = 10
-_sources: dict[str, StreamSource] = {}
-_lock = threading.Lock()
 
 
 def named_stream(
-    question: Question, relation: Relation, asked: Mapping[str, str], changes: Mapping[str, Any] | None
-) -> tuple[str, dict[str, Any]]:
-    """Return the columns of a table as a stream and what is to be known of it later; refuse what is no stream.
+    context: Context, relation: Relation, options: Mapping[str, str], changes: r.Changes | None
+) -> tuple[str, r.NamedStream]:
+    """Return the columns of a table as a stream, and the stream; refuse what cannot be one.
 
-    `changes` are those that a change feed asks for. Spark asks for a sink that is named by its format in the same way:
-    options are another's to check.
+    `changes` are those that a change feed asks for. Options are not checked: a sink that is named by its format is
+    loaded in the same way.
     """
     full_name, state = relation.full_name, relation.state
     if relation.metadata_table is not None:
@@ -66,39 +61,40 @@ def named_stream(
             f"Cannot stream {full_name} in one state: it never changes", hint="Stream the table, or a branch of it."
         )
     current_schema = relation.table.metadata.current_schema
-    word = next((value for key, value in asked.items() if key.lower() == CHANGES_OPTION), "")
+    word = next((value for key, value in options.items() if key.lower() == CHANGES_OPTION), "")
     has_changes = changes is not None or word.strip().lower() == NotAppends.CHANGES.value
-    payload = {
-        "schema": encode_schema(current_schema),
-        "uuid": str(relation.table.metadata.table_uuid),
-        "name": list(full_name.name),
-        "branch": state.branch,
-        "options": dict(asked),
-        "changes": changes,
-    }
-    return stream_schema(StreamColumns(current_schema, has_changes), question.spark).json(), payload
+    stream = r.NamedStream(
+        schema=encode_schema(current_schema),
+        uuid=str(relation.table.metadata.table_uuid),
+        name=full_name.name,
+        branch=state.branch,
+        options=dict(options),
+        changes=changes,
+    )
+    return stream_schema(StreamColumns(current_schema, has_changes), context.spark).json(), stream
 
 
-def checked_stream(question: Question, relation: Relation, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of a stream, with what its options and the session's settings say; refuse what it cannot."""
-    check_path(relation, named["options"])
-    taken = STREAM_READ_OPTIONS if named["changes"] is None else STREAM_FEED_OPTIONS
-    asked = {**question.engine().read_settings(), **taken.check(named["options"])}
-    known = {**named, "options": asked}
-    options = _options(relation, known)
+def checked_stream(context: Context, relation: Relation, stream: r.NamedStream) -> r.NamedStream:
+    """Return a stream with the session's settings among its options; refuse options that it does not take."""
+    check_path(relation, stream.options)
+    taken = STREAM_READ_OPTIONS if stream.changes is None else STREAM_FEED_OPTIONS
+    checked = msgspec.structs.replace(
+        stream, options={**context.engine().read_settings(), **taken.check(stream.options)}
+    )
+    options = _options(relation, checked)
     metadata, branch = relation.table.metadata, options.rules.branch
     if branch != MAIN_BRANCH and not metadata.ref(branch).is_branch:
         raise InvalidRequestError(f"Cannot stream {relation.full_name}: {branch!r} is a tag, which never moves")
     columns_of(metadata.current_schema, options)
-    return known
+    return checked
 
 
-def _options(relation: Relation, named: Mapping[str, Any]) -> StreamOptions:
-    asked, changes, branch = named["options"], named["changes"], named["branch"]
-    if changes is not None:
-        state = State(branch=branch or asked.get("branch"))
-        asked = stream_options_of(replace(relation, state=state), changes, asked)
-    return stream_options(asked, branch)
+def _options(relation: Relation, stream: r.NamedStream) -> StreamOptions:
+    options = stream.options
+    if stream.changes is not None:
+        state = State(branch=stream.branch or options.get("branch"))
+        options = stream_options_of(replace(relation, state=state), stream.changes, options)
+    return stream_options(options, stream.branch)
 
 
 def columns_of(schema: Schema, options: StreamOptions) -> StreamColumns:
@@ -173,7 +169,7 @@ class StreamSource:
         self.idle = asked if found == begun else None
         return None if start is None and found == begun else found
 
-    def batch(self, spark: Any, start: StreamOffset | None, end: StreamOffset) -> Any:
+    def batch(self, spark: SparkSession, start: StreamOffset | None, end: StreamOffset) -> DataFrame:
         """Return the rows between two offsets.
 
         Spark asks again for a batch that is done when a query goes on, and never reads it: what is not there any more
@@ -254,137 +250,132 @@ class StreamSource:
         return table.metadata
 
 
-def _check(question: Question) -> str:
-    named: Mapping[str, Any] = question.payload["stream"]
-    full_name = FullName(question.payload["catalog"], question.lake, tuple(named["name"]))
-    return json.dumps(checked_stream(question, find_relation(question.own_session(), full_name), named))
+def _check(request: r.StreamCheck, context: Context) -> Reply:
+    relation = find_relation(own_names(request), _full_name(request))
+    return r.encode(checked_stream(context, relation, request.stream))
 
 
-def _open(question: Question) -> str:
-    payload = question.payload
-    named: Mapping[str, Any] = payload["stream"]
-    full_name = FullName(payload["catalog"], question.lake, tuple(named["name"]))
-    session = question.own_session()
-    relation = find_relation(session, full_name)
-    options = _options(relation, named)
-    schema = decode_schema(JsonObject(named["schema"], heading="Schemas and Data Types"))
+def _full_name(request: r.StreamCheck | r.StreamOpen) -> FullName:
+    return FullName(request.catalog, lake_of(request), request.stream.name)
+
+
+def _open(request: r.StreamOpen, context: Context) -> Reply:
+    full_name, names = _full_name(request), own_names(request)
+    relation = find_relation(names, full_name)
+    options = _options(relation, request.stream)
+    schema = decode_schema(JsonObject(request.stream.schema, heading="Schemas and Data Types"))
     source = StreamSource(full_name, relation.table, options, columns_of(schema, options))
     if full_name.name[0] == BY_PATH:
-        source.reload = lambda: find_relation(session, full_name).table.state
+        source.reload = lambda: find_relation(names, full_name).table.state
     stream = source.stream()
     table_uuid = str(stream.loaded.metadata.table_uuid)
-    _check_table(payload, full_name, table_uuid)
-    source.begun = source.begin() if payload["begun"] is None else parse_offset(payload["begun"])
+    _check_table(request, full_name, table_uuid)
+    source.begun = source.begin() if request.begun is None else parse_offset(request.begun)
     if source.begun.is_start and source.begun.since_ms is None:
         source.begun = replace(source.begun, since_ms=options.start.timestamp_ms)
     key = uuid.uuid4().hex
-    with _lock:
-        _sources[key] = source
+    context.remembered.streams[key] = source
     limits = options.limits
-    return json.dumps(
-        {
-            "key": key,
-            "begun": source.begun.text,
-            "table": json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(full_name)}),
-            "limits": {"files": limits.files, "rows": limits.rows, "bytes": limits.size_bytes},
-            "guards": options.guard is not None,
-        }
+    return r.encode(
+        r.Opened(
+            key=key,
+            begun=source.begun.text,
+            table=json.dumps({"version": 1, "table-uuid": table_uuid, "name": str(full_name)}),
+            limits=r.Limits(files=limits.files, rows=limits.rows, bytes=limits.size_bytes),
+            guards=options.guard is not None,
+        )
     )
 
 
-def _check_table(payload: Mapping[str, Any], full_name: FullName, table_uuid: str) -> None:
-    """Refuse the checkpoint of another table, and a name that is another table's since the stream was named."""
-    hint = "Use another checkpoint, or the one that was used before for this table."
-    if payload["stream"]["uuid"] != table_uuid:
+def _check_table(request: r.StreamOpen, full_name: FullName, table_uuid: str) -> None:
+    """Refuse the checkpoint of another table, and a name that another table took since the stream was named."""
+    if request.stream.uuid != table_uuid:
         raise InvalidRequestError(
             f"Cannot start a stream of {full_name}: another table has taken its name", hint="Name the table again."
         )
-    if payload["table"] is None:
+    if request.table is None:
         return
     try:
-        known = json.loads(payload["table"])
-        known_uuid, known_name = known["table-uuid"], known["name"]
+        checkpoint = json.loads(request.table)
+        read_uuid, read_name = checkpoint["table-uuid"], checkpoint["name"]
     except (ValueError, KeyError, TypeError):
         raise InvalidRequestError(
-            f"Cannot start a stream of {full_name}: the checkpoint's {payload['place']}/table is damaged",
+            f"Cannot start a stream of {full_name}: the checkpoint's {request.checkpoint}/table is damaged",
             hint="Delete that file if the checkpoint is this table's.",
         ) from None
-    if known_uuid != table_uuid:
+    if read_uuid != table_uuid:
         raise InvalidRequestError(
-            f"Cannot start a stream of {full_name}: the checkpoint is of {known_name}, another table "
-            f"({known_uuid}, not {table_uuid})",
-            hint=hint,
+            f"Cannot start a stream of {full_name}: the checkpoint is of {read_name}, another table "
+            f"({read_uuid}, not {table_uuid})",
+            hint="Use another checkpoint, or the one that was used before for this table.",
         )
 
 
-def _source(question: Question) -> StreamSource:
-    found = _sources.get(question.payload["key"])
-    if found is None:
-        raise InvalidRequestError(f"Cannot go on with the stream of {question.full_name}: its query has ended")
-    return found
+def _source(request: r.OfTable, context: Context) -> StreamSource:
+    source = context.remembered.streams.get(request.key)
+    if source is None:
+        full_name = format_name((request.catalog, *request.name))
+        raise InvalidRequestError(f"Cannot go on with the stream of {full_name}: its query has ended")
+    return source
 
 
-def _offset(question: Question, name: str) -> StreamOffset | None:
-    text = question.payload.get(name)
+def _offset(text: str | None) -> StreamOffset | None:
     return None if text is None else parse_offset(text)
-
-
-def _advance(question: Question) -> str:
-    most = question.payload["limits"]
-    limits = StreamLimits(most.get("files"), most.get("rows"), most.get("bytes"))
-    source = _source(question)
-    found, latest = source.advance(_offset(question, "start"), limits), source.latest()
-    # What Spark asks for later in the same trigger goes with the answer.
-    answer = {"offset": _text(found), "latest": _text(latest), "lag": source.lag(found)}
-    return json.dumps(answer)
 
 
 def _text(offset: StreamOffset | None) -> str | None:
     return None if offset is None else offset.text
 
 
-def _batch(question: Question) -> Any:
-    end = _offset(question, "end")
-    frame = _source(question).batch(question.spark, _offset(question, "start"), START if end is None else end)
+def _advance(request: r.StreamAdvance, context: Context) -> Reply:
+    limits = StreamLimits(request.limits.files, request.limits.rows, request.limits.bytes)
+    source = _source(request, context)
+    offset, latest = source.advance(_offset(request.start), limits), source.latest()
+    return r.encode(r.Advanced(offset=_text(offset), latest=_text(latest), lag=source.lag(offset)))
+
+
+def _batch(request: r.StreamBatch, context: Context) -> Reply:
+    frame = _source(request, context).batch(context.spark, _offset(request.start), _offset(request.end) or START)
     return frame._jdf
 
 
-def _latest(question: Question) -> str:
-    return json.dumps(_text(_source(question).latest()))
+def _latest(request: r.StreamLatest, context: Context) -> Reply:
+    return r.encode(_text(_source(request, context).latest()))
 
 
-def _lag(question: Question) -> str:
-    return json.dumps(_source(question).lag(_offset(question, "start")))
+def _lag(request: r.StreamLag, context: Context) -> Reply:
+    return r.encode(_source(request, context).lag(_offset(request.start)))
 
 
-def _end(question: Question) -> None:
-    source = _source(question)
+def _end(request: r.StreamEnd, context: Context) -> Reply:
+    source = _source(request, context)
     source.end_snapshot_id, source.has_end = source.stream().head_id, True
 
 
-def _commit(question: Question) -> None:
-    end = _offset(question, "end")
+def _commit(request: r.StreamCommit, context: Context) -> Reply:
+    end = _offset(request.end)
     if end is not None:
-        source = _source(question)
+        source = _source(request, context)
         source.committed = end
         source.hold(end)
 
 
-def _stop(question: Question) -> None:
-    with _lock:
-        source = _sources.pop(question.payload["key"], None)
+def _stop(request: r.StreamStop, context: Context) -> Reply:
+    source = context.remembered.streams.pop(request.key, None)
     if source is not None and source.committed is not None:
         source.hold(source.committed, is_last=True)
 
 
-STREAM_VERBS: dict[str, Callable[[Question], Any]] = {
-    "stream-check": _check,
-    "stream-open": _open,
-    "stream-advance": _advance,
-    "stream-batch": _batch,
-    "stream-latest": _latest,
-    "stream-lag": _lag,
-    "stream-end": _end,
-    "stream-commit": _commit,
-    "stream-stop": _stop,
-}
+STREAM_HANDLERS = dict(
+    (
+        handler(r.StreamCheck, _check),
+        handler(r.StreamOpen, _open),
+        handler(r.StreamAdvance, _advance),
+        handler(r.StreamBatch, _batch),
+        handler(r.StreamLatest, _latest),
+        handler(r.StreamLag, _lag),
+        handler(r.StreamEnd, _end),
+        handler(r.StreamCommit, _commit),
+        handler(r.StreamStop, _stop),
+    )
+)

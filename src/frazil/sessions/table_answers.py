@@ -1,12 +1,11 @@
-"""What Python answers when Spark asks about tables: what names stand for, what is in namespaces, plans of rows."""
+"""Answers about tables: what names stand for, what namespaces hold, and the plans that read rows."""
 
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from frazil.errors import (
     InvalidRequestError,
@@ -16,9 +15,21 @@ from frazil.errors import (
 from frazil.lake.scan import ALL_COLUMNS
 from frazil.lake.sql_session import FullName, Relation, SqlSession, State, is_suffix, state_of_options, version_state
 from frazil.lake.table import OneCommit, Table
+from frazil.lake.view import View
 from frazil.lake.write_rows import evolution_of
-from frazil.sessions.change_feeds import FEED_OPTION, asked_changes, changes_frame
-from frazil.sessions.question import TABLES, Question, ResolvedName, checked_target, recall, remember
+from frazil.sessions import requests as r
+from frazil.sessions.change_feeds import FEED_OPTION, changes_frame, find_changes
+from frazil.sessions.context import (
+    Context,
+    Reply,
+    ResolvedName,
+    checked_target,
+    full_name_of,
+    handler,
+    lake_of,
+    own_names,
+)
+from frazil.sessions.remembered import remember
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation, no_lake, source_name
@@ -38,114 +49,114 @@ from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
 
-_KEPT_PLANS = 200
-
-_plans: OrderedDict[Any, Any] = OrderedDict()
-
-
-def _source(question: Question) -> str:
-    payload = question.payload
-    return json.dumps(source_name(question.session(payload["current"], payload["namespace"]), payload["options"]))
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
-def _refuse_name(question: Question) -> None:
-    raise no_lake(question.session(), tuple(question.payload["name"]))
+def _source(request: r.Source, context: Context) -> Reply:
+    return r.encode(source_name(context.names(request), request.options))
 
 
-def _load(question: Question) -> str | None:
-    payload = question.payload
-    session = question.own_session()
-    engine = question.engine(session)
-    full_name = read_by_views(_place_of_name(question, session))
+def _refuse_name(request: r.NoLake, context: Context) -> Reply:
+    raise no_lake(context.names(), request.name)
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A table, a metadata table or a view as Spark is to see it."""
+
+    name: ResolvedName
+    schema: str
+    table: Table | None = None
+    hidden: Schema | None = None
+    stream: r.NamedStream | None = None
+
+
+def _load(request: r.Load, context: Context) -> Reply:
+    names = own_names(request)
+    full_name = read_by_views(_full_name(request, context, names))
     try:
-        relation = find_relation(session, full_name)
+        relation = find_relation(names, full_name)
     except NotFoundError:
         if full_name.name[0] == BY_PATH:
             raise
         view = find_view(full_name)
         if view is None:
             return None
-        if "version" in payload or "micros" in payload or state_of_options(payload.get("options", {})).is_given:
-            raise InvalidRequestError(f"Cannot read {full_name} in another state: it is a view") from None
-        if payload.get("writes"):
-            checked_target(ResolvedName(None, full_name, view))
-        if payload.get("streams"):
-            raise InvalidRequestError(f"Cannot stream {full_name}: it is a view") from None
-        if asked_changes(payload, "UTC") is not None:
-            raise InvalidRequestError(f"Cannot read changes of {full_name}: it is a view") from None
-        frame = question.engine().view_frame(full_name, view)
-        return _loaded(
-            ResolvedName(None, full_name, view, frame), full_name, frame.schema.json(), Schema(()), question, {}, []
-        )
-    changes = asked_changes(payload, engine.setting("spark.sql.session.timeZone") or "UTC")
-    if payload.get("streams"):
-        return _loaded_stream(question, full_name, relation, changes)
+        return _encoded(_load_view(request, context, full_name, view), context)
+    engine = context.engine(names)
+    changes = find_changes(request, engine.setting("spark.sql.session.timeZone") or "UTC")
+    if request.purpose in ("stream", "stream-by-format"):
+        return _encoded(_load_stream(request, context, full_name, relation, changes), context)
     if changes is not None:
-        return _loaded_changes(question, full_name, relation, changes)
-    states = [relation.state, state_of_options(payload.get("options", {}))]
-    if "version" in payload:
-        states.append(version_state(payload["version"]))
-    if "micros" in payload:
-        states.append(State(as_of_ms=payload["micros"] // 1000))
+        return _encoded(_load_changes(request, context, full_name, relation, changes), context)
+    states = [relation.state, state_of_options(request.options)]
+    if request.version is not None:
+        states.append(version_state(request.version))
+    if request.micros is not None:
+        states.append(State(as_of_ms=request.micros // 1000))
     relation = replace(relation, state=engine.state_of(relation, states))
-    kept = ResolvedName(relation, full_name)
-    if payload.get("writes"):
-        checked_target(kept)
+    resolved = ResolvedName(relation, full_name)
+    evolves = request.purpose == "evolve"
+    if evolves or request.purpose == "write":
+        checked_target(resolved)
     scan = engine.scan_of(relation, {})
     if scan is None:
-        schema, hidden = engine.frame_of(relation).schema, Schema(())
-        return _loaded(kept, full_name, schema.json(), hidden, question, {}, [])
-    table = relation.table
-    return _loaded(
-        kept,
-        full_name,
-        _columns_with_defaults(scan.schema, question.spark),
-        hidden_columns(scan),
-        question,
-        table_properties(table),
-        _partitions(table),
-    )
+        return _encoded(_Loaded(resolved, engine.frame_of(relation).schema.json()), context, evolves=evolves)
+    columns = _columns_with_defaults(scan.schema, context.spark)
+    return _encoded(_Loaded(resolved, columns, relation.table, hidden_columns(scan)), context, evolves=evolves)
 
 
-def _loaded_stream(
-    question: Question, full_name: FullName, relation: Relation, changes: Mapping[str, Any] | None
-) -> str:
-    """Answer with a table as a stream, or with its changes."""
-    schema, stream = named_stream(question, relation, question.payload.get("options", {}), changes)
-    if not question.payload.get("by-format"):
-        stream = checked_stream(question, relation, stream)
-    kept, table = ResolvedName(relation, full_name), relation.table
-    properties = table_properties(table)
-    return _loaded(kept, full_name, schema, Schema(()), question, properties, _partitions(table), stream=stream)
+def _load_view(request: r.Load, context: Context, full_name: FullName, view: View) -> _Loaded:
+    if request.version is not None or request.micros is not None or state_of_options(request.options).is_given:
+        raise InvalidRequestError(f"Cannot read {full_name} in another state: it is a view") from None
+    if request.purpose in ("write", "evolve"):
+        checked_target(ResolvedName(None, full_name, view))
+    if request.purpose in ("stream", "stream-by-format"):
+        raise InvalidRequestError(f"Cannot stream {full_name}: it is a view") from None
+    if find_changes(request, "UTC") is not None:
+        raise InvalidRequestError(f"Cannot read changes of {full_name}: it is a view") from None
+    frame = context.engine().view_frame(full_name, view)
+    return _Loaded(ResolvedName(None, full_name, view, frame), frame.schema.json())
 
 
-def _loaded_changes(question: Question, full_name: FullName, relation: Relation, changes: Mapping[str, Any]) -> str:
-    """Answer with the changes of a table; where only Spark knows whether they are a stream, as both."""
-    options = question.payload.get("options", {})
-    branch = state_of_options({key: value for key, value in options.items() if key.lower() == "branch"})
+def _load_stream(
+    request: r.Load, context: Context, full_name: FullName, relation: Relation, changes: r.Changes | None
+) -> _Loaded:
+    """Return a table as a stream, or its changes."""
+    schema, stream = named_stream(context, relation, request.options, changes)
+    if request.purpose == "stream":
+        stream = checked_stream(context, relation, stream)
+    return _Loaded(ResolvedName(relation, full_name), schema, relation.table, stream=stream)
+
+
+def _load_changes(
+    request: r.Load, context: Context, full_name: FullName, relation: Relation, changes: r.Changes
+) -> _Loaded:
+    """Return the changes of a table; as a stream too if only Spark knows which of the two is read."""
+    branch = state_of_options({key: value for key, value in request.options.items() if key.lower() == "branch"})
     relation = replace(relation, state=branch if branch.is_given else relation.state)
     columns = StreamColumns(relation.table.schema, has_changes=True)
-    schema = stream_schema(columns, question.spark).json()
+    schema = stream_schema(columns, context.spark).json()
     stream = None
-    if "changes" in question.payload:
-        _, stream = named_stream(question, relation, options, changes)
-    kept = ResolvedName(relation, full_name, changes=changes)
-    return _loaded(kept, full_name, schema, Schema(()), question, {}, [], stream=stream)
+    if request.changes is not None:
+        _, stream = named_stream(context, relation, request.options, changes)
+    return _Loaded(ResolvedName(relation, full_name, changes=changes), schema, stream=stream)
 
 
-def _place_of_name(question: Question, session: SqlSession) -> FullName:
-    """Return what a name points at; `t.snapshots` may be of a table in the current namespace."""
-    full_name = question.full_name
+def _full_name(request: r.Load, context: Context, names: SqlSession) -> FullName:
+    """Return the name that is loaded; `t.snapshots` may be of a table in the current namespace."""
+    full_name = full_name_of(request)
     if not is_suffix(full_name.name[1:]):
         return full_name
-    catalog, namespace = current_place(question.spark)
+    catalog, namespace = current_place(context.spark)
     if catalog != full_name.lake_name:
         return full_name
-    return replace(session, catalog=catalog, namespace=namespace).find_full_name(full_name.name) or full_name
+    return replace(names, catalog=catalog, namespace=namespace).find_full_name(full_name.name) or full_name
 
 
-def _columns_with_defaults(schema: Schema, spark: Any) -> str:
-    """Return columns as Spark writes them, with what DEFAULT means for each."""
+def _columns_with_defaults(schema: Schema, spark: SparkSession) -> str:
+    """Return columns as Spark's JSON, each with its default."""
     defaults = {field.name: default_text(field) for field in schema.fields if field.write_default is not None}
     columns = []
     for field in shown_schema(schema, spark).jsonValue()["fields"]:
@@ -172,213 +183,186 @@ def _assigned(path: Sequence[str], qualifiers: Sequence[tuple[str, ...]], source
     return lower[0]
 
 
-def _evolve(question: Question) -> str:
+def _evolve(request: r.Evolve, context: Context) -> Reply:
     """Answer with a table as a MERGE will make it: with the columns of the source that it assigns."""
-    payload = question.payload
-    full_name, table, _ = question.target()
-    source = from_spark_schema(schema_of_json(payload["source"]))
+    full_name, table, _ = context.target(request)
+    source = from_spark_schema(schema_of_json(request.source))
     only: set[str] | None = None
-    if payload["assigned"] is not None:
-        qualifiers = (
-            [tuple(payload["aliases"])] if payload["aliases"] else _endings((full_name.lake_name, *full_name.name))
-        )
-        only = {_assigned(path, qualifiers, source) for path in payload["assigned"]}
+    if request.assigned is not None:
+        qualifiers = [request.aliases] if request.aliases else _endings((full_name.lake_name, *full_name.name))
+        only = {_assigned(path, qualifiers, source) for path in request.assigned}
     evolution = evolution_of(source, only)
-    given_up = OneCommit(table._catalog, table._cache).table(table._begin())
-    given_up._run(evolution)
-    schema = given_up._begin().metadata.current_schema
-    kept = replace(question.kept(), evolution=evolution)
-    return _loaded(
-        kept,
-        kept.full_name,
-        _columns_with_defaults(schema, question.spark),
-        Schema(()),
-        question,
-        table_properties(table),
-        _partitions(table),
-        evolves=True,
+    discarded = OneCommit(table._catalog, table._cache).table(table._begin())
+    discarded._run(evolution)
+    schema = discarded._begin().metadata.current_schema
+    name = replace(context.table(request), evolution=evolution)
+    return _encoded(_Loaded(name, _columns_with_defaults(schema, context.spark), table), context, evolves=True)
+
+
+def _encoded(loaded: _Loaded, context: Context, *, evolves: bool = False) -> str:
+    """Remember what was loaded, and return it as Spark's side takes it."""
+    name, table = loaded.name, loaded.table
+    of_name = None if name.relation is None else name.relation.table
+    # The columns of an evolving INSERT are compared with the schema when they are written.
+    is_insert = evolves and name.evolution is None
+    takes_any = is_insert or (of_name is not None and read_property(of_name.properties, SPARK_ACCEPT_ANY_SCHEMA))
+    hidden = {"type": "struct", "fields": _hidden_fields(loaded.hidden or Schema(()), context.spark)}
+    return r.encode(
+        r.Loaded(
+            key=remember(context.remembered.tables, name),
+            name=str(name.full_name),
+            schema=loaded.schema,
+            hidden=json.dumps(hidden),
+            properties={} if table is None else table_properties(table),
+            partitions=() if table is None else _partitions(table),
+            any_schema=takes_any and name.evolution is None,
+            evolves=evolves,
+            stream=loaded.stream,
+            uuid=None if of_name is None else of_name.metadata.table_uuid,
+        )
     )
 
 
-def _loaded(
-    kept: ResolvedName,
-    full_name: FullName,
-    schema: str,
-    hidden: Schema,
-    question: Question,
-    properties: Mapping[str, str],
-    partitions: list[dict[str, Any]],
-    *,
-    evolves: bool = False,
-    stream: Mapping[str, Any] | None = None,
-) -> str:
-    table = None if kept.relation is None else kept.relation.table
-    takes_any = table is not None and read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA)
-    if question.payload.get("evolves"):
-        # What an INSERT brings is compared with the schema when it is written.
-        evolves = takes_any = True
-    return json.dumps(
-        {
-            "key": remember(TABLES, kept),
-            "name": str(full_name),
-            "schema": schema,
-            "hidden": json.dumps({"type": "struct", "fields": _hidden_fields(hidden, question.spark)}),
-            "properties": dict(properties),
-            "partitions": partitions,
-            "any-schema": takes_any and kept.evolution is None,
-            "evolves": evolves,
-            "stream": stream,
-            "uuid": None if table is None else table.metadata.table_uuid,
-        }
-    )
-
-
-def _hidden_fields(hidden: Schema, spark: Any) -> list[dict[str, Any]]:
-    """Return metadata columns as Spark writes them; a table of files also has what Spark says of its files."""
-    fields: list[dict[str, Any]] = shown_schema(hidden, spark).jsonValue()["fields"]
+def _hidden_fields(hidden: Schema, spark: SparkSession) -> list[Any]:
+    """Return metadata columns as Spark's JSON; a table of files also has those that Spark has of its files."""
+    fields = shown_schema(hidden, spark).jsonValue()["fields"]
     return [*fields, FILE_FACTS.jsonValue()] if fields else fields
 
 
-def _partitions(table: Table) -> list[dict[str, Any]]:
-    found = []
+def _partitions(table: Table) -> tuple[r.Term, ...]:
+    terms = []
     schema = table.schema
     for field in table.spec.fields:
         source = schema.find_field(field.source_id)
         if source is None or field.transform.is_void:
             continue
-        column = schema.name_of(source.field_id).split(".")
+        column = tuple(schema.name_of(source.field_id).split("."))
         transform = field.transform
         if isinstance(transform, Bucket):
-            found.append({"name": "bucket", "arguments": [transform.num_buckets, column]})
+            terms.append(r.Term(name="bucket", arguments=(transform.num_buckets, column)))
         elif isinstance(transform, Truncate):
-            found.append({"name": "truncate", "arguments": [transform.width, column]})
+            terms.append(r.Term(name="truncate", arguments=(transform.width, column)))
         else:
             name = str(transform)
-            found.append({"name": name if name == "identity" else f"{name}s", "arguments": [column]})
-    return found
+            terms.append(r.Term(name=name if name == "identity" else f"{name}s", arguments=(column,)))
+    return tuple(terms)
 
 
-def _table_exists(question: Question) -> str | None:
-    full_name = question.full_name
+def _table_exists(request: r.TableExists, context: Context) -> Reply:
+    full_name = full_name_of(request)
     try:
-        question.own_session().relation(full_name)
+        own_names(request).relation(full_name)
     except NotFoundError:
         return None if find_view(full_name) is None else "true"
     return "true"
 
 
-def _list_tables(question: Question) -> str | None:
-    if not question.namespace:
+def _list_tables(request: r.ListTables, context: Context) -> Reply:
+    if not request.namespace:
         # A lake itself holds namespaces alone.
         return "[]"
-    if not question.lake.catalog.namespace_exists(question.namespace):
+    lake = lake_of(request)
+    if not lake.catalog.namespace_exists(request.namespace):
         return None
-    return json.dumps([table[-1] for table in question.lake.list_tables(question.namespace)])
+    return r.encode([table[-1] for table in lake.list_tables(request.namespace)])
 
 
-def _list_namespaces(question: Question) -> str | None:
-    if question.namespace and not question.lake.catalog.namespace_exists(question.namespace):
+def _list_namespaces(request: r.ListNamespaces, context: Context) -> Reply:
+    lake = lake_of(request)
+    if request.namespace and not lake.catalog.namespace_exists(request.namespace):
         return None
-    return json.dumps([list(namespace) for namespace in question.lake.list_namespaces(question.namespace)])
+    return r.encode(lake.list_namespaces(request.namespace))
 
 
-def _namespace(question: Question) -> str | None:
+def _namespace(request: r.Namespace, context: Context) -> Reply:
     try:
-        return json.dumps(dict(question.lake.catalog.load_namespace_properties(question.namespace)))
+        return r.encode(dict(lake_of(request).catalog.load_namespace_properties(request.namespace)))
     except NamespaceNotFoundError:
         return None
 
 
-def _create_namespace(question: Question) -> None:
-    catalog, properties = question.lake.catalog, dict(question.payload["properties"])
+def _create_namespace(request: r.CreateNamespace, context: Context) -> Reply:
+    catalog, properties = lake_of(request).catalog, dict(request.properties)
     if not catalog.has_namespace_properties:
         # Spark adds it to every namespace.
         properties.pop(OWNER, None)
-    catalog.create_namespace(question.namespace, properties)
+    catalog.create_namespace(request.namespace, properties)
 
 
-def _alter_namespace(question: Question) -> None:
-    payload = question.payload
-    question.lake.catalog.update_namespace_properties(question.namespace, payload["set"], payload["removed"])
+def _alter_namespace(request: r.AlterNamespace, context: Context) -> Reply:
+    lake_of(request).catalog.update_namespace_properties(request.namespace, request.set, list(request.removed))
 
 
-def _drop_namespace(question: Question) -> str:
-    full_name = FullName(question.payload["catalog"], question.lake, question.namespace)
-    name = (full_name.lake_name, *full_name.name)
-    run_statement(
-        SqlContext(question.session(), None),
-        s.DropNamespace(name, cascade=question.payload["cascade"], if_exists=False),
-    )
+def _drop_namespace(request: r.DropNamespace, context: Context) -> Reply:
+    statement = s.DropNamespace((request.catalog, *request.namespace), cascade=request.cascade, if_exists=False)
+    run_statement(SqlContext(context.names(), None), statement)
     return "true"
 
 
-def _read(question: Question) -> Any:
+def _read(request: r.Read, context: Context) -> Reply:
     """Return the plan of a table, a view or a metadata table; that of a table's state is made once a session."""
-    kept, payload = question.kept(), question.payload
-    if kept.relation is None:
-        VIEW_OPTIONS.check(payload["options"])
-        return kept.frame._jdf.queryExecution().analyzed()
-    relation = kept.relation
-    check_path(relation, payload["options"])
-    if kept.changes is not None:
-        frame = changes_frame(question.spark, relation, kept.changes, payload["options"])
-        return frame._jdf.queryExecution().analyzed()
-    if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in payload["options"].items()):
+    name = context.table(request)
+    if name.relation is None:
+        VIEW_OPTIONS.check(request.options)
+        return _analyzed(name.frame)
+    relation = name.relation
+    check_path(relation, request.options)
+    if name.changes is not None:
+        return _analyzed(changes_frame(context.spark, relation, name.changes, request.options))
+    if any(key.lower() == FEED_OPTION and value.lower() == "true" for key, value in request.options.items()):
         raise InvalidRequestError(
             f"Cannot read the change feed of {relation.full_name} by format and path",
             hint='Name the table: spark.read.option("readChangeFeed", "true").table(…).',
         )
     location = relation.table.state.metadata_location
     if location is None or relation.metadata_table is not None:
-        return _plan(question, relation)
+        return _plan(request, context, relation)
     key = (
-        session_id(question.spark),
-        payload["settings"],
+        session_id(context.spark),
+        request.settings,
         location,
         relation.table.state.referenced_by,
         relation.state,
-        tuple(sorted(payload["options"].items())),
-        tuple(payload["hidden"]),
+        tuple(sorted(request.options.items())),
+        request.hidden,
     )
-    return recall(_plans, key, lambda: _plan(question, relation), _KEPT_PLANS)
+    return context.remembered.plans.recall(key, lambda: _plan(request, context, relation))
 
 
-def forget_plans(spark: Any = None) -> None:
-    """Forget the plans of a session; without one, of all."""
-    own = None if spark is None else session_id(spark)
-    for key in list(_plans):
-        if own is None or key[0] == own:
-            _plans.pop(key, None)
+def _analyzed(frame: DataFrame | None) -> Reply:
+    return None if frame is None else frame._jdf.queryExecution().analyzed()
 
 
-def _plan(question: Question, relation: Relation) -> Any:
-    engine = question.engine(question.own_session())
-    scan = engine.scan_of(relation, question.payload["options"])
+def _plan(request: r.Read, context: Context, relation: Relation) -> Reply:
+    engine = context.engine(own_names(request))
+    scan = engine.scan_of(relation, request.options)
     if scan is None:
-        return engine.frame_of(relation)._jdf.queryExecution().analyzed()
+        return _analyzed(engine.frame_of(relation))
     facts = FILE_FACTS.name
-    asked = [name for name in question.payload["hidden"] if name != facts]
+    hidden = [name for name in request.hidden if name != facts]
     own = [field.name for field in scan.schema.fields]
-    frame = replace(scan, columns=(ALL_COLUMNS, *asked)).to_spark(question.spark)
+    frame = replace(scan, columns=(ALL_COLUMNS, *hidden)).to_spark(context.spark)
     if scan.changelog is not None:
-        # How and when a row changed comes last.
-        frame = frame.select(*map(quote, [*own, *asked]))
-    if facts in question.payload["hidden"]:
+        # The columns of the change come last.
+        frame = frame.select(*map(quote, [*own, *hidden]))
+    if facts in request.hidden:
         frame = with_file_facts(frame, str(relation.full_name))
-    return frame._jdf.queryExecution().analyzed()
+    return _analyzed(frame)
 
 
-TABLE_VERBS: dict[str, Callable[[Question], Any]] = {
-    "source": _source,
-    "no-lake": _refuse_name,
-    "load": _load,
-    "evolve": _evolve,
-    "table-exists": _table_exists,
-    "list-tables": _list_tables,
-    "list-namespaces": _list_namespaces,
-    "namespace": _namespace,
-    "create-namespace": _create_namespace,
-    "alter-namespace": _alter_namespace,
-    "drop-namespace": _drop_namespace,
-    "read": _read,
-}
+TABLE_HANDLERS = dict(
+    (
+        handler(r.Source, _source),
+        handler(r.NoLake, _refuse_name),
+        handler(r.Load, _load),
+        handler(r.Evolve, _evolve),
+        handler(r.TableExists, _table_exists),
+        handler(r.ListTables, _list_tables),
+        handler(r.ListNamespaces, _list_namespaces),
+        handler(r.Namespace, _namespace),
+        handler(r.CreateNamespace, _create_namespace),
+        handler(r.AlterNamespace, _alter_namespace),
+        handler(r.DropNamespace, _drop_namespace),
+        handler(r.Read, _read),
+    )
+)

@@ -1,8 +1,8 @@
-"""What Python does when Spark runs a change: of rows, by a verb of the table, or of the table itself."""
+"""Answers that change something: the rows of a table, by the verb of that name, or the table itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from frazil.errors import (
@@ -12,15 +12,17 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.lake.sql_session import FullName
-from frazil.lake.table import hold
+from frazil.lake.table import Table, hold
 from frazil.lake.verbs import TableVerbs
 from frazil.lake.write_overrides import with_overrides
+from frazil.local.merge_clauses import MergeClause
+from frazil.sessions import requests as r
 from frazil.sessions import row_counts
 from frazil.sessions.alter_table import alter_table
-from frazil.sessions.question import Question
+from frazil.sessions.context import Context, Reply, full_name_of, handler, lake_of, own_names
 from frazil.sessions.run_ddl import create_with_schema, find_table, optional_columns
 from frazil.sessions.sql_context import SqlContext, with_owner
-from frazil.sessions.write_options import by_place, create_options, read_write_options
+from frazil.sessions.write_options import WriteOptions, by_place, create_options, read_write_options
 from frazil.spark.change.resolved import Resolved, schema_of_json
 from frazil.spark.types import from_spark_schema
 from frazil.spec.frozen_map import FrozenMap
@@ -30,153 +32,164 @@ from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
 
 
-def _write(question: Question, verb: str) -> str:
-    full_name, table, branch = question.target()
-    given = read_write_options(question.spark, table, branch, question.payload["options"])
-    frame = question.frame(1)
-    evolves = question.payload["evolves"]
-    merges = evolves or given.merges_schema
-    if merges and not evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
+def _append(request: r.Append, context: Context) -> Reply:
+    return _write(request, context, lambda table, frame, arguments: table.append(frame, **arguments))
+
+
+def _overwrite(request: r.Overwrite, context: Context) -> Reply:
+    where = context.expression(request.where)
+    condition: dict[str, Any] = {} if where.sql_text == "true" else {"where": where}
+    return _write(
+        request,
+        context,
+        lambda table, frame, arguments: table.overwrite(frame, **condition, **arguments),
+        lambda table, frame, arguments: table.overwrite_partitions(frame, **arguments),
+    )
+
+
+def _overwrite_partitions(request: r.OverwritePartitions, context: Context) -> Reply:
+    return _write(request, context, lambda table, frame, arguments: table.overwrite_partitions(frame, **arguments))
+
+
+_Verb = Callable[[TableVerbs, Any, dict[str, Any]], Snapshot | None]
+
+
+def _write(request: r.Write, context: Context, verb: _Verb, if_dynamic: _Verb | None = None) -> Reply:
+    full_name, table, branch = context.target(request, request.reads, request.statement)
+    options = read_write_options(context.spark, table, branch, request.options)
+    frame = context.frame(1)
+    merges = request.evolves or options.merges_schema
+    if merges and not request.evolves and not read_property(table.properties, SPARK_ACCEPT_ANY_SCHEMA):
         raise InvalidRequestError(
             f"Cannot change the schema of {full_name} with a write: the table does not allow it",
             hint="Set write.spark.accept-any-schema=true.",
         )
-    if not question.payload["by-name"] and question.payload["any-schema"]:
+    if not request.by_name and request.any_schema:
         frame = by_place(frame, table.schema.fields, full_name, may_differ=merges)
-    target = with_overrides(table, given.said)
-    if verb == "append":
-        made = target.append(frame, merge_schema=merges, **given.arguments)
-    elif verb == "overwrite-partitions" or given.is_dynamic:
-        made = target.overwrite_partitions(frame, merge_schema=merges, **given.arguments)
-    else:
-        where = question.expression(question.payload["where"])
-        if where.sql_text == "true":
-            made = target.overwrite(frame, merge_schema=merges, **given.arguments)
-        else:
-            made = target.overwrite(frame, where=where, merge_schema=merges, **given.arguments)
-    return row_counts.inserted(made)
+    run = if_dynamic if options.is_dynamic and if_dynamic is not None else verb
+    made = run(with_overrides(table, options.overrides), frame, {"merge_schema": merges, **options.arguments})
+    return r.encode(row_counts.inserted(made))
 
 
-def _target(question: Question) -> tuple[TableVerbs, dict[str, Any]]:
+def _target(request: r.Change, context: Context) -> tuple[TableVerbs, dict[str, Any]]:
     """Return the table that a change is of, as its options say, and the arguments of the verb."""
-    _, table, branch = question.target()
-    given = read_write_options(question.spark, table, branch, question.payload.get("options", {}))
-    target = with_overrides(table, given.said)
-    return target, given.arguments
+    table, options = _table_and_options(request, context)
+    return with_overrides(table, options.overrides), options.arguments
 
 
-def _delete(question: Question) -> str:
-    table, options = _target(question)
-    made = table.delete(question.expression(question.payload["where"]), engine="spark", **options)
-    return row_counts.affected(made)
+def _table_and_options(request: r.Change, context: Context) -> tuple[Table, WriteOptions]:
+    _, table, branch = context.target(request, request.reads)
+    return table, read_write_options(context.spark, table, branch, request.options)
 
 
-def _truncate(question: Question) -> None:
-    table, options = _target(question)
-    table.delete("true", **options)
+def _delete(request: r.Delete, context: Context) -> Reply:
+    table, arguments = _target(request, context)
+    made = table.delete(context.expression(request.where), engine="spark", **arguments)
+    return r.encode(row_counts.affected(made))
 
 
-def _analyze(question: Question) -> None:
-    """ANALYZE TABLE: counts of rows and bytes are in manifests, so that NOSCAN finds them there."""
-    full_name, table, branch = question.target()
-    payload = question.payload
-    if payload.get("partition"):
+def _truncate(request: r.Truncate, context: Context) -> Reply:
+    _, table, branch = context.target(request)
+    options = read_write_options(context.spark, table, branch)
+    with_overrides(table, options.overrides).delete("true", **options.arguments)
+
+
+def _analyze(request: r.Analyze, context: Context) -> Reply:
+    """ANALYZE TABLE: counts of rows and bytes are in manifests, so NOSCAN has nothing to compute."""
+    full_name, table, branch = context.target(request)
+    if request.partition:
         raise UnsupportedError(
             f"Cannot analyze a partition of {full_name}: statistics are of whole tables",
             hint=f"Leave PARTITION out; {full_name}.partitions has counts of each.",
         )
     if branch is not None:
         raise UnsupportedError(f"Cannot analyze the branch {branch!r} of {full_name}: statistics are of the table")
-    if not payload.get("noscan"):
-        table.maintain.compute_table_stats(columns=payload.get("columns"))
+    if not request.noscan:
+        table.maintain.compute_table_stats(columns=None if request.columns is None else list(request.columns))
 
 
-def _values(question: Question, assignments: Sequence[Mapping[str, Any]]) -> dict[str, Resolved]:
-    return {quote(assignment["column"]): question.expression(assignment["value"]) for assignment in assignments}
+def _values(assignments: Sequence[r.Assignment], context: Context) -> dict[str, Resolved]:
+    return {quote(assignment.column): context.expression(assignment.value) for assignment in assignments}
 
 
-def _update(question: Question) -> str:
-    table, options = _target(question)
-    if "where" in question.payload:
-        options["where"] = question.expression(question.payload["where"])
-    values = _values(question, question.payload["values"])
-    made = table.update(values, engine="spark", **options) if values else None
-    return row_counts.affected(made)
+def _update(request: r.Update, context: Context) -> Reply:
+    table, arguments = _target(request, context)
+    if request.where is not None:
+        arguments["where"] = context.expression(request.where)
+    values = _values(request.values, context)
+    made = table.update(values, engine="spark", **arguments) if values else None
+    return r.encode(row_counts.affected(made))
 
 
-def _merge(question: Question) -> str:
-    _, table, branch = question.target()
-    given = read_write_options(question.spark, table, branch, question.payload["options"])
-    evolution = question.kept().evolution
+def _merge(request: r.Merge, context: Context) -> Reply:
+    table, options = _table_and_options(request, context)
+
+    def run(target: TableVerbs) -> Snapshot | None:
+        on = context.expression(request.on)
+        merge = with_overrides(target, options.overrides).merge(context.frame(1), on=on, **options.arguments)
+        for clause in request.clauses:
+            condition = None if clause.where is None else context.expression(clause.where)
+            values = None if clause.do == "delete" else _values(clause.values, context)
+            merge._add(MergeClause(clause.when, clause.do, condition, values))
+        return merge.execute()
+
+    evolution = context.table(request).evolution
     if evolution is None:
-        return row_counts.merged(_run_merge(question, with_overrides(table, given.said), given.arguments))
+        return r.encode(row_counts.merged(run(table)))
     with table.transaction() as changes:
         changes._run(evolution)
-        made = _run_merge(question, with_overrides(changes, given.said), given.arguments)
-    return row_counts.merged(made)
+        made = run(changes)
+    return r.encode(row_counts.merged(made))
 
 
-def _run_merge(question: Question, table: TableVerbs, options: Mapping[str, Any]) -> Snapshot | None:
-    builder: Any = table.merge(question.frame(1), on=question.expression(question.payload["on"]), **options)
-    for clause_json in question.payload["clauses"]:
-        condition = question.expression(clause_json["where"]) if "where" in clause_json else None
-        clause = getattr(builder, f"when_{clause_json['when']}")(condition)
-        if clause_json["do"] == "delete":
-            builder = clause.delete()
-        else:
-            builder = getattr(clause, clause_json["do"])(_values(question, clause_json["values"]))
-    made: Snapshot | None = builder.execute()
-    return made
-
-
-def _create(question: Question) -> None:
-    payload, full_name = question.payload, question.full_name
+def _create(request: r.Create, context: Context) -> Reply:
+    full_name = full_name_of(request)
     existing = find_table(full_name)
     if existing is not None:
-        # Others' changes since the query read the table are conflicts.
+        # Changes that others committed since the query read the table are conflicts.
         of_itself = [
-            table for table in question.read_tables() if table.metadata.table_uuid == existing.metadata.table_uuid
+            table
+            for table in context.tables_read(request.reads)
+            if table.metadata.table_uuid == existing.metadata.table_uuid
         ]
         existing = hold(min([existing, *of_itself], key=lambda table: table.metadata.last_updated_ms))
-    if existing is not None and not payload.get("replaces"):
-        if payload.get("if-not-exists"):
+    if existing is not None and not request.replaces:
+        if request.if_not_exists:
             return
         raise TableAlreadyExistsError(f"Cannot create {full_name}: there is a table of that name")
-    if existing is None and not payload.get("creates", True):
+    if existing is None and not request.creates:
         raise TableNotFoundError(
             f"Cannot replace {full_name}: there is no such table", hint="Use CREATE OR REPLACE TABLE to create it."
         )
-    frame = None if "schema" in payload else question.frame(0)
-    if frame is None:
-        schema = from_spark_schema(schema_of_json(payload["schema"]))
+    frame = None if request.schema is not None else context.frame(0)
+    if request.schema is not None:
+        schema = from_spark_schema(schema_of_json(request.schema))
     else:
-        schema = optional_columns(question.engine().schema_of(frame))
-    properties = dict(payload["properties"])
-    location = payload.get("location") or properties.pop("location", None)
-    provider = payload.get("provider") or properties.pop("provider", None)
-    comment = payload.get("comment")
-    if comment is not None:
-        properties["comment"] = comment
-    properties |= {key.removeprefix("option."): value for key, value in payload.get("table-options", {}).items()}
-    _check_layout(full_name, payload["partitions"])
+        schema = optional_columns(context.engine().schema_of(frame))
+    properties = dict(request.properties)
+    location = request.location or properties.pop("location", None)
+    provider = request.provider or properties.pop("provider", None)
+    if request.comment is not None:
+        properties["comment"] = request.comment
+    properties |= {key.removeprefix("option."): value for key, value in request.table_options.items()}
+    _check_layout(full_name, request.partitions)
     statement = s.CreateTable(
         (full_name.lake_name, *full_name.name),
         (),
-        tuple(_term(term) for term in payload["partitions"]),
+        tuple(_term(term) for term in request.partitions),
         provider,
         location,
-        with_owner(FrozenMap(properties), question.engine()),
-        creates=payload.get("creates", True),
-        replaces=payload.get("replaces", False),
+        with_owner(FrozenMap(properties), context.engine()),
+        creates=request.creates,
+        replaces=request.replaces,
     )
-    options = payload.get("options", {})
-    if any(key.lower() == "branch" for key in options):
+    if any(key.lower() == "branch" for key in request.options):
         raise InvalidRequestError(
             f"Cannot create {full_name} and write to a branch of it at once",
             hint="Leave the branch out; write to it when the table is there.",
         )
-    properties_of_snapshot, said = create_options(question.spark, options)
-    create_with_schema(full_name, existing, statement, schema, frame, properties_of_snapshot, said)
+    snapshot_properties, overrides = create_options(context.spark, request.options)
+    create_with_schema(full_name, existing, statement, schema, frame, snapshot_properties, overrides)
 
 
 _LAYOUTS = {
@@ -188,57 +201,57 @@ _LAYOUTS = {
 }
 
 
-def _check_layout(full_name: FullName, terms: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse what Spark's writers may ask for and a table cannot be laid out by."""
+def _check_layout(full_name: FullName, terms: Sequence[r.Term]) -> None:
+    """Refuse layouts that Spark's writers offer and the format does not have."""
     for term in terms:
-        if term["name"] in _LAYOUTS:
-            reason, hint = _LAYOUTS[term["name"]]
+        if term.name in _LAYOUTS:
+            reason, hint = _LAYOUTS[term.name]
             raise UnsupportedError(f"Cannot create {full_name} {reason}", hint=hint)
-        if term["name"] == "bucket" and len(term["arguments"]) > 2:
+        if term.name == "bucket" and len(term.arguments) > 2:
             raise UnsupportedError(
-                f"Cannot create {full_name} with buckets of {len(term['arguments']) - 1} columns: "
+                f"Cannot create {full_name} with buckets of {len(term.arguments) - 1} columns: "
                 "a bucket is of one column",
                 hint="Give each column a bucket of its own: partitionedBy(bucket(…, …), bucket(…, …)).",
             )
 
 
-def _term(term: Mapping[str, Any]) -> str:
+def _term(term: r.Term) -> str:
     arguments = [
-        ".".join(map(quote, argument)) if isinstance(argument, list) else str(argument)
-        for argument in term["arguments"]
+        ".".join(map(quote, argument)) if isinstance(argument, tuple) else str(argument) for argument in term.arguments
     ]
-    return arguments[0] if term["name"] == "identity" else f"{term['name']}({', '.join(arguments)})"
+    return arguments[0] if term.name == "identity" else f"{term.name}({', '.join(arguments)})"
 
 
-def _drop(question: Question) -> str | None:
-    full_name = question.full_name
-    if not full_name.lake.table_exists(full_name.name):
+def _drop(request: r.Drop, context: Context) -> Reply:
+    lake = lake_of(request)
+    if not lake.table_exists(request.name):
         return None
-    full_name.lake.drop_table(full_name.name, purge=question.payload.get("purge", False))
+    lake.drop_table(request.name, purge=request.purge)
     return "true"
 
 
-def _alter(question: Question) -> None:
-    full_name, session = question.full_name, question.own_session()
-    context = SqlContext(session, question.engine(session))
-    alter_table(context, (full_name.lake_name, *full_name.name), question.payload["changes"])
+def _alter(request: r.Alter, context: Context) -> Reply:
+    names = own_names(request)
+    alter_table(SqlContext(names, context.engine(names)), (request.catalog, *request.name), request.changes)
 
 
-def _rename(question: Question) -> None:
-    question.lake.rename_table(question.full_name.name, tuple(question.payload["to"]))
+def _rename(request: r.Rename, context: Context) -> Reply:
+    lake_of(request).rename_table(request.name, request.to)
 
 
-WRITE_VERBS: dict[str, Callable[[Question], Any]] = {
-    "append": lambda question: _write(question, "append"),
-    "overwrite": lambda question: _write(question, "overwrite"),
-    "overwrite-partitions": lambda question: _write(question, "overwrite-partitions"),
-    "delete": _delete,
-    "truncate": _truncate,
-    "analyze": _analyze,
-    "update": _update,
-    "merge": _merge,
-    "create": _create,
-    "alter": _alter,
-    "drop": _drop,
-    "rename": _rename,
-}
+WRITE_HANDLERS = dict(
+    (
+        handler(r.Append, _append),
+        handler(r.Overwrite, _overwrite),
+        handler(r.OverwritePartitions, _overwrite_partitions),
+        handler(r.Delete, _delete),
+        handler(r.Truncate, _truncate),
+        handler(r.Analyze, _analyze),
+        handler(r.Update, _update),
+        handler(r.Merge, _merge),
+        handler(r.Create, _create),
+        handler(r.Alter, _alter),
+        handler(r.Drop, _drop),
+        handler(r.Rename, _rename),
+    )
+)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
@@ -21,6 +21,9 @@ from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, Op
 from frazil.spec.properties import DELETE_ISOLATION_LEVEL, WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 SNAPSHOT_PROPERTY = "snapshot-property."
 ONCE_APPLICATION, ONCE_VERSION = "once-application", "once-version"
@@ -40,14 +43,14 @@ class WriteOptions:
     """What a write is told: arguments of the verb, what counts in the place of the table's properties, and more."""
 
     arguments: dict[str, Any]
-    said: WriteOverrides
+    overrides: WriteOverrides
     merges_schema: bool
     is_dynamic: bool
     """Whether an overwrite replaces the partitions that it has rows for, and no others."""
 
 
 def read_write_options(
-    spark: Any,
+    spark: SparkSession,
     table: Table,
     branch: str | None,
     options: Mapping[str, str] | None = None,
@@ -62,7 +65,7 @@ def read_write_options(
     merges = asked["merge-schema"] or asked["mergeschema"] or "false"
     return WriteOptions(
         _arguments(of_session, table, branch, known, settings),
-        _said(asked),
+        _overrides(asked),
         merges.lower() == "true",
         mode.lower() == "dynamic",
     )
@@ -75,7 +78,7 @@ def _value(option: Option, known: Mapping[str, str], settings: Mapping[str, str]
     return None if found is None else found.strip()
 
 
-def _said(asked: Mapping[str, str | None]) -> WriteOverrides:
+def _overrides(asked: Mapping[str, str | None]) -> WriteOverrides:
     properties = {
         taken.name: text for option in WRITE if (text := asked[option.key]) is not None for taken in option.sets
     }
@@ -98,7 +101,7 @@ def _said(asked: Mapping[str, str | None]) -> WriteOverrides:
     )
 
 
-def create_options(spark: Any, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
+def create_options(spark: SparkSession, options: Mapping[str, str]) -> tuple[dict[str, str], WriteOverrides]:
     """Return what the writer of a new table says for the snapshot, and for how its rows are written."""
     known = WRITE_OPTIONS.check(options)
     if once_of_options(known) is not None:
@@ -108,7 +111,7 @@ def create_options(spark: Any, options: Mapping[str, str]) -> tuple[dict[str, st
         )
     settings = check_settings(session_settings(spark, SETTING_PREFIX))
     asked = {option.key: _value(option, known, settings) for option in WRITE}
-    return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _said(asked)
+    return {**snapshot_properties_of(settings), **snapshot_properties_of(known)}, _overrides(asked)
 
 
 def _arguments(
@@ -186,7 +189,9 @@ def snapshot_properties_of(options: Mapping[str, str]) -> dict[str, str]:
     return {key[prefix:]: value for key, value in known.items() if key.startswith(SNAPSHOT_PROPERTY)}
 
 
-def by_place(frame: Any, fields: Sequence[NestedField], full_name: FullName, *, may_differ: bool = False) -> Any:
+def by_place(
+    frame: DataFrame, fields: Sequence[NestedField], full_name: FullName, *, may_differ: bool = False
+) -> DataFrame:
     """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
 
     Structs have as many parts as the table's, unless the write evolves the schema and they `may_differ`.

@@ -20,7 +20,7 @@ def test_a_metadata_table_of_a_path_is_named_behind_a_hash(tmp_path: Path) -> No
         session = SqlSession({"lake": lake})
         options = {"path": f"{table.location}#Files", "snapshot-id": str(made.snapshot_id)}
         found = source_name(session, options)
-        relation = find_relation(session, FullName("lake", lake, (*found["namespace"], found["name"])))
+        relation = find_relation(session, FullName("lake", lake, (*found.namespace, found.name)))
         assert relation.metadata_table == "files"
         assert relation.state.snapshot_id == made.snapshot_id
         assert relation.table.metadata == table.metadata
@@ -29,4 +29,4 @@ def test_a_metadata_table_of_a_path_is_named_behind_a_hash(tmp_path: Path) -> No
 @pytest.mark.parametrize("path", ["/a/b#c", "/a/files", "#files/x"])
 def test_a_hash_before_any_other_word_is_part_of_the_path(path: str) -> None:
     with frazil.connect("memory:") as lake:
-        assert source_name(SqlSession({"lake": lake}), {"path": path})["name"] == path
+        assert source_name(SqlSession({"lake": lake}), {"path": path}).name == path

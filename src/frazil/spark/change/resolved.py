@@ -12,6 +12,7 @@ from typing import Any
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.spark.jvm.java_classes import define_classes
 from frazil.spark.own_columns import OwnColumn
 
 
@@ -67,5 +68,4 @@ def schema_of_ddl(text: str) -> st.StructType:
 def bind(frame: DataFrame, columns: Any) -> DataFrame:
     """Return the frame with its columns, matched by name, under the Catalyst ids of `columns`."""
     spark = frame.sparkSession
-    jvm: Any = spark._jvm
-    return DataFrame(jvm.frazil.Bind.named(frame._jdf, columns), spark)
+    return DataFrame(define_classes(spark.sparkContext).Bind.named(frame._jdf, columns), spark)

@@ -2,7 +2,6 @@ package frazil;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiFunction;
@@ -12,27 +11,27 @@ import org.apache.spark.sql.classic.SparkSession;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** The way from Spark to Python: one question at a time, with a word that only this JVM and its Python know. */
+/** Sends requests from Spark to Python, with a secret that only this JVM and its Python process know. */
 public class Door {
   private static volatile BiFunction python;
-  private static volatile String word = "";
+  private static volatile String secret = "";
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  public static void open(BiFunction answers, String secret) {
+  public static void open(BiFunction answers, String word) {
     python = answers;
-    word = secret;
+    secret = word;
   }
 
   public static void close() {
     python = null;
   }
 
-  static Object python() {
+  public static Object python() {
     return python;
   }
 
-  /** The session that is active; one that was stopped is said to be. */
-  static SparkSession session() {
+  /** Returns the active session; fails if it was stopped. */
+  public static SparkSession session() {
     try {
       return (SparkSession) SparkSession.active();
     } catch (Throwable e) {
@@ -41,15 +40,15 @@ public class Door {
     }
   }
 
-  /** Ask Python in the name of the session that is active; `objects` are handed over as they are. */
-  public static Object ask(String verb, Map told, List objects) {
+  /** Send a request on behalf of the active session; see Request. */
+  public static Object ask(String verb, String json, List objects) {
     BiFunction answers = python;
     if (answers == null) fail("Cannot " + verb + ": no lake is attached", "analysis", "FRAZIL_DETACHED", "08003");
     SparkSession session = session();
     ArrayList handed = new ArrayList();
     handed.add(session);
     handed.addAll(objects);
-    Object answer = Python.ask(answers, word + verb + " " + session.sessionUUID() + " " + text(told), handed);
+    Object answer = Python.ask(answers, secret + verb + " " + session.sessionUUID() + " " + json, handed);
     if (answer instanceof String && ((String) answer).startsWith("!")) {
       Map problem = (Map) parse(((String) answer).substring(1));
       fail(
@@ -59,16 +58,6 @@ public class Door {
           (String) problem.get("state"));
     }
     return answer;
-  }
-
-  public static Object ask(String verb, Map told) {
-    return ask(verb, told, Collections.EMPTY_LIST);
-  }
-
-  /** What Python answers as JSON: a map, a list, a text, or null. */
-  public static Object read(String verb, Map told) {
-    Object answer = ask(verb, told);
-    return answer == null ? null : parse((String) answer);
   }
 
   public static String text(Object value) {
@@ -87,7 +76,7 @@ public class Door {
     }
   }
 
-  /** Raise what Python could not do, as the error that Spark's users expect; never returns. */
+  /** Raise an error of Python as the exception that Spark uses for its kind; never returns. */
   public static void fail(String message, String kind, String condition, String state) {
     Origin origin = CurrentOrigin.get();
     if ("unsupported".equals(kind)) raise(new LakeRefusal(message, condition, state, origin));

@@ -4,7 +4,7 @@ import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.execution.QueryExecutionException;
 
-/** What went wrong while a lake was read or changed. */
+/** A failure while a lake was read or changed. */
 public class LakeFailure extends QueryExecutionException implements SparkThrowable {
   private final String condition;
   private final String state;

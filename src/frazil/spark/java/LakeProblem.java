@@ -3,9 +3,9 @@ package frazil;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.catalyst.trees.Origin;
 
-/** What was asked of a lake cannot be done; for handlers in scripts it has a condition and a state. */
+/** A statement that a lake cannot carry out, with a condition and an SQLSTATE for handlers in scripts. */
 public class LakeProblem extends AnalysisException {
-  private final String said;
+  private final String text;
   private final String condition;
   private final String state;
 
@@ -18,15 +18,15 @@ public class LakeProblem extends AnalysisException {
         scala.Option.apply(condition),
         (scala.collection.immutable.Map) scala.collection.immutable.Map$.MODULE$.empty(),
         new org.apache.spark.QueryContext[0]);
-    this.said = message;
+    this.text = message;
     this.condition = condition;
     this.state = state;
   }
 
-  /** The same where the query says it; Spark's own way would ask for a template of the message. */
+  /** Returns the error at a place in the query; Spark's implementation would need a template of the message. */
   public AnalysisException withPosition(Origin origin) {
-    if (!said.equals(message())) return this;
-    LakeProblem placed = new LakeProblem(said, condition, state, origin);
+    if (!text.equals(message())) return this;
+    LakeProblem placed = new LakeProblem(text, condition, state, origin);
     placed.setStackTrace(getStackTrace());
     return placed;
   }

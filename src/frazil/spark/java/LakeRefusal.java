@@ -3,7 +3,7 @@ package frazil;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.trees.Origin;
 
-/** What a lake does not do. */
+/** An operation that lakes do not support. */
 public class LakeRefusal extends UnsupportedOperationException implements SparkThrowable {
   private final String condition;
   private final String state;

@@ -16,20 +16,21 @@ import py4j.GatewayServer;
 import py4j.Py4JPythonClientPerThread;
 
 /**
- * Asks Python on the thread that asks, so that what Python does in turn has that thread's session, job tags and settings.
+ * Calls Python on the calling thread, so that Python's own calls of Spark have that thread's session, job tags and settings.
  *
- * <p>Py4J opens a connection for each thread of Java that asks, which costs a thread of Python too, and keeps both when the
- * thread has ended. Spark's threads come and go: connections of threads that have ended are closed when another thread
- * asks for the first time.
+ * <p>Py4J opens a connection, which costs a Python thread too, for each Java thread that calls Python, and keeps both when
+ * the Java thread has ended. Spark has many short-lived threads: the connections of ended threads are closed when another
+ * thread calls Python for the first time.
  *
- * <p>A thread that serves calls of Python's cannot be told to stop while it serves one: ctrl-C ends the wait, and what
- * Python sends then, to cancel all jobs or to end the connection, is not read. That something came says that nobody waits.
+ * <p>A thread that serves a call from Python cannot be interrupted by Python. After ctrl-C, Python stops waiting and sends
+ * a request to cancel all jobs or to close the connection, which is not read. Unread data thus means that the caller gave
+ * up.
  */
 public class Python {
   private static final Map CONNECTIONS = new ConcurrentHashMap();
   private static final ThreadLocal SERVED = new ThreadLocal();
 
-  static Object ask(Function answers, String request) {
+  public static Object ask(Function answers, String request) {
     Object before = connection(answers);
     try {
       return answers.apply(request);
@@ -38,7 +39,7 @@ public class Python {
     }
   }
 
-  static Object ask(BiFunction answers, String request, Object handed) {
+  public static Object ask(BiFunction answers, String request, Object handed) {
     Object before = connection(answers);
     try {
       return answers.apply(request, handed);
@@ -47,7 +48,7 @@ public class Python {
     }
   }
 
-  /** The connection of this thread; of those that Python itself calls it is Python's, and none of ours. */
+  /** Returns this thread's connection; a thread that Python called has Python's. */
   private static Object connection(Object answers) {
     if (!Proxy.isProxyClass(answers.getClass())) return null;
     try {
@@ -60,7 +61,7 @@ public class Python {
     }
   }
 
-  /** Whether who asked for the statement of this thread waits no longer, or a server has interrupted it. */
+  /** Returns whether the caller of this thread's statement gave up, or a server interrupted it. */
   public static boolean isGivenUp() {
     return Thread.currentThread().isInterrupted() || isGivenUp(served());
   }
@@ -74,7 +75,7 @@ public class Python {
     }
   }
 
-  /** Where the call comes from that this thread serves; null where Python waits for none, or Py4J does not say. */
+  /** Returns the socket of the call that this thread serves; null if it serves none, or Py4J does not reveal it. */
   static Socket served() {
     Object[] known = (Object[]) SERVED.get();
     if (known == null) {
@@ -88,7 +89,7 @@ public class Python {
     try {
       Object handler = Proxy.getInvocationHandler(answers);
       Object server = ((Gateway) read(handler, handler.getClass(), "gateway")).getObject("GATEWAY_SERVER");
-      // Connections come and go meanwhile, and this thread's stays.
+      // Other connections may open and close meanwhile.
       Object[] all = ((List) read(server, GatewayServer.class, "connections")).toArray();
       for (int i = 0; i < all.length; i++) {
         if (!(all[i] instanceof ClientServerConnection)) continue;

@@ -1,5 +1,6 @@
 package frazil;
 
+import frazil.catalog.LakeTable;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
@@ -19,10 +20,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import scala.collection.immutable.Seq;
 
-/** What has other names or arguments in one Spark than in another. */
+/** Parts of Spark whose names or arguments differ between its versions. */
 public class Spark {
-  /** Call a method of a Scala object; of those of that name the one that takes most, since older ones may take fewer. */
-  static Object call(Class kind, String name, Object[] given) {
+  /** Call the overload of a Scala object's method with the most parameters, since older versions may have fewer. */
+  public static Object call(Class kind, String name, Object[] given) {
     try {
       Object module = kind.getField("MODULE$").get(null);
       Method found = null;
@@ -40,8 +41,8 @@ public class Spark {
     throw new UnsupportedOperationException("This Spark has no " + kind.getName() + name);
   }
 
-  /** A statement with values for its parameters, as Spark writes them; where Spark cannot, the statement as it is. */
-  static String filled(String text, Object parameters) {
+  /** Returns a statement with its parameters replaced by values; unchanged if Spark cannot do that. */
+  public static String filled(String text, Object parameters) {
     if (parameters == null) return text;
     try {
       Class kind = Class.forName("org.apache.spark.sql.catalyst.parser.ParameterHandler$");
@@ -51,8 +52,8 @@ public class Spark {
     }
   }
 
-  /** Call a method without arguments that this compiler cannot see. */
-  static Object get(Object target, String name) {
+  /** Call a method without arguments that Janino cannot see. */
+  public static Object get(Object target, String name) {
     try {
       Method method = target.getClass().getMethod(name, new Class[0]);
       method.setAccessible(true);
@@ -65,12 +66,12 @@ public class Spark {
     }
   }
 
-  static Seq align(String verb, Object[] given) {
+  public static Seq align(String verb, Object[] given) {
     return (Seq) call(org.apache.spark.sql.catalyst.analysis.AssignmentUtils$.class, verb, given);
   }
 
-  /** Whether a plan has a flag and it is set; older plans may not have it. */
-  static boolean flag(Object plan, String name) {
+  /** Returns whether a plan's flag is set; older versions may lack it. */
+  public static boolean flag(Object plan, String name) {
     try {
       return Boolean.TRUE.equals(plan.getClass().getMethod(name, new Class[0]).invoke(plan, new Object[0]));
     } catch (ReflectiveOperationException e) {
@@ -78,8 +79,8 @@ public class Spark {
     }
   }
 
-  /** Whether a stream is to write without batches; newer plans have the trigger itself. */
-  static boolean isContinuous(Object plan) {
+  /** Returns whether a stream has a continuous trigger; newer plans have the trigger itself. */
+  public static boolean isContinuous(Object plan) {
     if (flag(plan, "isContinuousTrigger")) return true;
     scala.Product parts = (scala.Product) plan;
     for (int i = 0; i < parts.productArity(); i++)
@@ -90,15 +91,15 @@ public class Spark {
     return false;
   }
 
-  /** A plan or an expression with other arguments at some places. */
-  static TreeNode with(TreeNode plan, int[] places, Object[] values) {
+  /** Returns a plan or an expression with some arguments replaced. */
+  public static TreeNode with(TreeNode plan, int[] places, Object[] values) {
     Object[] arguments = new Object[((scala.Product) plan).productArity()];
     for (int i = 0; i < arguments.length; i++) arguments[i] = ((scala.Product) plan).productElement(i);
     for (int i = 0; i < places.length; i++) arguments[places[i]] = values[i];
     return plan.makeCopy(arguments);
   }
 
-  static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {
+  public static DataSourceV2Relation relation(LakeTable table, CaseInsensitiveStringMap options) {
     Object[] given = {
       table,
       scala.Option.apply(table.catalog()),
@@ -110,8 +111,8 @@ public class Spark {
         call(org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation$.class, "create", given);
   }
 
-  /** A relation of Spark's older streams over a class that makes their sources, with one option. */
-  static LogicalPlan stream(
+  /** Returns a relation of Spark's older streaming API over a class that makes its sources, with one option. */
+  public static LogicalPlan stream(
       org.apache.spark.sql.classic.SparkSession session, String provider, String option, String value) {
     HashMap options = new HashMap();
     options.put(option, value);
@@ -142,16 +143,16 @@ public class Spark {
     }
   }
 
-  /** A streaming relation under the name that another has in checkpoints, where this Spark has such names. */
-  static LogicalPlan named(LogicalPlan plan, Object other) {
+  /** Returns a streaming relation with another one's name in checkpoints, if this Spark has such names. */
+  public static LogicalPlan named(LogicalPlan plan, Object other) {
     for (int i = 0; i < plan.productArity(); i++)
       if ("sourceIdentifyingName".equals(plan.productElementName(i)))
         return (LogicalPlan) with(plan, new int[] {i}, new Object[] {get(other, "sourceIdentifyingName")});
     return plan;
   }
 
-  /** An action that updates; newer ones say whether `*` was written. */
-  static Object update(scala.Option condition, Seq assignments) {
+  /** Returns an update action; newer versions note whether it was written as `*`. */
+  public static Object update(scala.Option condition, Seq assignments) {
     java.lang.reflect.Constructor made = UpdateAction.class.getConstructors()[0];
     Object[] arguments = new Object[made.getParameterCount()];
     arguments[0] = condition;
@@ -164,7 +165,7 @@ public class Spark {
     }
   }
 
-  /** A message with the part of the query that it is about, where that is not the whole of it. */
+  /** Returns a message with the part of the query that it is about, unless that is the whole query. */
   static String placed(String message, Origin origin) {
     QueryContext place = origin.context();
     if (place == null || place.contextType() != QueryContextType.SQL || origin.sqlText().isEmpty()) return message;
@@ -173,7 +174,7 @@ public class Spark {
     return isWhole ? message : message + "\n" + place.summary().trim();
   }
 
-  /** The lakes that a session sees, as JSON: their names, and the ids by which Python knows them. */
+  /** Returns the ids of the lakes that a session sees, by name, as JSON. */
   public static String lakes(org.apache.spark.sql.classic.SparkSession session) {
     HashMap found = new HashMap();
     for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
@@ -184,7 +185,7 @@ public class Spark {
     return Door.text(found);
   }
 
-  /** The settings of a session that begin with a prefix, as JSON. */
+  /** Returns the settings of a session with a prefix, as JSON. */
   public static String settings(org.apache.spark.sql.classic.SparkSession session, String prefix) {
     HashMap found = new HashMap();
     for (Object one : Door.map(session.sessionState().conf().getAllConfs()).entrySet()) {
@@ -194,13 +195,13 @@ public class Spark {
     return Door.text(found);
   }
 
-  static Column[] columns(Seq definitions, Object plan) {
+  public static Column[] columns(Seq definitions, Object plan) {
     ArrayList found = new ArrayList();
     for (Object one : Door.list(definitions)) found.add(((ColumnDefinition) one).toV2Column("CREATE TABLE"));
     return (Column[]) found.toArray(new Column[0]);
   }
 
-  static NamedReference reference(List parts) {
+  public static NamedReference reference(List parts) {
     ArrayList names = new ArrayList(parts);
     return new org.apache.spark.sql.connector.expressions.FieldReference(Door.seq(names));
   }

@@ -2,14 +2,13 @@ package frazil;
 
 import java.net.Socket;
 import java.util.List;
-import java.util.Map;
 import java.util.Timer;
 import java.util.TimerTask;
 import java.util.UUID;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 
-/** Work of Python's on Spark that somebody waits for. Where nobody does any more, after ctrl-C, its jobs are cancelled. */
+/** Cancels the Spark jobs of a request when its caller gives up, after ctrl-C. */
 public class Waited extends TimerTask {
   private static final long EVERY_MS = 200L;
 
@@ -25,9 +24,9 @@ public class Waited extends TimerTask {
     this.served = served;
   }
 
-  static Object ask(String verb, Map told, List objects) {
+  public static Object ask(Request request, List objects) {
     Socket served = Python.served();
-    if (served == null) return Door.ask(verb, told, objects);
+    if (served == null) return request.ask(objects);
     SparkContext context = SparkSession.active().sparkContext();
     String tag = "frazil-" + UUID.randomUUID();
     Waited waited = new Waited(context, tag, served);
@@ -35,7 +34,7 @@ public class Waited extends TimerTask {
     context.addJobTag(tag);
     timer.schedule(waited, EVERY_MS, EVERY_MS);
     try {
-      return Door.ask(verb, told, objects);
+      return request.ask(objects);
     } finally {
       waited.end();
       timer.cancel();
@@ -43,7 +42,7 @@ public class Waited extends TimerTask {
     }
   }
 
-  /** What is there to be read twice in a row is for nobody. Every time anew: a job may begin after others were cancelled. */
+  /** Two consecutive polls with unread data mean that the caller gave up; more jobs may start after a cancellation. */
   public synchronized void run() {
     boolean before = seen;
     seen = Python.isGivenUp(served);

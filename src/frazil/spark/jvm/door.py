@@ -40,7 +40,7 @@ from frazil.errors import (
     SqlSyntaxError,
     UnsupportedError,
 )
-from frazil.spark.jvm.java_classes import define_classes, has_class
+from frazil.spark.jvm.java_classes import JavaClasses, define_classes, full_name, has_class
 from frazil.spark.jvm.known_sessions import find_session, note_session, session_of
 from frazil.spark.jvm.private_names import (
     Callback,
@@ -50,11 +50,11 @@ from frazil.spark.jvm.private_names import (
     start_callbacks,
 )
 
-Answer = Callable[[SparkSession, str, Mapping[str, Any], Any], Any]
-"""Given the session that asks, a verb, what is told and objects of Java's: text, an object of Java's, or None."""
+Answer = Callable[[SparkSession, str, str, Any], Any]
+"""Takes the session, a verb, its JSON and Java objects; returns text, a Java object, or None."""
 
-CATALOG = "frazil.LakeCatalog"
-_CATALOG_OF_CHANGES = "frazil.ChangesCatalog"
+CATALOG = "frazil.catalog.LakeCatalog"
+_CATALOG_OF_CHANGES = "frazil.catalog.ChangesCatalog"
 """The catalog for versions of Spark with row-level change feeds."""
 _BUILT_IN = "builtin"
 _RULES = {
@@ -73,23 +73,23 @@ _opened: WeakKeyDictionary[SparkContext, set[int]] = WeakKeyDictionary()
 """Per context, the identities of session extensions with the rules; a session and its clones share extensions."""
 
 
-def _answered(answer: Answer, question: str | None, objects: Any) -> Any:
-    if question is None:
-        return _problem("Cannot answer: the question is none of Spark's", "analysis", "FRAZIL_NOT_ASKED", "42501")
-    verb, session, payload = question.split(" ", 2)
+def _answered(answer: Answer, request: str | None, objects: Any) -> Any:
+    if request is None:
+        return _problem("Cannot answer: the request does not come from Spark", "analysis", "FRAZIL_NOT_ASKED", "42501")
+    verb, session, text = request.split(" ", 2)
     try:
         spark = find_session(session) or session_of(objects.get(0), _open_context())
         with checking_before_commits(partial(_check_not_cancelled, spark)):
-            return answer(spark, verb, json.loads(payload), objects)
+            return answer(spark, verb, text, objects)
     except FrazilError as error:
         how, condition, state = _kind(error)
-        # Conditions of Spark's own stand before its messages, and tools look for them there.
-        said = str(error) if condition.startswith("FRAZIL_") else f"[{condition}] {error}"
-        return _problem(said, how, condition, state)
+        # Spark's conditions precede its messages, and tools look for them there.
+        message = str(error) if condition.startswith("FRAZIL_") else f"[{condition}] {error}"
+        return _problem(message, how, condition, state)
     except AnalysisException as error:
         return _problem(str(error), "analysis", error.getCondition(), error.getSqlState())
     except KeyboardInterrupt:
-        # Java may ask on the very thread that waits for the statement: ctrl-C ends the wait too.
+        # Java may call on the very thread that waits for the statement: ctrl-C ends the wait too.
         let_interruption_through()
         raise
     except BaseException as error:
@@ -157,10 +157,11 @@ def session_settings(spark: SparkSession, prefix: str) -> dict[str, str]:
 
 def is_temporary_view(spark: SparkSession, name: Sequence[str]) -> bool:
     """Return whether a name refers to a temporary view."""
+    package = define_classes(spark.sparkContext)
     parts: Any = spark._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for step in name:
         parts.add(step)
-    return bool(spark._jsparkSession.sessionState().catalog().isTempView(spark._jvm.frazil.Door.seq(parts)))  # type: ignore[union-attr]
+    return bool(spark._jsparkSession.sessionState().catalog().isTempView(package.Door.seq(parts)))
 
 
 def current_place(spark: SparkSession) -> tuple[str, tuple[str, ...]]:
@@ -217,7 +218,7 @@ def close_door(spark: SparkSession) -> None:
     parser.set(state, package.LakeParser.under(parser.get(state)))
 
 
-def _join(spark: SparkSession, package: Any) -> None:
+def _join(spark: SparkSession, package: JavaClasses) -> None:
     """Install the rules and the parser in a running session, replacing those of an earlier call."""
     state = spark._jsparkSession.sessionState()
     analyzer = state.analyzer()
@@ -238,12 +239,12 @@ def _without(spark: SparkSession, rules: Any, kinds: tuple[str, ...]) -> Any:
     remaining = jvm.java.util.ArrayList()
     for index in range(rules.size()):
         rule = rules.apply(index)
-        if rule.getClass().getName() not in {f"frazil.{name}" for name in kinds}:
+        if rule.getClass().getName() not in set(map(full_name, kinds)):
             remaining.add(rule)
     return jvm.scala.jdk.javaapi.CollectionConverters.asScala(remaining).toList()
 
 
-def _extend(extensions: Any, package: Any) -> None:
+def _extend(extensions: Any, package: JavaClasses) -> None:
     for verb, kinds in _RULE_BUILDERS.items():
         for rule in kinds:
             getattr(extensions, verb)(getattr(package, rule)())

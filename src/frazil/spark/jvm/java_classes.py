@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import threading
 import zipfile
 from collections.abc import Callable
@@ -22,7 +23,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pyspark
-from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 
@@ -30,33 +30,54 @@ from frazil.errors import EngineError
 
 _SOURCES = Path(__file__).parent.parent / "java"
 _NEEDS = "// Needs "
+_PACKAGE = re.compile(r"^package ([\w.]+);", re.MULTILINE)
 _SCAN = "org.apache.spark.sql.execution.FileSourceScanExec"
 _BOXES = {"boolean": "Boolean", "int": "Integer", "long": "Long"}
 _lock = threading.Lock()
 
 
 class CachedNames:
-    """A Java package or class that caches its members; Py4J itself looks up every name on each call."""
+    """A Java class that caches its members; Py4J itself looks up every name on each call."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
 
     def __getattr__(self, name: str) -> Any:
         member: Any = getattr(self._target, name)
-        cached = CachedNames(member) if isinstance(member, JavaClass) else member
-        vars(self)[name] = cached
-        return cached
+        vars(self)[name] = member
+        return member
 
     def __call__(self, *args: Any) -> Any:
         """Create an instance of the class."""
         return self._target(*args)
 
 
-_defined: WeakKeyDictionary[Any, CachedNames] = WeakKeyDictionary()
+class JavaClasses:
+    """frazil's Java classes by their names, whichever package they are in."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+
+    def __getattr__(self, name: str) -> CachedNames:
+        member: Any = self._jvm
+        for step in full_name(name).split("."):
+            member = getattr(member, step)
+        vars(self)[name] = cached = CachedNames(member)
+        return cached
 
 
-def define_classes(context: SparkContext) -> CachedNames:
-    """Define frazil's classes in the JVM, unless they are defined already; return their package."""
+def full_name(name: str) -> str:
+    """Return the name of a class with its package, which is its folder."""
+    for file in _SOURCES.rglob(f"{name}.java"):
+        return ".".join(("frazil", *file.relative_to(_SOURCES).with_suffix("").parts))
+    raise AttributeError(name)
+
+
+_defined: WeakKeyDictionary[Any, JavaClasses] = WeakKeyDictionary()
+
+
+def define_classes(context: SparkContext) -> JavaClasses:
+    """Define frazil's classes in the JVM, unless they are defined already; return them."""
     gateway: Any = context._gateway
     with _lock:
         if gateway not in _defined:
@@ -66,7 +87,7 @@ def define_classes(context: SparkContext) -> CachedNames:
                 raise EngineError(
                     f"Cannot compile frazil's classes for Spark {pyspark.__version__}: {error}"
                 ) from error
-            _defined[gateway] = CachedNames(gateway.jvm.frazil)
+            _defined[gateway] = JavaClasses(gateway.jvm)
         return _defined[gateway]
 
 
@@ -86,17 +107,17 @@ def compile_meanwhile(gateway: Any) -> threading.Thread:
 
 
 def java_sources(has_class: Callable[[str], bool]) -> dict[str, str]:
-    """Return the sources by path within their package; sources in the topmost folder belong to `frazil`.
+    """Return the sources by the path of their class.
 
     A source whose first line is `// Needs <class>` is left out if Spark lacks that class.
     """
     sources = {}
     for file in sorted(_SOURCES.rglob("*.java")):
-        path = file.relative_to(_SOURCES).as_posix()
         text = file.read_text("utf-8")
         needed = text.partition("\n")[0].partition(_NEEDS)[2]
-        if not needed or has_class(needed):
-            sources[path if "/" in path else f"frazil/{path}"] = text
+        package = _PACKAGE.search(text)
+        if package is not None and (not needed or has_class(needed)):
+            sources[f"{package[1].replace('.', '/')}/{file.name}"] = text
     return sources
 
 

@@ -17,7 +17,7 @@ import pyspark
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.jvm.java_classes import define_classes, full_name
 from frazil.spark.jvm.known_sessions import session_of
 from frazil.spark.jvm.private_names import is_classic, scala_object
 from frazil.spark.own_columns import F
@@ -137,7 +137,7 @@ def request_files(frame: DataFrame) -> None:
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
-        if leaf.getClass().getName() == "frazil.ScanToEnd":
+        if leaf.getClass().getName() == full_name("ScanToEnd"):
             leaf.relation().location().listFiles(leaf.partitionFilters(), leaf.dataFilters())
 
 

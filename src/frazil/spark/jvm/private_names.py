@@ -30,7 +30,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from frazil.errors import FrazilError, UnsupportedError
-from frazil.spark.jvm.java_classes import define_classes
+from frazil.spark.jvm.java_classes import define_classes, full_name
 from frazil.spark.own_columns import F, OwnColumn
 from frazil.spark.types import without_metadata
 
@@ -272,7 +272,7 @@ def _change_rules(spark: SparkSession, kind: str, name: str, rule: Any) -> None:
     lists = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters  # type: ignore[union-attr]
     rules = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]
     for one in lists.asJava(getattr(methods, kind)()):
-        if one.getClass().getName() != f"frazil.{name}":
+        if one.getClass().getName() != full_name(name):
             rules.add(one)
     if rule is not None:
         rules.add(rule)
@@ -349,7 +349,7 @@ def register_shown_forms(frame: DataFrame, forms: Mapping[int, str]) -> None:
         node = stack.pop()
         if node.getClass().getSimpleName() == "LogicalRelation":
             files = node.relation().location()
-            if files.getClass().getName() == "frazil.PlannedFiles":
+            if files.getClass().getName() == full_name("PlannedFiles"):
                 files.setShown(forms_by_sql)
         children = node.children()
         stack += [children.apply(index) for index in range(children.size())]

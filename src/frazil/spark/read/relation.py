@@ -10,7 +10,7 @@ The files of a group have the same format, shape (`file_shapes.py`) and columns 
 Parquet, and ORC without deletes if no column was ever renamed; Python reads Avro and the rest (`arrow_read.py`). With
 very many deleted positions, a join replaces the bit test (`position_joins.py`).
 
-Each relation is Spark's `HadoopFsRelation` over a file index that calls Python (`spark/java/PlannedFiles.java`,
+Each relation is Spark's `HadoopFsRelation` over a file index that calls Python (`spark/java/read/PlannedFiles.java`,
 `planned_files.py`): filters added later, by a user or by Spark, reach the planner and prune manifests and files while
 Spark plans. Executors run Spark's vectorised reader and generated code, and none of frazil's.
 

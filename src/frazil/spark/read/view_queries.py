@@ -1,20 +1,20 @@
 """Queries of views: parsed by Spark, checked to be only queries, and resolved in the view's namespace.
 
 The names in a view's query are relative to the view's default catalog and namespace, not to those of its reader. They
-are qualified before Spark resolves them (`spark/java/ViewNames.java`).
+are qualified before Spark resolves them (`spark/java/rules/ViewNames.java`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import InvalidRequestError
 from frazil.spark.jvm.exact_sql import find_refused, parse_exactly
+from frazil.spark.jvm.java_classes import define_classes
 from frazil.sql.query_text import without_semicolons
 
 Name = tuple[str, ...]
@@ -27,7 +27,7 @@ class ViewQuery:
 
     def __init__(self, spark: SparkSession, text: str) -> None:
         self._spark = spark
-        self._names: Any = spark._jvm.frazil.ViewNames  # type: ignore[union-attr]
+        self._names = define_classes(spark.sparkContext).ViewNames
         try:
             self._plan = parse_exactly(spark, "parsePlan", text)
         except Py4JJavaError as error:

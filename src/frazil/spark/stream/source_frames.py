@@ -1,7 +1,7 @@
 """The rows of one batch of a stream as a lazy DataFrame over frazil's relations.
 
 Spark plans the query of a stream over these relations anew for each batch, so its filters and columns reach the planner
-and prune manifests and files. `spark/java/StreamedRows.java` marks the rows as streaming for Spark.
+and prune manifests and files. `spark/java/stream/StreamedRows.java` marks the rows as streaming for Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 package iceberg;
 
-/** Where Spark looks for `format("iceberg")`. */
-public class DefaultSource extends frazil.LakeSource {}
+/** The class that Spark loads for `format("iceberg")`. */
+public class DefaultSource extends frazil.catalog.LakeSource {}

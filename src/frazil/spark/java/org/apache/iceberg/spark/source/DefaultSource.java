@@ -1,4 +1,4 @@
 package org.apache.iceberg.spark.source;
 
-/** Where Spark looks for `format("org.apache.iceberg.spark.source")`. */
-public class DefaultSource extends frazil.LakeSource {}
+/** The class that Spark loads for `format("org.apache.iceberg.spark.source")`. */
+public class DefaultSource extends frazil.catalog.LakeSource {}

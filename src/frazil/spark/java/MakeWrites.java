@@ -1,8 +1,0 @@
-package frazil;
-
-/** Gives every session that comes later a rule of its own. */
-public class MakeWrites extends scala.runtime.AbstractFunction1 {
-  public Object apply(Object session) {
-    return new LakeWrites();
-  }
-}

@@ -1,0 +1,8 @@
+package frazil.rules;
+
+/** Makes the rule for later sessions. */
+public class MakeEarly extends scala.runtime.AbstractFunction1 {
+  public Object apply(Object session) {
+    return new EarlyTables();
+  }
+}

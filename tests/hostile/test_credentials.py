@@ -246,6 +246,51 @@ def test_credentials_that_a_service_leaves_out_are_not_filled_in_with_the_users(
         assert options[f"fs.s3a.{name}"] == options[f"fs.s3a.bucket.bkt.{name}"] == ""
 
 
+@pytest.mark.parametrize(
+    "name", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "adls.sas-token.acct"]
+)
+@pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "x${fs.s3a.secret.key}", "${user.home}"])
+def test_credentials_of_a_service_name_no_settings_of_hadoop(
+    service: ScriptedService, proxy: RecordingProxy, name: str, value: str
+) -> None:
+    store = "azure" if name.startswith("adls") else "s3"
+    config = {**VENDED[store], ENDPOINT[store]: f"http://{STRANGER}:9000", name: value}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": LOCATION[store], "config": config}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    storage = opened(service, proxy, USERS[store]["keys" if store == "s3" else "key"]).load_table(TABLE).storage
+    # Hadoop puts the value of the variable or setting in its place.
+    with pytest.raises(InvalidRequestError, match="names of its own settings"):
+        hadoop_options(WITHOUT_JVM, storage, LOCATION[store])
+
+
+@pytest.mark.parametrize("bucket", ["mine.assumed.role.sts", "mine.assumed.role"])
+def test_a_bucket_is_no_setting_of_another_bucket(service: ScriptedService, proxy: RecordingProxy, bucket: str) -> None:
+    config = {**VENDED["s3"], "s3.endpoint": f"http://{STRANGER}:9000"}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": "s3://", "config": config}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    storage = opened(service, proxy, {}).load_table(TABLE).storage
+    with pytest.raises(InvalidRequestError, match="names of its own settings"):
+        hadoop_options(WITHOUT_JVM, storage, f"s3://{bucket}/t")
+
+
+@pytest.mark.parametrize("name", ["config", "defaults", "overrides"])
+@pytest.mark.parametrize("setting", [{"s3.force-virtual-addressing": "true"}, {"s3.path-style-access": "false"}])
+def test_a_service_does_not_put_a_bucket_into_the_host_of_the_users_endpoint(
+    service: ScriptedService, proxy: RecordingProxy, name: str, setting: dict[str, str]
+) -> None:
+    if name == "config":
+        service.on(f"GET {AT}", (200, table_json(config=setting)))
+    else:
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, name: setting}))
+        service.on(f"GET {AT}", (200, table_json()))
+    catalog = opened(service, proxy, {**USERS["s3"]["session"], "s3.endpoint": f"http://{OWN}:9000"})
+    storage = catalog.load_table(TABLE).storage
+    run_all(storage, "s3://bkt/t")
+    assert proxy.hosts == {OWN}
+    found = settings_of("s3://bkt/t", stores_of(catalog.storage))
+    assert found["spark.hadoop.fs.s3a.bucket.bkt.path.style.access"] == "true"
+
+
 def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
     service: ScriptedService, proxy: RecordingProxy
 ) -> None:

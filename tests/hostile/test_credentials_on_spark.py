@@ -51,6 +51,11 @@ SERVICES: dict[str, dict[str, Any]] = {
     "half": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, "s3.session-token": "vended-session"}}]},
     "unsigned": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, "s3.access-key-id": "AKIAVENDED"}}]},
     "empty": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, **VENDED["s3"], "s3.session-token": ""}}]},
+    "variables": {
+        "storage-credentials": [
+            {"prefix": "s3://", "config": {**VENDED["s3"], **EVIL, "s3.access-key-id": "x${fs.s3a.secret.key}"}}
+        ]
+    },
     "trusted": {"config": {"s3.endpoint": f"http://{OWN}:9000"}},
     "configured": {"config": EVIL},
 }
@@ -115,6 +120,7 @@ def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials_from_spark(
     for name in ("defaults", "overrides", "config", "environment"):
         assert f"/{name}/" not in sent, name
         assert "credentials.endpoints" in outcomes[name][0], outcomes[name]
+    assert "names of its own settings" in outcomes["variables"][2], outcomes["variables"]
     own = proxy.text_to(OWN)
     assert "AKIAPLANTED" in own and "Hadoop" in own and "/trusted/" in own and "/configured/" in own
     assert proxy.hosts <= {STRANGER, OWN}

@@ -53,6 +53,8 @@ _HIDDEN = (
     "server-side-encryption-algorithm", "server-side-encryption.key",
 )  # fmt: skip
 """Settings that make Hadoop send keys of the session, whatever the credentials of a bucket are."""
+_OTHER_SETTING = re.compile(r"\.assumed\.role\.")
+"""In the name of a bucket this makes the setting one of another bucket; `${…}` in a value stands for a setting."""
 _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
 
 _reached: WeakKeyDictionary[SparkContext, dict[str, tuple[str, dict[str, str]]]] = WeakKeyDictionary()
@@ -134,10 +136,22 @@ def reach_files(spark: SparkSession, lake: str, location: str, stores: Stores) -
 def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
     """Return Spark's settings for files at a location with the credentials of its account."""
     parts = urlsplit(location)
+    settings: dict[str, str] = {}
     if parts.scheme in _AZURE:
-        return _azure_settings(parts.netloc.rpartition("@")[2], account)
-    if parts.scheme not in _S3:
-        return {}
+        settings = _azure_settings(parts.netloc.rpartition("@")[2], account)
+    elif parts.scheme in _S3:
+        settings = _s3_settings(location, account)
+    for name, value in settings.items():
+        if "${" in value or _OTHER_SETTING.search(name):
+            raise InvalidRequestError(
+                f"Cannot reach {location} on Spark: Hadoop reads what the lake says of it as names of its own settings",
+                hint="Read and write it without Spark.",
+            )
+    return settings
+
+
+def _s3_settings(location: str, account: StoreAccount) -> dict[str, str]:
+    """Return Spark's settings for a bucket."""
     properties = account.properties
     settings = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
     prefix = f"spark.hadoop.{_bucket_prefix(location)}"

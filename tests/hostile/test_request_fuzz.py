@@ -205,8 +205,11 @@ def memory_bytes(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+PERIOD = 0.02
+
+
 class Share:
-    """Tells how long a process was ready to run while the machine ran other programs."""
+    """Tells how long a process, or this one, was ready to run while the machine ran other programs."""
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -223,12 +226,16 @@ class Share:
         self._samples.append((time.monotonic(), used, "R" in states))
 
     def of_others(self, start: float, end: float) -> float:
-        """Return the seconds between two times that the process waited for a processor; forget what was before."""
+        """Return the seconds between two times that others took; forget what was before.
+
+        What the process used itself is never theirs. Of the rest, a process that is ready waits for a processor; one
+        that is not, or whose state is not known, counts only as far as a sample comes late, since this process waits.
+        """
         self._samples = [sample for sample in self._samples if sample[0] >= start]
         return sum(
-            max(0.0, later - earlier - (used_later - used))
+            max(0.0, later - earlier - (used_later - used) - (0.0 if was_ready and is_ready else PERIOD))
             for (earlier, used, was_ready), (later, used_later, is_ready) in pairwise(self._samples)
-            if was_ready and is_ready and later <= end
+            if later <= end
         )
 
 
@@ -289,7 +296,7 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
                 failures.append(f"the server takes {sizes[-1]} bytes")
 
     def measure() -> None:
-        while not ended.wait(0.02):
+        while not ended.wait(PERIOD):
             share.sample()
 
     with server(tmp_path) as (port, process):

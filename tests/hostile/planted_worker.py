@@ -2,8 +2,9 @@
 
 python -m tests.hostile.planted_worker PROXY-PORT JAR,JAR,… CASES
 
-CASES is JSON: for each name of a lake the address of its service, the properties of the user, and the statements. The
-session has the settings that `frazil.session` gives for the lakes' buckets, which are named as the lakes are.
+CASES is JSON: for each name of a lake the address of its service, the properties of the user, the statements, and
+further settings of Hadoop. The session has the settings that `frazil.session` gives for the lakes' buckets, which are
+named as the lakes are, and credentials of its own for all other buckets.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ def main() -> None:
         .config("spark.task.maxFailures", "1")
         .config("spark.hadoop.fs.s3a.proxy.host", "127.0.0.1")
         .config("spark.hadoop.fs.s3a.proxy.port", port)
+        .config("spark.hadoop.fs.s3a.access.key", "AKIAPLANTED0004")
+        .config("spark.hadoop.fs.s3a.secret.key", "planted-in-the-session")
+        .config("spark.hadoop.fs.s3a.session.token", "planted-token-of-the-session")
         .config("spark.hadoop.fs.s3a.attempts.maximum", "1")
         .config("spark.hadoop.fs.s3a.retry.limit", "0")
     )
@@ -41,6 +45,8 @@ def main() -> None:
         warnings.simplefilter("ignore")
         lakes = {}
         for name, case in cases.items():
+            for key, value in case["settings"].items():
+                builder = builder.config(f"spark.hadoop.{key}", value)
             lake = frazil.connect(case["address"], name=name, properties={**case["properties"], **proxy})
             lakes[name] = stack.enter_context(lake)
             # A session is not opened over an endpoint that gets no credentials; here the other lakes' session goes on.

@@ -29,6 +29,7 @@ from frazil.serve.app import Limits
 from frazil.serve.auth import Auth, Secret
 from frazil.serve.kept_plans import BUDGET_BYTES, KeptPlan, KeptPlans
 from frazil.storage.http import AnswerLost, AnswerTooLarge, HttpClient
+from tests.property.test_serve_fuzz import VERSION
 from tests.rest_lab import scripted_service
 from tests.served_lake import Served, served, table_path
 
@@ -124,6 +125,32 @@ def test_bodies_of_all_requests_share_a_budget(tmp_path: Path) -> None:
         refused = made.post("/v1/namespaces", b" " * (2 << 20))
         assert (refused.code, refused.error) == (503, "SlowDownException")
         assert made.post("/v1/namespaces", {"namespace": ["a"]}).code == 200, "what was refused is given back"
+
+
+def test_a_commit_has_a_bounded_number_of_updates(server: Served) -> None:
+    def order(number: int) -> dict[str, Any]:
+        field = {"source-id": 1, "transform": f"bucket[{number}]", "direction": "asc", "null-order": "nulls-first"}
+        return {"action": "add-sort-order", "sort-order": {"order-id": number, "fields": [field]}}
+
+    def version(number: int) -> dict[str, Any]:
+        return {"action": "add-view-version", "view-version": {**VERSION, "version-id": number}}
+
+    many = [{"action": "set-properties", "updates": {f"k{number}": "v"}} for number in range(10_001)]
+    half = [{"identifier": {"namespace": ["db"], "name": "t"}, "requirements": [], "updates": many[:5_001]}] * 2
+    view = "/v1/namespaces/db/views/v"
+    started = time.process_time()
+    for path, body in (
+        (table_path("t"), {"requirements": [], "updates": many}),
+        (table_path("t"), {"requirements": [{"type": "assert-create"}] * 10_001, "updates": []}),
+        (table_path("t"), {"requirements": [], "updates": [order(number) for number in range(1, 102)]}),
+        ("/v1/transactions/commit", {"table-changes": half}),
+        (view, {"updates": [version(number) for number in range(101)]}),
+    ):
+        reply = server.post(path, body)
+        assert reply.code == 400 and b"in one request" in reply.body, reply.body
+    assert server.post(table_path("t"), {"requirements": [], "updates": many[:10_000]}).code == 200
+    assert server.post(table_path("t"), {"requirements": [], "updates": list(map(order, range(1, 101)))}).code == 200
+    assert time.process_time() - started < 10
 
 
 # Answers of a service

@@ -20,7 +20,7 @@ from frazil.errors import FrazilError, InvalidRequestError, UnsupportedError
 from frazil.rest.open_rest import open_rest
 from frazil.serve.auth import Auth, Right, Secret
 from frazil.serve.store_access import StoreAccess
-from frazil.spark.jvm.file_systems import hadoop_options, settings_of
+from frazil.spark.jvm.file_systems import hadoop_options, reach_files, settings_of
 from frazil.spark.read.planned_files import check_paths
 from frazil.storage.base import Storage
 from frazil.storage.choose import choose_storage, stores_of
@@ -168,7 +168,9 @@ def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials(
     refused = run_all(storage, location, most=3 if way == "signed" else None)
     check_nothing_planted(proxy)
     check_spark(catalog, storage, location)
-    if way != "signed":
+    if way == "signed":
+        assert proxy.hosts == {STRANGER}
+    else:
         assert STRANGER not in proxy.hosts
         message = str(refused[0])
         assert f"http://{STRANGER}:9000" in message and "credentials.endpoints" in message
@@ -214,6 +216,81 @@ def test_a_services_endpoint_is_used_with_the_services_credentials_alone(
     check_spark(catalog, storage, LOCATION[store])
 
 
+HALF: tuple[dict[str, str], ...] = (
+    {"s3.session-token": "vended-session"},
+    {"s3.secret-access-key": "vended"},
+    {"s3.access-key-id": "AKIAVENDED"},
+    {"s3.access-key-id": "AKIAVENDED", "s3.secret-access-key": ""},
+    {"s3.access-key-id": "AKIAVENDED", "s3.secret-access-key": "vended", "s3.session-token": ""},
+)
+
+
+@pytest.mark.parametrize("vended", HALF, ids=lambda vended: " ".join(vended))
+@pytest.mark.parametrize("kind", USERS["s3"])
+def test_credentials_that_a_service_leaves_out_are_not_filled_in_with_the_users(
+    service: ScriptedService, proxy: RecordingProxy, kind: str, vended: dict[str, str]
+) -> None:
+    config = {**vended, "s3.endpoint": f"http://{STRANGER}:9000"}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": "s3://", "config": config}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    storage = opened(service, proxy, USERS["s3"][kind]).load_table(TABLE).storage
+    run_all(storage, "s3://bkt/t")
+    check_nothing_planted(proxy)
+    options = hadoop_options(WITHOUT_JVM, storage, "s3://bkt/t/data")
+    # Hadoop takes what is missing or empty from its own settings, so nothing may be.
+    provider = options["fs.s3a.bucket.bkt.aws.credentials.provider"].rpartition(".")[2]
+    is_whole = vended.get("s3.access-key-id") and vended.get("s3.secret-access-key")
+    assert provider == ("SimpleAWSCredentialsProvider" if is_whole else "AnonymousAWSCredentialsProvider")
+    assert "fs.s3a.bucket.bkt.session.token" not in options
+    for name in ("encryption.key", "encryption.algorithm", "delegation.token.binding"):
+        assert options[f"fs.s3a.{name}"] == options[f"fs.s3a.bucket.bkt.{name}"] == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "adls.sas-token.acct"]
+)
+@pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "x${fs.s3a.secret.key}", "${user.home}"])
+def test_credentials_of_a_service_name_no_settings_of_hadoop(
+    service: ScriptedService, proxy: RecordingProxy, name: str, value: str
+) -> None:
+    store = "azure" if name.startswith("adls") else "s3"
+    config = {**VENDED[store], ENDPOINT[store]: f"http://{STRANGER}:9000", name: value}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": LOCATION[store], "config": config}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    storage = opened(service, proxy, USERS[store]["keys" if store == "s3" else "key"]).load_table(TABLE).storage
+    # Hadoop puts the value of the variable or setting in its place.
+    with pytest.raises(InvalidRequestError, match="names of its own settings"):
+        hadoop_options(WITHOUT_JVM, storage, LOCATION[store])
+
+
+@pytest.mark.parametrize("bucket", ["mine.assumed.role.sts", "mine.assumed.role"])
+def test_a_bucket_is_no_setting_of_another_bucket(service: ScriptedService, proxy: RecordingProxy, bucket: str) -> None:
+    config = {**VENDED["s3"], "s3.endpoint": f"http://{STRANGER}:9000"}
+    given: dict[str, Any] = {"storage-credentials": [{"prefix": "s3://", "config": config}]}
+    service.on(f"GET {AT}", (200, table_json(**given)))
+    storage = opened(service, proxy, {}).load_table(TABLE).storage
+    with pytest.raises(InvalidRequestError, match="names of its own settings"):
+        hadoop_options(WITHOUT_JVM, storage, f"s3://{bucket}/t")
+
+
+@pytest.mark.parametrize("name", ["config", "defaults", "overrides"])
+@pytest.mark.parametrize("setting", [{"s3.force-virtual-addressing": "true"}, {"s3.path-style-access": "false"}])
+def test_a_service_does_not_put_a_bucket_into_the_host_of_the_users_endpoint(
+    service: ScriptedService, proxy: RecordingProxy, name: str, setting: dict[str, str]
+) -> None:
+    if name == "config":
+        service.on(f"GET {AT}", (200, table_json(config=setting)))
+    else:
+        service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, name: setting}))
+        service.on(f"GET {AT}", (200, table_json()))
+    catalog = opened(service, proxy, {**USERS["s3"]["session"], "s3.endpoint": f"http://{OWN}:9000"})
+    storage = catalog.load_table(TABLE).storage
+    run_all(storage, "s3://bkt/t")
+    assert proxy.hosts == {OWN}
+    found = settings_of("s3://bkt/t", stores_of(catalog.storage))
+    assert found["spark.hadoop.fs.s3a.bucket.bkt.path.style.access"] == "true"
+
+
 def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
     service: ScriptedService, proxy: RecordingProxy
 ) -> None:
@@ -239,6 +316,45 @@ def test_an_endpoint_that_only_a_service_names_is_set_for_no_other_lake_of_a_ses
     assert options["fs.s3a.bucket.bkt.endpoint"] == f"http://{STRANGER}:9000"
     assert options["fs.s3a.bucket.bkt.aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
     assert options["fs.s3a.impl.disable.cache"] == "true"
+
+
+class Session:
+    """Stands for a Spark session: its Hadoop settings, in a dict."""
+
+    def __init__(self) -> None:
+        self.settings: dict[str, str] = {}
+        self.sparkContext = self._jsc = self
+        self.setIfUnset = self.settings.setdefault
+
+    def hadoopConfiguration(self) -> Session:
+        return self
+
+
+LAKES: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
+    ("s3://bkt/t", {**USERS["s3"]["session"]}, {"s3.endpoint": f"http://{OWN}:9000", **USERS["s3"]["session"]}),
+    ("s3://bkt/t", {**USERS["s3"]["session"]}, {"s3.endpoint": f"http://{OWN}:9000"}),
+    ("s3://bkt/t", {**USERS["s3"]["session"]}, {**USERS["s3"]["keys"]}),
+    (LOCATION["azure"], {**USERS["azure"]["key"]}, {**USERS["azure"]["signature"]}),
+)
+
+
+@pytest.mark.parametrize(("location", "first", "second"), LAKES)
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_session_mixes_no_endpoint_of_one_lake_with_credentials_of_another(
+    location: str, first: dict[str, str], second: dict[str, str], is_swapped: bool
+) -> None:
+    if is_swapped:
+        first, second = second, first
+    spark: Any = Session()
+    for _ in range(2):
+        reach_files(spark, "one", location, Stores(first))
+    before = dict(spark.settings)
+    with pytest.raises(InvalidRequestError, match="sessions of their own") as found:
+        reach_files(spark, "two", location, Stores(second))
+    assert "planted" not in str(found.value) and spark.settings == before
+    reach_files(spark, "two", location, Stores(first))
+    reach_files(spark, "three", location.replace("bkt", "other").replace("acct", "more"), Stores(second))
+    assert {key: spark.settings[key] for key in before} == before
 
 
 # An address that programs read differently is one host to the check and another to who connects.

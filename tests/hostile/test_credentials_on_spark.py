@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -37,6 +38,7 @@ STATEMENTS = (
     "call {lake}.system.expire_snapshots('db.t')",
     "call {lake}.system.remove_orphan_files('db.t')",
 )
+KEY = base64.b64encode(b"planted-key-of-32-bytes-for-SSEC").decode()
 EVIL = {"s3.endpoint": f"http://{STRANGER}:9000"}
 VENDED_S3 = [{"prefix": "s3://", "config": {**VENDED["s3"], **EVIL}}]
 SERVICES: dict[str, dict[str, Any]] = {
@@ -46,6 +48,14 @@ SERVICES: dict[str, dict[str, Any]] = {
     "environment": {"config": {**EVIL, "s3.use-environment": "true"}},
     "signed": {"config": {**EVIL, "s3.remote-signing-enabled": "true"}},
     "vended": {"storage-credentials": VENDED_S3},
+    "half": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, "s3.session-token": "vended-session"}}]},
+    "unsigned": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, "s3.access-key-id": "AKIAVENDED"}}]},
+    "empty": {"storage-credentials": [{"prefix": "s3://", "config": {**EVIL, **VENDED["s3"], "s3.session-token": ""}}]},
+    "variables": {
+        "storage-credentials": [
+            {"prefix": "s3://", "config": {**VENDED["s3"], **EVIL, "s3.access-key-id": "x${fs.s3a.secret.key}"}}
+        ]
+    },
     "trusted": {"config": {"s3.endpoint": f"http://{OWN}:9000"}},
     "configured": {"config": EVIL},
 }
@@ -91,6 +101,10 @@ def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials_from_spark(
             properties = {**USERS["s3"][kind], **OWN_PROPERTIES.get(name, {})}
             statements = [statement.format(lake=name) for statement in STATEMENTS]
             cases[name] = {"address": service.address, "properties": properties, "statements": statements}
+            # A key that Hadoop sends with each request, whoever signs it.
+            encryption = {"encryption.algorithm": "SSE-C", "encryption.key": KEY}
+            session = {f"fs.s3a.bucket.{name}.{key}": value for key, value in encryption.items()}
+            cases[name]["settings"] = {} if name in OWN_PROPERTIES else session
         done = subprocess.run(
             [sys.executable, "-m", "tests.hostile.planted_worker", str(proxy.port), jars, json.dumps(cases)],
             cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False,
@@ -101,9 +115,12 @@ def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials_from_spark(
     assert not any(secret in sent for secret in SECRETS), sent[:3000]
     # Only a service that gives credentials of its own has its endpoint asked, and Spark does that, too.
     assert "AKIAVENDED" in sent and "Hadoop" in sent
+    assert "/half/" in sent and "/unsigned/" in sent and "/empty/" in sent
+    assert "encryption-customer" not in sent
     for name in ("defaults", "overrides", "config", "environment"):
         assert f"/{name}/" not in sent, name
         assert "credentials.endpoints" in outcomes[name][0], outcomes[name]
+    assert "names of its own settings" in outcomes["variables"][2], outcomes["variables"]
     own = proxy.text_to(OWN)
     assert "AKIAPLANTED" in own and "Hadoop" in own and "/trusted/" in own and "/configured/" in own
     assert proxy.hosts <= {STRANGER, OWN}

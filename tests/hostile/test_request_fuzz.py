@@ -21,8 +21,9 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -204,6 +205,40 @@ def memory_bytes(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * resource.getpagesize()
 
 
+PERIOD = 0.02
+
+
+class Share:
+    """Tells how long a process, or this one, was ready to run while the machine ran other programs."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._samples: list[tuple[float, float, bool]] = []
+
+    def sample(self) -> None:
+        """Note the time, the process's own time, and whether one of its threads is running or ready to run."""
+        states: list[str] = []
+        for stat in Path(f"/proc/{self._process}/task").glob("*/stat"):
+            with suppress(OSError):
+                states.append(stat.read_text().rpartition(")")[2].split()[0])
+        # Linux's number of the clock of another process.
+        used = time.clock_gettime(~self._process << 3 | 2)
+        self._samples.append((time.monotonic(), used, "R" in states))
+
+    def of_others(self, start: float, end: float) -> float:
+        """Return the seconds between two times that others took; forget what was before.
+
+        What the process used itself is never theirs. Of the rest, a process that is ready waits for a processor; one
+        that is not, or whose state is not known, counts only as far as a sample comes late, since this process waits.
+        """
+        self._samples = [sample for sample in self._samples if sample[0] >= start]
+        return sum(
+            max(0.0, later - earlier - (used_later - used) - (0.0 if was_ready and is_ready else PERIOD))
+            for (earlier, used, was_ready), (later, used_later, is_ready) in pairwise(self._samples)
+            if later <= end
+        )
+
+
 @pytest.mark.extended
 @pytest.mark.timeout(max(300, SECONDS * 2))
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
@@ -214,7 +249,8 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
     sent = [0] * THREADS
     codes: Counter[int] = Counter()
     ended = threading.Event()
-    checks: list[float] = []
+    checks: list[tuple[float, float]] = []
+    """Of each health check, how long the server took by itself, and how long it took."""
     sizes: list[int] = []
 
     def attack(number: int) -> None:
@@ -253,23 +289,30 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
                 failures.append(f"the health check fails: {error}")
             finally:
                 connection.close()
-            checks.append(time.monotonic() - start)
+            end = time.monotonic()
+            checks.append((end - start - share.of_others(start, end), end - start))
             sizes.append(memory_bytes(process))
             if sizes[-1] > MOST_BYTES:
                 failures.append(f"the server takes {sizes[-1]} bytes")
 
+    def measure() -> None:
+        while not ended.wait(PERIOD):
+            share.sample()
+
     with server(tmp_path) as (port, process):
+        share = Share(process)
         threads = [threading.Thread(target=attack, args=(number,)) for number in range(THREADS)]
-        watcher = threading.Thread(target=watch)
-        for thread in (*threads, watcher):
+        watchers = [threading.Thread(target=watch), threading.Thread(target=measure)]
+        for thread in (*threads, *watchers):
             thread.start()
         for thread in threads:
             thread.join()
         ended.set()
-        watcher.join()
-    checks.sort()
-    print(f"seed {seed}: {sum(sent)} requests, {len(checks)} health checks, the slowest took {checks[-1]:.3f} s")
+        for thread in watchers:
+            thread.join()
+    own, whole = max(checks)[0], sorted(whole for _, whole in checks)
+    print(f"seed {seed}: {sum(sent)} requests, {len(checks)} health checks, the slowest took {own:.3f} s by itself,")
+    print(f"{whole[-1]:.3f} s with the time of other programs, 99 % up to {whole[len(whole) * 99 // 100]:.3f} s")
     print(f"answers by code: {dict(sorted(codes.items()))}; the most memory: {max(sizes) >> 20} MB")
     assert not failures, f"seed {seed}: {failures[0][:3000]}"
-    # On a machine that does other work too, one check in a hundred may wait for the processor.
-    assert checks[len(checks) * 99 // 100] < 1 and checks[-1] < 5
+    assert own < 1

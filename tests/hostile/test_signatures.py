@@ -161,11 +161,25 @@ def test_a_delete_of_many_is_signed_with_the_hash_of_the_body_that_was_shown() -
         "http://minio:9000/wh/lake/db/t/a b",
         "http://minio:9000/wh/lake/db/t/a#b",
         "//minio:9000/wh/lake/db/t/a",
+        # A store that knows no buckets in hosts reads these as objects of the bucket `lake`.
+        "http://wh.minio:9000/lake/db/t/a",
+        "http://WH.minio:9000/lake/db/t/a",
+        # Stores differ in whether an escaped slash ends the bucket.
+        "http://minio:9000/wh%2Flake/db/t/a",
+        "http://minio:9000/%77h/lake/db/t/a",
         "http://[minio:9000/wh/lake/db/t/a",
     ],
 )
 def test_only_the_servers_own_store_is_signed_for(uri: str) -> None:
     refuse("GET", uri)
+
+
+def test_a_bucket_in_the_host_is_signed_for_where_the_server_names_buckets_so() -> None:
+    virtual = {**MINIO, "s3.force-virtual-addressing": "true"}
+    assert sign("GET", "http://wh.minio:9000/lake/db/t/a", store=virtual)
+    refuse("GET", "http://other.minio:9000/lake/db/t/a", store=virtual)
+    told = [StoreAccess(store).config(TABLE)["s3.path-style-access"] for store in (MINIO, virtual)]
+    assert told == ["true", "false"]
 
 
 @pytest.mark.parametrize(

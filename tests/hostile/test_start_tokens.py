@@ -196,6 +196,7 @@ def test_a_line_break_in_a_name_begins_no_record_of_the_log(capsys: pytest.Captu
         ("spark.hadoop.fs.s3a.bucket.b.secret.key", "x"),
         ("spark.hadoop.fs.s3a.bucket.b.access.key", "x"),
         ("spark.hadoop.fs.s3a.bucket.b.session.token", "x"),
+        ("spark.hadoop.fs.s3a.bucket.b.encryption.key", "x"),
         ("spark.hadoop.fs.azure.account.key.acct.dfs.core.windows.net", "x"),
         ("spark.hadoop.fs.azure.sas.fixed.token.acct.dfs.core.windows.net", "x"),
         ("spark.frazil.lake.l.property.credential", "x"),

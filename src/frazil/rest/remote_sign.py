@@ -18,6 +18,7 @@ from frazil.storage.http import Answer
 from frazil.storage.object_properties import S3_ANONYMOUS
 from frazil.storage.object_service import S3Service, UnsignedRequest, s3_service
 from frazil.storage.object_store import ObjectStorage
+from frazil.storage.object_stores import http_client
 from frazil.storage.store_accounts import StoreAccount
 
 ENABLED: Final = "s3.remote-signing-enabled"
@@ -77,7 +78,8 @@ class SigningService(S3Service):
 
 def signed_storage(account: StoreAccount, sign: Sign) -> SchemeStorage:
     """Return S3 with requests that a service signs; no credentials go with them."""
-    plain = s3_service({**account.properties, S3_ANONYMOUS: "true"})
+    properties = account.properties
+    plain = s3_service({**properties, S3_ANONYMOUS: "true"})
     service = SigningService(
         plain.region,
         plain.endpoint,
@@ -86,7 +88,8 @@ def signed_storage(account: StoreAccount, sign: Sign) -> SchemeStorage:
         encryption_key=plain.encryption_key,
         sign=sign,
     )
-    return SchemeStorage(dict.fromkeys(S3_SCHEMES, ObjectStorage(service, schemes=S3_SCHEMES)))
+    storage = ObjectStorage(service, schemes=S3_SCHEMES, http=http_client(properties))
+    return SchemeStorage(dict.fromkeys(S3_SCHEMES, storage))
 
 
 def _is_same_place(asked: str, signed: str) -> bool:

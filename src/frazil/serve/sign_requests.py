@@ -190,14 +190,15 @@ def _bucket_and_key(service: S3Service, request: SignRequest) -> tuple[str, str]
     host = target.netloc.lower().removesuffix(":443" if is_tls else ":80")
     if target.scheme != ("https" if is_tls else "http") or target.fragment or target.path[:2] == "//":
         raise _refusal("it is not for the store of this server")
-    path = unquote(target.path)[1:]
+    path = target.path[1:]
     for own in _hosts(service):
-        if host == own:
-            bucket, _, key = path.partition("/")
-            return bucket, key
+        bucket, _, key = path.partition("/")
+        if host == own and "%" not in bucket:
+            return bucket, unquote(key)
         bucket = host.removesuffix(f".{own}")
-        if bucket != host and _BUCKET.fullmatch(bucket):
-            return bucket, path
+        # A store that knows no buckets in hosts takes the first part of the path for the bucket.
+        if not service.is_path_style and bucket != host and _BUCKET.fullmatch(bucket):
+            return bucket, unquote(path)
     raise _refusal("it is not for the store of this server")
 
 

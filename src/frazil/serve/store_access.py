@@ -32,7 +32,14 @@ from frazil.serve.exchange import UNIT_SEPARATOR, Refusal
 from frazil.serve.sign_requests import SignRequest, check_request
 from frazil.storage.assume_role import Role, SessionKeys, assume_role
 from frazil.storage.locations import is_under, may_overlap, scheme_of, table_folders
-from frazil.storage.object_properties import ROLE_ENDPOINT, S3_ENDPOINT, S3_PATH_STYLE, S3_REGION
+from frazil.storage.object_properties import (
+    ROLE_ENDPOINT,
+    S3_ENDPOINT,
+    S3_PATH_STYLE,
+    S3_REGION,
+    S3_VIRTUAL,
+    is_true,
+)
 from frazil.storage.object_service import S3Service, s3_service
 from frazil.storage.sign_v4 import S3Credentials, query_text, sign_v4
 
@@ -89,6 +96,9 @@ class StoreAccess:
         config: dict[str, str] = {
             name: self._store[name] for name in (S3_ENDPOINT, S3_PATH_STYLE) if name in self._store
         }
+        if S3_ENDPOINT in config:
+            # Clients have defaults of their own, and a signature is for one of the two ways.
+            config.setdefault(S3_PATH_STYLE, str(not is_true(self._store, S3_VIRTUAL)).lower())
         region = next((self._store[name] for name in S3_REGION if name in self._store), None)
         return config if region is None else {**config, "client.region": region, "s3.region": region}
 

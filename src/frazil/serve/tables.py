@@ -13,7 +13,13 @@ from frazil.catalog.metadata_files import read_table_metadata
 from frazil.catalog.names import Identifier, namespace_not_found, split_identifier
 from frazil.changes.changes_json import decode_requirement, decode_update
 from frazil.changes.requirements import AssertCreate, AssertViewUuid
-from frazil.changes.updates import AddViewVersion, SetCurrentViewVersion
+from frazil.changes.updates import (
+    AddPartitionSpec,
+    AddSchema,
+    AddSortOrder,
+    AddViewVersion,
+    SetCurrentViewVersion,
+)
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.json_text import encode_json
 from frazil.codec.partition_spec_json import decode_partition_spec
@@ -56,6 +62,10 @@ from frazil.spec.versions import DEFAULT
 
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000
+MAX_UPDATES = 10_000
+"""How many requirements and updates a request may have."""
+MAX_DEFINITIONS = 100
+"""How many of its updates may define something, which is compared with every definition before it."""
 _OF_KEYS: Final = uuid.UUID("5f6c1c4e-5a0c-4d5b-9a58-0c8f6a1f7b11")
 
 
@@ -259,6 +269,9 @@ def _decode_changes(request: Request) -> list[Asked]:
             raise InvalidRequestError(
                 f"Cannot commit to {len(parts)} tables at once: 1 to {MAX_CHANGED_TABLES} are allowed"
             )
+        count = sum(_count(item) for item in parts)
+        if count > MAX_UPDATES:
+            raise _too_many(count, "requirements and updates", MAX_UPDATES)
         return [decode_change(item, decode_identifier(item, "identifier")) for item in parts]
 
 
@@ -268,6 +281,8 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
     with as_bad_request():
         if "identifier" in body and decode_identifier(body, "identifier") != identifier:
             raise InvalidRequestError("Cannot commit: the identifier in the body is not that of the path")
+        if _count(body) > MAX_UPDATES:
+            raise _too_many(_count(body), "requirements and updates", MAX_UPDATES)
         required = body.list("requirements", []) if is_view else body.list("requirements")
         requirements = tuple(
             decode_requirement(entry, where=f"requirements[{index}]") for index, entry in enumerate(required)
@@ -275,11 +290,25 @@ def decode_change(body: JsonObject, identifier: Identifier, *, is_view: bool = F
         updates = tuple(
             decode_update(entry, where=f"updates[{index}]") for index, entry in enumerate(body.list("updates"))
         )
+    defined = sum(
+        isinstance(update, AddSchema | AddPartitionSpec | AddSortOrder | AddViewVersion) for update in updates
+    )
+    if defined > MAX_DEFINITIONS:
+        raise _too_many(defined, "definitions", MAX_DEFINITIONS)
     if not is_view:
         for item in (*requirements, *updates):
             if isinstance(item, AssertViewUuid | AddViewVersion | SetCurrentViewVersion):
                 raise InvalidRequestError(f"Cannot commit to a table by {type(item).__name__}: that is for views")
     return Asked(identifier, requirements, updates)
+
+
+def _count(body: JsonObject) -> int:
+    """Return how many requirements and updates a body has."""
+    return len(body.list("requirements", [])) + len(body.list("updates"))
+
+
+def _too_many(count: int, what: str, most: int) -> InvalidRequestError:
+    return InvalidRequestError(f"Cannot commit {count} {what} in one request: {most} are allowed")
 
 
 def drop_table(service: Service, request: Request) -> Answer:

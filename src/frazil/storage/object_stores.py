@@ -32,7 +32,7 @@ def open_s3(account: StoreAccount) -> Storage:
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = s3_service(properties, None if vended is None else lambda: _vended_keys(vended))
-    return ObjectStorage(service, schemes=account.store.schemes, http=_http(properties))
+    return ObjectStorage(service, schemes=account.store.schemes, http=http_client(properties))
 
 
 def open_gcs(account: StoreAccount) -> Storage:
@@ -40,7 +40,7 @@ def open_gcs(account: StoreAccount) -> Storage:
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = gcs_service(properties, None if vended is None else lambda: _vended_token(vended))
-    return ObjectStorage(service, schemes=account.store.schemes, http=_http(properties))
+    return ObjectStorage(service, schemes=account.store.schemes, http=http_client(properties))
 
 
 def open_azure(account: StoreAccount) -> Storage:
@@ -48,7 +48,7 @@ def open_azure(account: StoreAccount) -> Storage:
     properties = account.properties
     vended = account.credentials if account.is_vended else None
     service = azure_service(properties, None if vended is None else vended.current, hosts=account.azure_hosts)
-    return AzureStorage(service, schemes=account.store.schemes, http=_http(properties))
+    return AzureStorage(service, schemes=account.store.schemes, http=http_client(properties))
 
 
 def _vended_keys(vended: Credentials) -> S3Credentials:
@@ -66,7 +66,8 @@ def _vended_token(vended: Credentials) -> str:
     return token
 
 
-def _http(properties: Mapping[str, str]) -> HttpClient:
+def http_client(properties: Mapping[str, str]) -> HttpClient:
+    """Return the client that properties describe: its timeouts and its proxy."""
     return HttpClient(
         connect_timeout=_seconds(properties, CONNECT_TIMEOUT, 5.0),
         timeout=_seconds(properties, REQUEST_TIMEOUT, 30.0),

@@ -69,6 +69,9 @@ _AMAZON: Final = re.compile(
 _GOOGLE: Final = re.compile(r"storage\.googleapis\.com|storage\.[a-z]+-[a-z]+[0-9]+\.rep\.googleapis\.com")
 _COMMON: Final = frozenset({CONNECT_TIMEOUT, REQUEST_TIMEOUT})
 
+_ADDRESSING: Final = frozenset({S3_PATH_STYLE, S3_VIRTUAL})
+"""Whether a bucket is a part of the host, which for the user's endpoint is theirs to say."""
+
 
 class Source(Enum):
     """Who named an endpoint or gave credentials."""
@@ -305,9 +308,10 @@ class Stores:
 
         With `is_signed`, the service signs each request, so that no credentials belong to it.
         """
-        settings = self._settings(store)
-        is_anonymous = settings.get(store.anonymous, "").lower() == "true"
         vended = self._vended(store)
+        endpoint = self._endpoint(store, is_service_first=vended is not None or is_signed)
+        settings = self._settings(store, endpoint)
+        is_anonymous = settings.get(store.anonymous, "").lower() == "true"
         credentials: Credentials | None = None
         if vended is not None or is_signed:
             credentials = vended
@@ -316,7 +320,7 @@ class Stores:
             credentials = Credentials(lambda: found, Source.USER)
         return StoreAccount(
             store,
-            self._endpoint(store, is_service_first=vended is not None or is_signed),
+            endpoint,
             credentials,
             settings,
             self._trusted,
@@ -350,8 +354,10 @@ class Stores:
             return None
         return Credentials(lambda: names(current()), Source.SERVICE)
 
-    def _settings(self, store: Store) -> dict[str, str]:
+    def _settings(self, store: Store, endpoint: Endpoint) -> dict[str, str]:
         known = store.settings | _COMMON
+        if endpoint.url is not None and endpoint.source is Source.USER:
+            known -= _ADDRESSING
         own = {
             name: value
             for name, value in self._own.items()

@@ -59,6 +59,7 @@ def test_clients_are_told_where_the_store_is_and_no_secret() -> None:
     told = access.config(table())
     assert told == {
         "s3.endpoint": "http://127.0.0.1:9000",
+        "s3.path-style-access": "true",
         "s3.region": "eu-central-1",
         "client.region": "eu-central-1",
     }

@@ -12,11 +12,14 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from frazil.catalog.base import NO_PLACE
+from frazil.errors import InvalidRequestError
 from frazil.spark.jvm.private_names import is_classic
 from frazil.spark.jvm.vended_keys import CLASS, END_SETTING, NAME_SETTING, Keys, deliver_keys
 from frazil.storage.base import Storage
@@ -45,7 +48,17 @@ _AZURE = ("abfs", "abfss")
 _CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 _PER_BUCKET = "fs.s3a.bucket."
 _PROVIDERS = "org.apache.hadoop.fs.s3a."
+_HIDDEN = (
+    "delegation.token.binding", "encryption.algorithm", "encryption.key", "security.credential.provider.path",
+    "server-side-encryption-algorithm", "server-side-encryption.key",
+)  # fmt: skip
+"""Settings that make Hadoop send keys of the session, whatever the credentials of a bucket are."""
+_OTHER_SETTING = re.compile(r"\.assumed\.role\.")
+"""In the name of a bucket this makes the setting one of another bucket; `${…}` in a value stands for a setting."""
 _JAR = re.compile(r"hadoop-client-(?:api|runtime)-(\d+(?:\.\d+)*)\.jar")
+
+_reached: WeakKeyDictionary[SparkContext, dict[str, tuple[str, dict[str, str]]]] = WeakKeyDictionary()
+"""By place, the first lake of a session that has files there, and its settings."""
 
 
 def hadoop_version() -> str | None:
@@ -99,20 +112,51 @@ def settings_of(location: str, stores: Stores) -> dict[str, str]:
     return {name: value for name, value in found.items() if _PER_BUCKET not in name} if account.is_strange else found
 
 
+def reach_files(spark: SparkSession, lake: str, location: str, stores: Stores) -> None:
+    """Set how a session reaches a lake's files, as far as its own settings do not say.
+
+    A bucket or account has one endpoint and one set of credentials in a session. Two lakes that give different ones
+    would get a mixture, so the second is refused.
+    """
+    settings = settings_of(location, stores)
+    place = urlsplit(location).netloc.rpartition("@")[2]
+    own = {key: value for key, value in settings.items() if place in key}
+    first, known = _reached.setdefault(spark.sparkContext, {}).setdefault(place, (lake, own))
+    if first != lake and own and known and own != known:
+        raise InvalidRequestError(
+            f"Cannot attach lake {lake!r}: lake {first!r} of this session reaches {place!r} at another endpoint or "
+            "with other credentials",
+            hint="Open the lakes in sessions of their own, or give both the same properties.",
+        )
+    hadoop: Any = spark.sparkContext._jsc.hadoopConfiguration()
+    for key, value in settings.items():
+        hadoop.setIfUnset(key.removeprefix("spark.hadoop."), value)
+
+
 def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
     """Return Spark's settings for files at a location with the credentials of its account."""
     parts = urlsplit(location)
+    settings: dict[str, str] = {}
     if parts.scheme in _AZURE:
-        return _azure_settings(parts.netloc.rpartition("@")[2], account)
-    if parts.scheme not in _S3:
-        return {}
+        settings = _azure_settings(parts.netloc.rpartition("@")[2], account)
+    elif parts.scheme in _S3:
+        settings = _s3_settings(location, account)
+    for name, value in settings.items():
+        if "${" in value or _OTHER_SETTING.search(name):
+            raise InvalidRequestError(
+                f"Cannot reach {location} on Spark: Hadoop reads what the lake says of it as names of its own settings",
+                hint="Read and write it without Spark.",
+            )
+    return settings
+
+
+def _s3_settings(location: str, account: StoreAccount) -> dict[str, str]:
+    """Return Spark's settings for a bucket."""
     properties = account.properties
     settings = {"spark.hadoop.fs.s3.impl": _CLASS, "spark.hadoop.fs.s3a.impl": _CLASS}
-    prefix = f"spark.hadoop.{_PER_BUCKET}{parts.netloc}."
+    prefix = f"spark.hadoop.{_bucket_prefix(location)}"
     endpoint = properties.get(S3_ENDPOINT)
-    key, secret, token = (
-        first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
-    )
+    key, secret, token = _s3_keys(properties)
     own: dict[str, str | None] = {
         "endpoint": endpoint,
         "endpoint.region": first_of(properties, S3_REGION) or ("us-east-1" if endpoint else None),
@@ -125,9 +169,9 @@ def account_settings(location: str, account: StoreAccount) -> dict[str, str]:
         own["path.style.access"] = str(properties.get(S3_VIRTUAL, "false").lower() != "true").lower()
     if S3_PATH_STYLE in properties:
         own["path.style.access"] = properties[S3_PATH_STYLE].lower()
-    # Otherwise Hadoop would find credentials in its environment and sign requests to an endpoint from the service.
-    is_strange = account.is_strange and account.credentials is None
-    if is_strange or properties.get(S3_ANONYMOUS, "false").lower() == "true":
+    # Otherwise Hadoop would find credentials of its own, and send them to an endpoint from the service.
+    is_closed = key is None and (account.is_strange or account.is_vended)
+    if is_closed or properties.get(S3_ANONYMOUS, "false").lower() == "true":
         own["aws.credentials.provider"] = f"{_PROVIDERS}AnonymousAWSCredentialsProvider"
     elif key is not None:
         provider = "SimpleAWSCredentialsProvider" if token is None else "TemporaryAWSCredentialsProvider"
@@ -149,6 +193,9 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
     if not options:
         return {}
     options |= {f"fs.{scheme}.impl.disable.cache": "true" for scheme in (*_S3, *_AZURE)}
+    if account.is_strange:
+        options |= {f"{prefix}{name}": "" for prefix in ("fs.s3a.", _bucket_prefix(location)) for name in _HIDDEN}
+        options["hadoop.security.credential.provider.path"] = ""
     keys = _keys_of(properties)
     if keys is None or not is_classic(spark) or urlsplit(location).scheme not in _S3:
         return options
@@ -156,7 +203,7 @@ def hadoop_options(spark: SparkSession, storage: Storage, location: str) -> dict
     if not deliver_keys(spark.sparkContext, name, keys, lambda: _keys_at(storage, location)):
         return options
     return options | {
-        f"fs.s3a.bucket.{urlsplit(location).netloc}.aws.credentials.provider": CLASS,
+        f"{_bucket_prefix(location)}aws.credentials.provider": CLASS,
         # The class is loaded with the application, not by Hadoop's isolated class loader.
         "fs.s3a.classloader.isolation": "false",
         NAME_SETTING: name,
@@ -171,13 +218,27 @@ def _keys_at(storage: Storage, location: str) -> Keys | None:
 
 def _keys_of(properties: Mapping[str, str]) -> Keys | None:
     """Return S3 credentials that expire, or None if there are none."""
-    key, secret, token = (
-        first_of(properties, spellings) for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
-    )
+    key, secret, token = _s3_keys(properties)
     ends = properties.get(S3_KEYS_END, "")
     if key is None or secret is None or token is None or KEYS_OF not in properties:
         return None
     return (int(ends), key, secret, token) if ends.isascii() and ends.isdigit() and len(ends) <= 18 else None
+
+
+def _s3_keys(properties: Mapping[str, str]) -> tuple[str | None, str | None, str | None]:
+    """Return an access key id, its secret and a session token, or None for each.
+
+    An empty value counts as missing: Hadoop would use one of the session in its place.
+    """
+    key, secret, token = (
+        first_of(properties, spellings) or None
+        for spellings in (S3_ACCESS_KEY_ID, S3_SECRET_ACCESS_KEY, S3_SESSION_TOKEN)
+    )
+    return (None, None, None) if key is None or secret is None else (key, secret, token)
+
+
+def _bucket_prefix(location: str) -> str:
+    return f"{_PER_BUCKET}{urlsplit(location).netloc}."
 
 
 def _azure_settings(host: str, account: StoreAccount) -> dict[str, str]:

@@ -21,13 +21,12 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from frazil.errors import InvalidRequestError
-from frazil.spark.jvm.file_systems import add_package, settings_of
+from frazil.spark.jvm.file_systems import add_package, reach_files
 from frazil.spark.jvm.java_classes import compile_meanwhile
 from frazil.spark.jvm.start_jvm import start_jvm
 from frazil.storage.store_accounts import Stores
 
 PREFIX = "spark.frazil.lake."
-_HADOOP = "spark.hadoop."
 _KEY = re.compile(r"(?P<name>[^.]+)\.(?P<what>warehouse|catalog|catalog-name|property\.(?P<property>.+))", re.DOTALL)
 
 
@@ -101,10 +100,8 @@ class SessionBuilder(SparkSession.Builder):
                     "Cannot attach lakes to the session: none is defined",
                     hint=f'Write frazil.session("warehouse"), .lake(name, warehouse), or set {PREFIX}<name>.warehouse.',
                 )
-            hadoop = session.sparkContext._jsc.hadoopConfiguration()
             for name, lake in opened.items():
-                for key, value in settings_of(lake.location, lake.stores).items():
-                    hadoop.setIfUnset(key.removeprefix(_HADOOP), value)
+                reach_files(session, name, lake.location, lake.stores)
                 lake.attach(session, name)
             unused.pop_all()
         return session

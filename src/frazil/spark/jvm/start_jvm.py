@@ -13,8 +13,8 @@ from typing import Any, Final
 from pyspark import SparkConf, SparkContext
 
 _SECRET_NAME: Final = re.compile(
-    r"secret|passw|token|credential|access[._-]?key|account[._-]?key|private[._-]?key|session[._-]?key|sas|auth|cookie"
-    r"|proxy|header\.|external-id",
+    r"secret|passw|token|credential|access[._-]?key|account[._-]?key|private[._-]?key|session[._-]?key|[._-]key$|sas"
+    r"|auth|cookie|proxy|header\.|external-id",
     re.IGNORECASE,
 )
 _SECRET_VALUE: Final = re.compile(r"://[^/\s]*:[^/\s]*@|passw(or)?d=|[?&]sig=|bearer ", re.IGNORECASE)

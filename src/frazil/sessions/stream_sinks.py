@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from frazil.commit.once import Once, another_way, find_done
+from frazil.commit.once import Once, diverged_epoch_error, find_done
 from frazil.commit.read_ahead import read_ahead
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.sql_session import FullName
@@ -96,7 +96,7 @@ def _batch(question: Question) -> None:
     done = find_done(table.metadata, given.get("branch") or MAIN_BRANCH, once)
     if done is not None and done.version != once.version and not question.frame(0).isEmpty():
         # Later ones are there, and what this one was is not known any more; one without rows left nothing.
-        raise another_way(once)
+        raise diverged_epoch_error(once)
     made = _patiently(write, table)
     if made is not None and payload["mode"] == "append":
         read_ahead(table.state, made, table._cache)

@@ -1,15 +1,15 @@
-"""Delete files and deletion vectors. Specification: "Delete Formats".
+"""Write delete files and deletion vectors. Specification: "Delete Formats".
 
-Which rows are deleted comes from whoever looked for them: positions of data files, or values to compare rows with. Here
-they become files and descriptions for a commit:
+The caller has found the deleted rows: positions in data files, or values to compare rows with. Here they become files
+and descriptions for a commit:
 
-- deletion vectors (v3): all vectors of one write in one Puffin file, described one by one;
-- position delete files (v2): sorted by path and position, for one data file each or for a partition, with full bounds
-  of both columns, by which readers find those that matter;
+- deletion vectors (v3): all vectors of one write in one Puffin file, each with its description;
+- position delete files (v2): sorted by path and position, one per data file or per partition, with full bounds of
+  both columns, by which readers find the relevant files;
 - equality delete files (v2 and later): some of the table's columns, in the partition of the rows they delete, or for
-  all partitions where the spec has none.
+  all partitions if the spec has none.
 
-Merging with deletes that a data file has already is the caller's: a data file has one vector at most.
+Merging with existing deletes of a data file is up to the caller: a data file has at most one vector.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from frazil.spec.sorting import UNSORTED_ORDER_ID
 from frazil.spec.types import NestedField, StructType
 
 CREATED_BY = "frazil"
-_ROWS_AT_ONCE = 1 << 18
+_BATCH_ROWS = 1 << 18
 _DELETES_SUFFIX = "deletes"
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """Rows of one data file that are deleted; the partition is the data file's own, under its own spec."""
+    """Deleted rows of one data file; the partition and spec are the data file's."""
 
     file_path: str
     positions: DeletionVector
@@ -66,7 +66,7 @@ class DeletedRows:
 
     @classmethod
     def of(cls, data_file: DataFile, positions: Iterable[int] | npt.NDArray[Any] | DeletionVector) -> DeletedRows:
-        """Return the deletion of some rows of a data file, by position from 0."""
+        """Return the deletion of rows of a data file, by position from 0."""
         vector = positions if isinstance(positions, DeletionVector) else DeletionVector(positions)
         if data_file.content is not FileContent.DATA:
             raise InvalidRequestError(f"Cannot delete rows of {data_file.file_path}: it is not a data file")
@@ -87,10 +87,10 @@ def write_deletion_vectors(
     task_id: int = 0,
     may_clean_up: bool = False,
 ) -> list[DataFile]:
-    """Write deletion vectors to one Puffin file and return their descriptions, a vector for each data file.
+    """Write deletion vectors to one Puffin file and return their descriptions, one vector per data file.
 
-    Needs format version 3. Each vector must hold all deleted rows of its data file, those deleted before included. With
-    `may_clean_up`, nothing is left of the file where writing it is stopped.
+    This needs format version 3. Each vector must hold all deleted rows of its data file, including earlier ones. With
+    `may_clean_up`, an interrupted file is deleted.
     """
     target = write_target(table)
     if target.format_version < 3:
@@ -136,16 +136,16 @@ def write_deletion_vectors(
 
 
 def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
-    """Return deletes by data file, those of the same file put together, files without deleted rows left out."""
+    """Merge deletes by data file, leaving out files without deleted rows."""
     merged: dict[str, DeletedRows] = {}
     for delete in deletes:
-        known_rows = merged.get(delete.file_path)
-        if known_rows is None:
+        merged_rows = merged.get(delete.file_path)
+        if merged_rows is None:
             merged[delete.file_path] = delete
             continue
-        if partition_key_of(known_rows) != partition_key_of(delete):
-            raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it is given with two partitions")
-        union = known_rows.positions.union(delete.positions)
+        if partition_key_of(merged_rows) != partition_key_of(delete):
+            raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it has two different partitions")
+        union = merged_rows.positions.union(delete.positions)
         merged[delete.file_path] = DeletedRows(delete.file_path, union, delete.spec_id, delete.partition)
     return {path: deleted_rows for path, deleted_rows in merged.items() if not deleted_rows.positions.is_empty}
 
@@ -164,14 +164,14 @@ def write_position_deletes(
     task_id: int = 0,
     may_clean_up: bool = False,
 ) -> list[DataFile]:
-    """Write position delete files, one for each data file or for each partition, and return their descriptions.
+    """Write position delete files, one per data file or per partition, and return their descriptions.
 
-    Only tables of format version 2 take them. Without a granularity it is that of `write.delete.granularity`. On an
-    error, `context["written_files"]` names the files that are complete; with `may_clean_up` they are deleted.
+    Only tables of format version 2 accept them. The default granularity is that of `write.delete.granularity`. On an
+    error, `context["written_files"]` names the complete files; with `may_clean_up` they are deleted.
     """
     target = write_target(table)
     if target.format_version != 2:
-        reason = "has no deletes" if target.format_version < 2 else "takes deletion vectors instead"
+        reason = "has no deletes" if target.format_version < 2 else "uses deletion vectors instead"
         raise UnsupportedError(
             f"Cannot write position delete files: format version {target.format_version} {reason}",
             heading=POSITION_HEADING,
@@ -217,7 +217,7 @@ def _locations(names: FileNames, path: str | None) -> Callable[[], str]:
 
 
 def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list[list[DeletedRows]]:
-    """Return deletes by delete file, each in the order of paths."""
+    """Group deletes by delete file, each in the order of paths."""
     in_order = [deletes[path] for path in sorted(deletes)]
     if per_file:
         return [[rows] for rows in in_order]
@@ -228,16 +228,16 @@ def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list
 
 
 def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
-    """Yield the rows of a delete file in their order; small data files are put together, large ones cut."""
+    """Yield the rows of a delete file in order; small data files are combined, large ones split."""
     arrow = to_arrow_schema(POSITION_DELETE_SCHEMA)
     tables: list[pa.Table] = []
     held = 0
     for file in group:
-        for positions in file.positions.parts(_ROWS_AT_ONCE):
+        for positions in file.positions.parts(_BATCH_ROWS):
             path = pa.repeat(pa.scalar(file.file_path, pa.string()), len(positions))
             tables.append(pa.table([path, pa.array(positions, pa.int64())], schema=arrow))
             held += len(positions)
-            if held >= _ROWS_AT_ONCE:
+            if held >= _BATCH_ROWS:
                 yield pa.concat_tables(tables)
                 tables, held = [], 0
     if tables:
@@ -263,8 +263,8 @@ def write_equality_deletes(
     """Write values as equality delete files: rows that equal one of them in all of the columns are deleted.
 
     `columns` are compared, by full name or field id; further columns of the data are stored with them. The deletes
-    are for the partition of each row, so the data must have what the spec's fields are made of, or all rows are for
-    the `partition` given. Where the spec has no partitions, they are for all partitions of the table.
+    apply to the partition of each row, so the data must have the source columns of the spec's fields, or else all rows
+    belong to `partition`. If the spec has no partitions, they apply to all partitions of the table.
     """
     target = write_target(table)
     if target.format_version < 2:
@@ -309,7 +309,7 @@ def _equality_partitioner(
     if partition is not None:
         if len(partition) != len(spec.fields):
             raise InvalidRequestError(
-                f"Cannot write equality deletes: {len(partition)} partition values are given for the "
+                f"Cannot write equality deletes: {len(partition)} partition values were passed for the "
                 f"{len(spec.fields)} fields of spec {spec.spec_id}"
             )
         return Partitioner(schema, spec, target.schema, values=partition)
@@ -318,14 +318,14 @@ def _equality_partitioner(
             raise InvalidRequestError(
                 f"Cannot write equality deletes: the partition field {field.name!r} needs the column of field id "
                 f"{field.source_ids[0]}, which the data lacks",
-                hint="Add the column to the data, or say which partition the rows are of.",
+                hint="Add the column to the data, or pass the partition of the rows.",
                 heading=EQUALITY_HEADING,
             )
     return Partitioner(schema, spec, target.schema)
 
 
 def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, case_sensitive: bool) -> Schema:
-    """Return the columns that the data has, refusing data that lacks one to compare."""
+    """Return the columns that the data has, refusing data without a compared column."""
     for field_id in ids:
         check_equality_field(schema, field_id)
     present = _present_ids(schema.fields, list(source), case_sensitive=case_sensitive)
@@ -338,14 +338,14 @@ def _equality_schema(schema: Schema, source: pa.Schema, ids: Sequence[int], *, c
     return equality_delete_schema(schema, ids, other_ids=present)
 
 
-def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_sensitive: bool) -> list[int]:
-    """Return the ids of the fields that the data has, those in structs included, structs themselves not."""
-    found: list[int] = []
+def _present_ids(fields: tuple[NestedField, ...], columns: list[pa.Field], *, case_sensitive: bool) -> list[int]:
+    """Return the ids of the fields that the data has, including fields in structs but not structs themselves."""
+    ids: list[int] = []
     for field in fields:
         name = next(
             (
                 arrow_field
-                for arrow_field in have
+                for arrow_field in columns
                 if _same_name(arrow_field.name, field.name, case_sensitive=case_sensitive)
             ),
             None,
@@ -354,22 +354,22 @@ def _present_ids(fields: tuple[NestedField, ...], have: list[pa.Field], *, case_
             continue
         if isinstance(field.field_type, StructType) and pa.types.is_struct(name.type):
             inner = [name.type.field(index) for index in range(name.type.num_fields)]
-            found += _present_ids(field.field_type.fields, inner, case_sensitive=case_sensitive)
+            ids += _present_ids(field.field_type.fields, inner, case_sensitive=case_sensitive)
         else:
-            found.append(field.field_id)
-    return found
+            ids.append(field.field_id)
+    return ids
 
 
 def _same_name(name: str, other: str, *, case_sensitive: bool) -> bool:
     return name == other or (not case_sensitive and name.lower() == other.lower())
 
 
-def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileFormat:
-    return choose_format(asked, read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT))
+def _delete_format(target: WriteTarget, requested: FileFormat | str | None) -> FileFormat:
+    return choose_format(requested, read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT))
 
 
-def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **given: Any) -> FilePlan:
-    """Return the plan of delete files: their sizes are those of deletes, whatever they hold."""
+def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **settings: Any) -> FilePlan:
+    """Return the settings of delete files, with the sizes for deletes."""
     return FilePlan(
         storage=target.storage,
         target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
@@ -378,5 +378,5 @@ def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **given: An
         spec_id=spec_id,
         guess=guess,
         row_group_guess=guess,
-        **given,
+        **settings,
     )

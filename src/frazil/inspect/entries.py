@@ -1,6 +1,6 @@
-"""The tables of manifest entries: `entries` of a snapshot, and `all_entries` over every snapshot.
+"""The tables of manifest entries: `entries` of a snapshot, and `all_entries` of all snapshots.
 
-A row is an entry of a manifest, those of deleted files included, with the sequence numbers and ids it inherits.
+A row is an entry of a manifest, including entries of deleted files, with its inherited sequence numbers and ids.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def all_entries(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the entries of all snapshots' manifests, each manifest once."""
+    """Return the entries of the manifests of all snapshots, each manifest once."""
     return _rows_of(loaded, read_reachable_manifests(loaded, threads=threads), columns, cache, threads)
 
 

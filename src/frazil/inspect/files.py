@@ -1,7 +1,7 @@
-"""The tables of files: `files`, `data_files`, `delete_files`, and their `all_` kin over every snapshot.
+"""The tables of files: `files`, `data_files`, `delete_files`, and their `all_` variants for all snapshots.
 
-A row is a live file of a manifest. The `all_` tables read each manifest once, however many snapshots have it;
-a file that several manifests hold is there several times, as in Iceberg Java.
+A row is a live file of a manifest. The `all_` tables read each manifest once, even if several snapshots have it; a file
+in several manifests appears several times, as in Iceberg Java.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def all_files(
 
 
 def find_file(loaded: LoadedTable, path: str, choice: SnapshotChoice = CURRENT) -> dict[str, Any] | None:
-    """Return the row of `files` of one path, None where the snapshot has no such file."""
+    """Return the row of `files` for a path, or None if the snapshot has no such file."""
 
     def has_path(rows: ManifestColumns) -> bool:
         return bool(pc.any(pc.equal(rows.column("file_path"), path)).as_py())
@@ -61,8 +61,8 @@ def find_file(loaded: LoadedTable, path: str, choice: SnapshotChoice = CURRENT) 
     if not chosen:
         return None
     rows = _rows_of(loaded, chosen[:1], None, None, None)
-    found: dict[str, Any] = rows.filter(pc.equal(rows.column("file_path"), path)).slice(0, 1).to_pylist()[0]
-    return found
+    row: dict[str, Any] = rows.filter(pc.equal(rows.column("file_path"), path)).slice(0, 1).to_pylist()[0]
+    return row
 
 
 def _rows_of(

@@ -311,7 +311,7 @@ def test_ids_that_come_twice_or_not_for_all_columns_are_refused(tmp_path: Path) 
         add(table, [str(tmp_path / "twice.parquet")])
     some = numbered({"v": 1}).append_column("k", pa.array([5]))
     pq.write_table(some, tmp_path / "some.parquet")
-    with pytest.raises(InvalidDataFileError, match="its column 'k' has no field id, and others have"):
+    with pytest.raises(InvalidDataFileError, match="its column 'k' has no field id, but others have"):
         add(table, [str(tmp_path / "some.parquet")])
 
 

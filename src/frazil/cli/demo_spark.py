@@ -1,7 +1,7 @@
-"""The pipeline of `make demo` and `frazil demo --spark`: trips of taxis, from the first row to the clean-up.
+"""The pipeline of `make demo` and `frazil demo --spark`: taxi trips, from the first row to the clean-up.
 
-Rows are generated on Spark. Each step tells what it ran, what came of it, how long it took and what is on disk. The
-lake stays where it is, and the last lines are commands that look around in it.
+Rows are generated on Spark. Each step prints its statements, their results, the time and the size on disk. The lake is
+kept, and the last lines are commands to explore it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from frazil.sessions.attach import attach, detach
 
 Show = Callable[[str], object]
 ROWS = 3_000_000
-"""Trips in the first load."""
+"""The trips in the first load."""
 DAYS = 90
-"""From the first of January 2026 on; a partition each."""
+"""The days from 1 January 2026, one partition each."""
 RIDERS = 60_000
 RIDER = 4711
-"""Who asks to be forgotten."""
+"""The rider whose data is deleted."""
 WIDTH = 100
-"""What fits beside the margin on most terminals."""
+"""The width that fits beside the margin on most terminals."""
 _ZONES = ("Airport", "Centre", "Harbour", "Hill", "Market", "Museum", "Old Town", "Park", "Station", "University")
 
 _CREATE = """create table lake.city.trips (
@@ -58,14 +58,14 @@ union all select 'audit', sum(fare) from lake.city.trips version as of 'audit' w
 
 
 def has_spark() -> bool:
-    """Return whether pyspark and a Java are here."""
+    """Return whether pyspark and Java are installed."""
     return find_spec("pyspark") is not None and (shutil.which("java") is not None or "JAVA_HOME" in os.environ)
 
 
 def run_spark_demo(print_line: Show, *, folder: str | None = None, rows: int = ROWS) -> str:
-    """Run the pipeline in a folder, a new temporary one unless given, and return the folder."""
+    """Run the pipeline in a folder, by default a new temporary one, and return the folder."""
     if rows < DAYS * 2:
-        raise InvalidRequestError(f"Cannot make {rows} trips: give at least {DAYS * 2}, two a day")
+        raise InvalidRequestError(f"Cannot generate {rows} trips: the minimum is {DAYS * 2}, two a day")
     warehouse = Path(tempfile.mkdtemp(prefix="frazil-demo-")) if folder is None else Path(folder)
     if folder is not None and warehouse.exists() and any(warehouse.iterdir()):
         raise InvalidRequestError(f"Cannot run the demo in {folder!r}: the folder is not empty")
@@ -93,7 +93,7 @@ class _Tour:
     def __init__(self, spark: Any, lake: Lake, path: Path, print_line: Show) -> None:
         self._spark = spark
         self._lake = lake
-        self._place = path
+        self._folder = path
         self._print = print_line
         self._number = 0
 
@@ -120,10 +120,10 @@ class _Tour:
         with self._step(f"Load {rows:,} trips of {DAYS} days"):
             self._python('trips.writeTo("lake.city.trips").append()')
             _trips(self._spark, 0, rows, rows).writeTo("lake.city.trips").append()
-            self._tell_summary()
+            self._print_summary()
 
     def _evolve(self) -> None:
-        with self._step("Evolve the schema: a column with a default; no file is written"):
+        with self._step("Evolve the schema: add a column with a default, without writing a file"):
             self._sql(_ADD_COLUMN)
             self._rows("select trip_id, zone, fare, tip from lake.city.trips where trip_id = 4711")
 
@@ -136,19 +136,19 @@ class _Tour:
                 "cast(fare + 1 as decimal(8,2)) as fare", "cast(fare * 0.1 as decimal(8,2)) as tip",
             ).createOrReplaceTempView("late")  # fmt: skip
             self._sql(_MERGE)
-            self._tell_summary()
+            self._print_summary()
             self._rows(_DAILY)
         self._spark.catalog.dropTempView("late")
 
     def _forget_rider(self) -> None:
-        with self._step(f"Delete one customer: rider {RIDER} asks to be forgotten"):
-            self._say(f"{self._trips_of_rider():,} trips of the rider before")
+        with self._step(f"Delete one customer: rider {RIDER} asks for deletion"):
+            self._print_text(f"{self._trips_of_rider():,} trips of the rider before")
             self._sql(f"delete from lake.city.trips where rider_id = {RIDER}")
-            self._tell_summary()
-            self._say(f"{self._trips_of_rider():,} trips of the rider now")
+            self._print_summary()
+            self._print_text(f"{self._trips_of_rider():,} trips of the rider now")
 
     def _travel(self, before: int) -> None:
-        with self._step("Travel in time: the table as it was before the merge, and what changed since"):
+        with self._step("Time travel: the table before the merge, and the changes since"):
             self._rows(
                 f"select count(*) as trips, count_if(rider_id = {RIDER}) as of_the_rider, sum(fare) as fares\n"
                 f"from lake.city.trips version as of {before}"
@@ -159,16 +159,16 @@ class _Tour:
             )
 
     def _publish(self) -> None:
-        with self._step("Branch, look, publish: the airport's fee was forgotten in the last week"):
+        with self._step("Branch, review, publish: the airport fee was left out in the last week"):
             self._sql("alter table lake.city.trips create branch audit")
             self._sql(_FIX)
             self._rows(_SUMS)
             self._sql("call lake.system.fast_forward('city.trips', 'main', 'audit')")
             self._sql("alter table lake.city.trips drop branch audit")
-            self._say("published: main is where audit was; nothing was copied")
+            self._print_text("published: main is at the head of audit; nothing was copied")
 
     def _compact_and_expire(self) -> None:
-        with self._step("Compact and expire: one snapshot stays, and the rider is in no file any more"):
+        with self._step("Compact and expire: one snapshot remains, and no file contains the rider any more"):
             self._rows(
                 "call lake.system.rewrite_data_files(table => 'city.trips',\n"
                 "  options => map('delete-file-threshold', '1', 'min-input-files', '2'))"
@@ -178,9 +178,9 @@ class _Tour:
             )
             report = self._table().check()
             self._python('lake.table("city.trips").check()')
-            self._say("every file is there and as metadata says" if report.ok else str(report))
+            self._print_text("every file exists and agrees with its metadata" if report.ok else str(report))
 
-    # What a step shows
+    # Output of a step
 
     @contextmanager
     def _step(self, title: str) -> Iterator[None]:
@@ -188,23 +188,23 @@ class _Tour:
         self._print(f"\n{self._number}. {title}")
         began = time.monotonic()
         yield
-        self._say(f"[{time.monotonic() - began:.1f} s; {show_size(_bytes_below(self._place))} on disk]")
+        self._print_text(f"[{time.monotonic() - began:.1f} s; {show_size(_bytes_below(self._folder))} on disk]")
 
-    def _say(self, text: str) -> None:
+    def _print_text(self, text: str) -> None:
         for line in text.splitlines():
             self._print(f"   {line}")
 
     def _python(self, text: str) -> None:
-        self._say(f">>> {text}")
+        self._print_text(f">>> {text}")
 
     def _sql(self, text: str) -> Any:
         first, *others = text.splitlines()
-        self._say("\n".join([f"sql> {first}", *(f"     {line}" for line in others)]))
+        self._print_text("\n".join([f"sql> {first}", *(f"     {line}" for line in others)]))
         return self._spark.sql(text)
 
     def _rows(self, text: str) -> None:
         frame = self._sql(text)
-        self._say(render_rows(frame.toArrow(), frame.columns, OutputFormat.TABLE, width=WIDTH, has_count=False))
+        self._print_text(render_rows(frame.toArrow(), frame.columns, OutputFormat.TABLE, width=WIDTH, has_count=False))
 
     def _table(self) -> Table:
         return self._lake.table("city.trips")
@@ -215,18 +215,18 @@ class _Tour:
         return snapshot.snapshot_id
 
     def _trips_of_rider(self) -> int:
-        found = self._spark.table("lake.city.trips").filter(f"rider_id = {RIDER}").count()
-        return int(found)
+        trips = self._spark.table("lake.city.trips").filter(f"rider_id = {RIDER}").count()
+        return int(trips)
 
-    def _tell_summary(self) -> None:
+    def _print_summary(self) -> None:
         snapshot = self._table().current_snapshot
         assert snapshot is not None
-        self._say(_summary(snapshot.summary or {}))
+        self._print_text(_summary(snapshot.summary or {}))
 
 
 def _summary(facts: Mapping[str, str]) -> str:
-    """Say what a snapshot did, in a line."""
-    said = []
+    """Summarize a snapshot in one line."""
+    counts = []
     for name, what in (
         ("added-records", "row"),
         ("added-data-files", "data file"),
@@ -234,18 +234,18 @@ def _summary(facts: Mapping[str, str]) -> str:
         ("added-dvs", "deletion vector"),
     ):
         if int(facts.get(name, 0)):
-            said.append(counted(int(facts[name]), what))
+            counts.append(counted(int(facts[name]), what))
     if "added-files-size" in facts:
-        said.append(show_size(int(facts["added-files-size"])))
+        counts.append(show_size(int(facts["added-files-size"])))
     rows = int(facts["total-records"]) - int(facts.get("total-position-deletes", 0))
-    return f"written: {', '.join(said)}; the table has {rows:,} rows"
+    return f"written: {', '.join(counts)}; the table has {rows:,} rows"
 
 
 def _trips(spark: Any, first: int, last: int, rows: int) -> Any:
-    """Return trips as a frame: their numbers follow the time, everything else is spread by hashes of the number."""
+    """Return trips as a frame: their ids follow the time, everything else is derived from hashes of the id."""
     zones = ", ".join(f"'{zone}'" for zone in _ZONES)
     seconds = DAYS * 86_400
-    # Late trips are numbered from the end on and happened within the last days.
+    # Late trips have ids after the others, and happened within the last days.
     return spark.range(first, last).selectExpr(
         "id as trip_id",
         f"cast(pmod(xxhash64(id), {RIDERS}) as int) as rider_id",
@@ -262,7 +262,7 @@ def _bytes_below(path: Path) -> int:
 
 
 def _look_around(path: Path) -> list[str]:
-    """Return commands that work on the lake that is left."""
+    """Return commands to explore the lake."""
     folder = shlex.quote(str(path))
     return [
         "\nLook at it in the browser:",
@@ -275,7 +275,7 @@ def _look_around(path: Path) -> list[str]:
         "   frazil health city.trips",
         "   frazil sql \"select zone, sum(fare) from lake.city.trips group by zone\"",
         "   frazil sql",
-        "\nor in Python:",
+        "\nOr in Python:",
         "   >>> import frazil",
         f"   >>> lake = frazil.connect({str(path)!r})",
         '   >>> trips = lake.table("city.trips")',
@@ -283,5 +283,5 @@ def _look_around(path: Path) -> list[str]:
         '   >>> trips.scan("trip_id < 5").to_arrow().to_pylist()',
         "   >>> frazil.attach(lake.spark, lake)",
         '   >>> lake.spark.table("lake.city.trips").groupBy("zone").count().show()',
-        f"\nWhen you have seen enough: rm -r {folder}",
+        f"\nWhen you are done: rm -r {folder}",
     ]  # fmt: skip

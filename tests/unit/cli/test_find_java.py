@@ -34,7 +34,7 @@ def test_a_java_that_will_do_is_found_by_its_home_and_on_the_path(tmp_path: Path
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402"])
 def test_an_old_java_is_refused_with_its_version(tmp_path: Path, version: str) -> None:
     home = java(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
-    with pytest.raises(frazil.UnsupportedError, match=r"needs Java 17 or newer, and .*java is Java (11|8)\n"):
+    with pytest.raises(frazil.UnsupportedError, match=r"needs Java 17 or newer, but .*java is Java (11|8)\n"):
         check_java({"JAVA_HOME": str(home)})
 
 
@@ -50,7 +50,7 @@ def test_commands_that_need_java_say_so_and_fail(tmp_path: Path, command: list[s
         command = ["-w", str(tmp_path / "lake"), *command]
     result = CliRunner().invoke(app, command, env={"JAVA_HOME": "/nowhere"})
     assert result.exit_code == 1
-    assert "Cannot start Spark: it needs Java 17 or newer, and JAVA_HOME is '/nowhere'" in result.output
+    assert "Cannot start Spark: it needs Java 17 or newer, but JAVA_HOME is '/nowhere'" in result.output
     assert "Traceback" not in result.output
 
 

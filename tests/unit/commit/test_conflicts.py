@@ -681,7 +681,7 @@ def test_an_operation_whose_history_has_expired_is_refused(isolation: IsolationL
         case.lab.commit(ExpireSnapshots(older_than_ms=case.lab.now_ms + 1000))
 
     case.lab.catalog.rivals = [expire]
-    case.refused(action, r"what changed since .* is not known")
+    case.refused(action, r"the changes since .* are unknown")
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
@@ -690,7 +690,7 @@ def test_an_operation_on_a_branch_that_was_rolled_back_is_refused(isolation: Iso
     case.lab.commit(Append((case.lab.file([7], "a"),)))
     read = ReadSet(case.lab.snapshot.snapshot_id, A, isolation)
     case.rival(Rollback(case.start))
-    case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), r"what changed since .* is not known")
+    case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), r"the changes since .* are unknown")
 
 
 def test_only_the_same_branch_counts() -> None:

@@ -478,7 +478,7 @@ def test_a_start_that_expires_meanwhile_is_a_conflict_only_where_history_is_lost
     if appends == 1:
         assert beside(table, act).rewritten_data_files_count == 6
     else:
-        with pytest.raises(ConcurrentChangeError, match=r"what changed since .* is not known"):
+        with pytest.raises(ConcurrentChangeError, match=r"the changes since .* are unknown"):
             beside(table, act)
     assert len(content(table.refresh())) == 60 + 10 * appends
     assert table.check(bounds=True).ok

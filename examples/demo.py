@@ -1,4 +1,4 @@
-"""What `make demo` runs: a pipeline over a few million trips on Spark, or where there is no Java, a tour without."""
+"""The demo of `make demo`: a pipeline over a few million trips on Spark or, without Java, a tour without Spark."""
 
 import typer
 

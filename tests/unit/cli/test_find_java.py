@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import frazil
 from frazil.cli.find_java import check_java
 from frazil.cli.main import app
-from frazil.cli.session import _told_of_java, reported
+from frazil.cli.session import _explain_java_failure, reported
 
 
 def java(folder: Path, release: str | None) -> Path:
@@ -59,6 +59,6 @@ def test_a_java_that_did_not_start_is_told_by_what_is_wrong_with_it(monkeypatch:
     failed = frazil.EngineError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
     with pytest.raises(typer.Exit), reported():
         raise failed
-    assert "needs Java 17" in str(_told_of_java(failed))
+    assert "needs Java 17" in str(_explain_java_failure(failed))
     other = frazil.EngineError("Cannot run: another reason")
-    assert _told_of_java(other) is other
+    assert _explain_java_failure(other) is other

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import os
 import sys
 import time
-import zlib
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from tools.run_tests import SPARK_FOLDERS
+from tools.run_tests import SPARK_FOLDERS, cases_seed
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = ROOT.parent / "shared" / "fixtures"
@@ -55,6 +55,7 @@ _WHOLE = (ROOT / "tests" / "architecture", ROOT / "tests" / "contract")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--cases N`: of a test with many cases run N, so that every promise is tried and the run is short.
 
+    Which ones depends on a seed (see `tools/run_tests.py`).
     `--cases M --beyond N`: what `make test` with its N cases leaves of what `--cases M` runs.
     `--most-seconds S`: no test may take longer. Processor time is what counts, so that a busy machine fails none.
     """
@@ -85,12 +86,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         is_extended = item.get_closest_marker("extended") is not None
         by_test[item.path, item.nodeid.split("[")[0], is_extended].append(item)
+    seed = cases_seed()
     kept: set[int] = set()
     for (_, _, is_extended), cases in by_test.items():
         is_whole = has_whole_cases(cases[0])
-        chosen = cases if is_whole or not most else choose_cases(cases, most)
+        chosen = cases if is_whole or not most else choose_cases(cases, most, seed)
         if beyond and not is_extended:
-            quick = cases if is_whole else choose_cases(cases, beyond)
+            quick = cases if is_whole else choose_cases(cases, beyond, seed)
             chosen = [item for item in chosen if item not in quick]
         kept.update(map(id, chosen))
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
@@ -107,11 +109,11 @@ def has_whole_cases(item: pytest.Item) -> bool:
     return item.get_closest_marker("every_case") is not None or any(folder in item.path.parents for folder in _WHOLE)
 
 
-def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Item]:
-    """Return at most so many cases of a test, each the one with the most arguments that those before it lack.
+def choose_cases(cases: Sequence[pytest.Item], most: int, seed: str) -> Sequence[pytest.Item]:
+    """Return at most `most` cases of a test, each the one with the most arguments that those before it lack.
 
-    Among equals a hash of the case's name decides: the same on every run, and others in each test, so that no value of
-    a parameter that many tests share is left out of all of them.
+    Ties are broken by a hash of the seed and the case's name: a seed always chooses the same cases, another seed
+    others, and tests that share a parameter choose different values of it.
     """
     if len(cases) <= most:
         return cases
@@ -123,12 +125,16 @@ def choose_cases(cases: Sequence[pytest.Item], most: int) -> Sequence[pytest.Ite
     }
     chosen: list[pytest.Item] = []
     while left and len(chosen) < most:
-        best = max(left, key=lambda item: (len(left[item]), zlib.crc32(item.nodeid.encode())))
+        best = max(left, key=lambda item: (len(left[item]), _rank(seed, item.nodeid)))
         seen = left.pop(best)
         chosen.append(best)
         for arguments in left.values():
             arguments -= seen
     return chosen
+
+
+def _rank(seed: str, node_id: str) -> bytes:
+    return hashlib.blake2b(f"{seed} {node_id}".encode(), digest_size=8).digest()
 
 
 @pytest.hookimpl(trylast=True)

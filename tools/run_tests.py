@@ -3,6 +3,9 @@
     python tools/run_tests.py quick         what `make test` runs
     python tools/run_tests.py extended      what it leaves out and CI runs too
 
+Which cases of a test run depends on a seed, by default the commit's hash, so that every case gets its turn as the
+project moves on. It is printed; `FRAZIL_CASES_SEED=…` repeats a choice.
+
 Progress is shown line by line as it comes, the rest of what a process prints when it ends. Fails where either does.
 """
 
@@ -23,6 +26,21 @@ QUICK_CASES = {"local": 2, "spark": 1}
 """How many cases of a test `make test` runs, at most."""
 CI_CASES = {"local": 4, "spark": 2}
 """How many CI runs."""
+
+
+CASES_SEED = "FRAZIL_CASES_SEED"
+
+
+def cases_seed() -> str:
+    """Return the seed by which cases are chosen: from the environment, else the hash of the commit."""
+    seed = os.environ.get(CASES_SEED)
+    if seed is not None:
+        return seed
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "0"
 
 
 def command(tier: str, half: str) -> list[str]:
@@ -48,6 +66,8 @@ def main(tier: str) -> int:
     """Run both halves of a tier; return what the process ends with."""
     # Both import the same modules, and so do the processes that tests start: compile each once.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment[CASES_SEED] = cases_seed()
+    print(f"cases are chosen by the seed {environment[CASES_SEED]}; {CASES_SEED}={environment[CASES_SEED]} repeats it")
     printing = threading.Lock()
     codes: dict[str, int] = {}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
 
 from tests.conftest import ROOT
+from tools.run_tests import CASES_SEED
 
 SUITE = """
     import pytest
@@ -79,18 +81,25 @@ LONG = """
 """
 
 
-def run(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, text: str, *arguments: str, seed: str = "1") -> subprocess.CompletedProcess[str]:
     suite = folder / "test_suite.py"
     suite.write_text(dedent(text))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n  every_case\n  extended\n")
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", str(folder / "pytest.ini"), "-q"]
-    return subprocess.run([*command, *arguments, str(suite)], cwd=ROOT, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*command, *arguments, str(suite)],
+        cwd=ROOT,
+        env={**os.environ, CASES_SEED: seed},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def collected(folder: Path, *arguments: str) -> list[str]:
-    found = run(folder, SUITE, "--collect-only", *arguments)
-    assert found.returncode == 0, found.stdout + found.stderr
-    return [line.partition("::")[2] for line in found.stdout.splitlines() if "::" in line]
+def collected(folder: Path, *arguments: str, seed: str = "1") -> list[str]:
+    process = run(folder, SUITE, "--collect-only", *arguments, seed=seed)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return [line.partition("::")[2] for line in process.stdout.splitlines() if "::" in line]
 
 
 def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> None:
@@ -104,16 +113,26 @@ def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> N
     assert (stores, promises) == ({3}, 9)
 
 
-def test_no_value_that_tests_share_is_left_out_of_all_of_them(tmp_path: Path) -> None:
-    chosen = collected(tmp_path, "--cases", "2")
-    shared = [case for case in chosen if case.startswith(("test_first", "test_second", "test_third"))]
-    assert {case.split("[")[1][:-1] for case in shared} == {"disk", "memory", "s3", "azure"}
+def test_tests_that_share_a_parameter_choose_different_values_of_it(tmp_path: Path) -> None:
+    chosen = [case.split("[") for case in collected(tmp_path, "--cases", "2") if "[" in case]
+    values = {test: {value for name, value in chosen if name == test} for test in ("test_first", "test_second")}
+    assert values["test_first"] != values["test_second"]
 
 
 def test_cases_that_are_chosen_differ_in_all_arguments(tmp_path: Path) -> None:
     chosen = [case for case in collected(tmp_path, "--cases", "3") if case.startswith("test_product")]
     words = {word for case in chosen for word in case[len("test_product[") : -1].split("-")}
     assert words == {"1", "2", "3", "copy", "read"}
+
+
+def test_a_seed_chooses_the_same_cases_again_and_other_seeds_reach_the_others(tmp_path: Path) -> None:
+    first = collected(tmp_path, "--cases", "2", seed="1")
+    assert first == collected(tmp_path, "--cases", "2", seed="1")
+    reached = {case for seed in range(4) for case in collected(tmp_path, "--cases", "2", seed=str(seed))}
+    assert {case for case in reached if case.startswith("test_product")} > {
+        case for case in first if case.startswith("test_product")
+    }
+    assert {f"test_first[{store}]" for store in ("disk", "memory", "s3", "azure")} <= reached
 
 
 def test_without_a_number_all_cases_run(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A backfill on a branch: written aside, audited, and published in one step or thrown away. Readers see all or nothing.
+"""Backfill on a branch: write, audit, then publish in one step or discard. Readers see all of it or nothing.
 
 python examples/backfill_on_a_branch.py warehouse
 """
@@ -11,13 +11,13 @@ import frazil
 
 
 def audit(table: frazil.Table, branch: str) -> list[str]:
-    """Return what is wrong with the rows of a branch."""
+    """Return the problems of the rows on a branch."""
     problems = []
     if table.scan("price is null or price < 0", ref=branch).count():
         problems.append("prices are missing or negative")
     keys = table.scan(columns=["id"], ref=branch).to_arrow()["id"].to_pylist()
     if len(keys) != len(set(keys)):
-        problems.append("keys are there twice")
+        problems.append("keys are repeated")
     return problems
 
 
@@ -26,7 +26,7 @@ def backfill(table: frazil.Table, rows: list[dict[str, object]]) -> None:
     table.overwrite(rows, where="id < 100", branch="backfill")
     problems = audit(table, "backfill")
     if problems:
-        print("thrown away:", ", ".join(problems))
+        print("discarded:", ", ".join(problems))
     else:
         table.fast_forward("main", to="backfill")
         print("published")
@@ -39,7 +39,7 @@ def main(warehouse: str) -> None:
         prices.append([{"id": 1, "price": 1.0}, {"id": 200, "price": 2.0}])
         backfill(prices, [{"id": 1, "price": -1.0}])
         backfill(prices, [{"id": 1, "price": 1.5}, {"id": 2, "price": 3.0}])
-        for row in sorted(prices.scan().to_arrow().to_pylist(), key=lambda one: one["id"]):
+        for row in sorted(prices.scan().to_arrow().to_pylist(), key=lambda row: row["id"]):
             print(row)
 
 

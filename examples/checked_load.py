@@ -1,4 +1,4 @@
-"""Great Expectations as the audit of a load: written to a branch, validated there, published if all is as expected.
+"""Audit a load with Great Expectations: write to a branch, validate it there, and publish it if it passes.
 
 pip install great-expectations; python examples/checked_load.py warehouse
 """
@@ -13,8 +13,8 @@ import great_expectations as gx
 import frazil
 
 
-def is_as_expected(rows: Any) -> bool:
-    """Return whether a pandas frame meets the expectations; a Spark frame goes by `add_spark` in place of it."""
+def meets_expectations(rows: Any) -> bool:
+    """Return whether a pandas frame meets the expectations; for a Spark frame, use `add_spark` instead."""
     context = gx.get_context(mode="ephemeral")
     source = context.data_sources.add_pandas("lake").add_dataframe_asset("orders")
     batch = source.add_batch_definition_whole_dataframe("all").get_batch({"dataframe": rows})
@@ -27,16 +27,17 @@ def is_as_expected(rows: Any) -> bool:
         ],
     )
     result = batch.validate(suite)
-    for one in result.results:
-        if not one.success:
-            print("not as expected:", one.expectation_config.type, one.expectation_config.kwargs["column"])
+    for outcome in result.results:
+        if not outcome.success:
+            config = outcome.expectation_config
+            print("failed:", config.type, config.kwargs["column"])
     return bool(result.success)
 
 
 def load(table: frazil.Table, rows: list[dict[str, object]]) -> None:
     table.create_branch("checked")
     table.append(rows, branch="checked")
-    if is_as_expected(table.scan(ref="checked").to_pandas()):
+    if meets_expectations(table.scan(ref="checked").to_pandas()):
         table.fast_forward("main", to="checked")
         print("published")
     table.drop_branch("checked")

@@ -1,4 +1,4 @@
-"""Daily ingestion: each day's file is merged by key, once, however often the schedule runs the step.
+"""Daily ingestion: merge each day's file by key, exactly once even if the scheduler repeats the step.
 
 python examples/daily_upserts.py warehouse
 """
@@ -16,9 +16,9 @@ DAYS = {
 
 
 def ingest(table: frazil.Table, day: str) -> None:
-    # `once` names the step: after a crash the schedule runs it again, and what was committed is not written twice.
-    made = table.upsert(DAYS[day], keys=["id"], once=("orders", day))
-    print(day, "had been written" if made is None else f"is snapshot {made.snapshot_id}")
+    # `once` is the idempotency key of the step: if the scheduler repeats it after a crash, rows are not written twice.
+    snapshot = table.upsert(DAYS[day], keys=["id"], once=("orders", day))
+    print(day, "was written before" if snapshot is None else f"is snapshot {snapshot.snapshot_id}")
 
 
 def main(warehouse: str) -> None:
@@ -27,7 +27,7 @@ def main(warehouse: str) -> None:
         for day in DAYS:
             ingest(orders, day)
         ingest(orders, "2026-01-02")
-        for row in sorted(orders.scan().to_arrow().to_pylist(), key=lambda one: one["id"]):
+        for row in sorted(orders.scan().to_arrow().to_pylist(), key=lambda row: row["id"]):
             print(row)
 
 

@@ -1,4 +1,4 @@
-"""The right to be forgotten: a person's rows are deleted, their files too, and the proof is that no file has them.
+"""The right to be forgotten: delete a person's rows and their files, and prove that no file contains them.
 
 python examples/gdpr_deletion.py warehouse
 """
@@ -12,25 +12,26 @@ import frazil
 
 
 def forget(table: frazil.Table, person: str) -> None:
-    """Delete a person's rows, and every snapshot and file that still leads to them."""
+    """Delete a person's rows, and every snapshot and file that still contains them."""
     table.delete("person = :person", person=person, snapshot_properties={"reason": "article 17"})
-    # Deleted rows may still be in data files, beside a list of what is deleted.
+    # Deleted rows may still be in data files, next to delete files that hide them.
     table.maintain.rewrite_data_files(options={"delete-file-threshold": "1", "min-input-files": "1"})
-    # Manifests still name the files that went, with the least and greatest values of their columns.
+    # Manifests still list the removed files, with the minimum and maximum values of their columns.
     table.maintain.rewrite_manifests()
     current = table.refresh().current_snapshot
     assert current is not None
-    table.expire_snapshots(snapshot_ids=[one.snapshot_id for one in table.snapshots if one != current])
+    table.expire_snapshots(snapshot_ids=[old.snapshot_id for old in table.snapshots if old != current])
 
 
 def files_with(warehouse: str, text: str) -> list[str]:
-    """Return the files below a folder that hold a text."""
-    return [str(one) for one in Path(warehouse).rglob("*") if one.is_file() and text.encode() in one.read_bytes()]
+    """Return the files below a folder that contain a text."""
+    files = (path for path in Path(warehouse).rglob("*") if path.is_file())
+    return [str(path) for path in files if text.encode() in path.read_bytes()]
 
 
 def main(warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
-        # Nothing is compressed, so that a search for bytes is a proof: of data files, and of bounds in manifests.
+        # Nothing is compressed, so that a search for bytes covers data files and the bounds in manifests.
         properties = {
             "write.delete.mode": "merge-on-read",
             "write.parquet.compression-codec": "uncompressed",
@@ -41,7 +42,7 @@ def main(warehouse: str) -> None:
         print("files that name ada-4711 before:", len(files_with(warehouse, "ada-4711")))
         forget(visits, "ada-4711")
         print("files that name ada-4711 after:", len(files_with(warehouse, "ada-4711")))
-        print("rows left:", visits.scan().to_arrow().to_pylist(), "table is sound:", visits.check().ok)
+        print("remaining rows:", visits.scan().to_arrow().to_pylist(), "table is intact:", visits.check().ok)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""An incremental pipeline: what changed in one table since the last run is carried over to another, once.
+"""An incremental pipeline: apply the changes of one table since the last run to another, exactly once.
 
-The snapshot up to which it has come is the version of the write, so that no state is kept beside the tables.
+The last processed snapshot is the version of the write, so no state is stored outside the tables.
 
 python examples/incremental_pipeline.py warehouse
 """
@@ -11,16 +11,16 @@ import sys
 
 import frazil
 
-COME_TO = "pipeline.come-to"
+LAST_SNAPSHOT = "pipeline.last-snapshot"
 
 
-def carry_over(orders: frazil.Table, totals: frazil.Table) -> None:
-    """Bring the totals of customers up to the orders as they are now."""
+def update_totals(orders: frazil.Table, totals: frazil.Table) -> None:
+    """Update the totals of customers with new orders."""
     end = orders.refresh().current_snapshot
     last = totals.refresh().current_snapshot
-    start = int(last.summary.get(COME_TO, "0")) if last is not None and last.summary is not None else 0
+    start = int(last.summary.get(LAST_SNAPSHOT, "0")) if last is not None and last.summary is not None else 0
     if end is None or end.snapshot_id == start:
-        print("nothing new")
+        print("no changes")
         return
     changes = orders.changes(start=start or None, end=end.snapshot_id)
     customers = sorted(set(changes["customer"].to_pylist()))
@@ -32,7 +32,7 @@ def carry_over(orders: frazil.Table, totals: frazil.Table) -> None:
         rows,
         keys=["customer"],
         once=("totals", str(end.snapshot_id)),
-        snapshot_properties={COME_TO: str(end.snapshot_id)},
+        snapshot_properties={LAST_SNAPSHOT: str(end.snapshot_id)},
     )
     print(f"{changes.num_rows} changes, totals of {', '.join(customers)}")
 
@@ -42,11 +42,11 @@ def main(warehouse: str) -> None:
         orders = lake.create_table("shop.orders", "id bigint, customer string, amount bigint")
         totals = lake.create_table("shop.totals", "customer string, amount bigint")
         orders.append([{"id": 1, "customer": "ada", "amount": 5}, {"id": 2, "customer": "bob", "amount": 7}])
-        carry_over(orders, totals)
+        update_totals(orders, totals)
         orders.append([{"id": 3, "customer": "ada", "amount": 2}])
-        carry_over(orders, totals)
-        carry_over(orders, totals)
-        for row in sorted(totals.scan().to_arrow().to_pylist(), key=lambda one: one["customer"]):
+        update_totals(orders, totals)
+        update_totals(orders, totals)
+        for row in sorted(totals.scan().to_arrow().to_pylist(), key=lambda row: row["customer"]):
             print(row)
 
 

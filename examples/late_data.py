@@ -1,4 +1,4 @@
-"""Late data: rows that come after their day are added to it, and only the days they touch are summed up again.
+"""Late data: add rows that arrive after their day, and recompute only the totals of affected days.
 
 python examples/late_data.py warehouse
 """
@@ -14,7 +14,7 @@ DAY = datetime.date
 
 
 def refresh_totals(events: frazil.Table, totals: frazil.Table, days: set[DAY]) -> None:
-    """Replace the totals of some days; the partitions of other days are not touched."""
+    """Replace the totals of some days; the partitions of other days do not change."""
     rows = [
         {"day": day, "amount": sum(events.scan("day = :day", day=day).to_arrow()["amount"].to_pylist())}
         for day in sorted(days)
@@ -34,7 +34,7 @@ def main(warehouse: str) -> None:
         events.append([{"day": first, "amount": 3}])  # a day late
         late = events.changes(start=seen.snapshot_id)
         refresh_totals(events, totals, set(late["day"].to_pylist()))
-        for row in sorted(totals.scan().to_arrow().to_pylist(), key=lambda one: one["day"]):
+        for row in sorted(totals.scan().to_arrow().to_pylist(), key=lambda row: row["day"]):
             print(row["day"], row["amount"])
 
 

@@ -1,4 +1,4 @@
-"""Slowly changing dimension, type 2: the old version of a row is closed and the new one opened, in one commit.
+"""Slowly changing dimension, type 2: close the old version of a row and open the new one, in one commit.
 
 python examples/scd_type_2.py warehouse
 """
@@ -15,11 +15,11 @@ SCHEMA = "customer string not null, city string, valid_from date, valid_to date,
 
 
 def apply_changes(table: frazil.Table, day: datetime.date, changes: list[dict[str, Any]]) -> None:
-    """Bring the cities of customers as they are on a day."""
-    known = {row["customer"]: row for row in table.scan("is_current").to_arrow().to_pylist()}
-    changed = [row for row in changes if known.get(row["customer"], {}).get("city") != row["city"]]
-    # A changed row closes the version that is open (by its key), and comes once more (no key) to open the new one.
-    closes = [{**row, "key": row["customer"]} for row in changed if row["customer"] in known]
+    """Apply the cities of customers as of a day."""
+    current = {row["customer"]: row for row in table.scan("is_current").to_arrow().to_pylist()}
+    changed = [row for row in changes if current.get(row["customer"], {}).get("city") != row["city"]]
+    # A changed row appears twice: with its key to close the open version, and without a key to open the new one.
+    closes = [{**row, "key": row["customer"]} for row in changed if row["customer"] in current]
     opens = [{**row, "key": None} for row in changed]
     if not changed:
         return
@@ -47,7 +47,7 @@ def main(warehouse: str) -> None:
             [{"customer": "ada", "city": "Turin"}, {"customer": "bob", "city": "Paris"}],
         )
         rows = customers.scan().to_arrow().to_pylist()
-        for row in sorted(rows, key=lambda one: (one["customer"], one["valid_from"])):
+        for row in sorted(rows, key=lambda row: (row["customer"], row["valid_from"])):
             print(row["customer"], row["city"], row["valid_from"], row["valid_to"])
 
 

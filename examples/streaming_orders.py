@@ -1,10 +1,10 @@
-"""Orders arrive, a dashboard counts them by the change feed, and the table compacts itself.
+"""Orders arrive, a dashboard counts them with the change feed, and the table compacts itself.
 
     python examples/streaming_orders.py [FOLDER]
 
-Three rounds. In each, files of orders come in and one stream adds them to a table, which it compacts as it goes. A
-second stream reads what changed in that table, cancelled orders too, and keeps a table of counts up to date. Kill it
-whenever you like and start it again with the same folder: both go on where they were.
+In each of three rounds, files of orders arrive and one stream appends them to a table, which it also compacts. A
+second stream reads the changes of that table, including cancelled orders, and maintains a table of counts. Kill it
+at any time and restart it with the same folder: both streams continue where they stopped.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ ORDERS = "id bigint, kind string, state string"
 
 
 def arrive(folder: Path, number: int) -> None:
-    """Let some orders come in, each file a batch."""
+    """Write some orders, one file per batch."""
     folder.mkdir(exist_ok=True)
     for part in range(3):
         first = number * 30 + part * 10
-        rows = [{"id": one, "kind": ("web", "shop")[one % 2], "state": "new"} for one in range(first, first + 10)]
-        (folder / f"{number}-{part}.json").write_text("\n".join(json.dumps(one) for one in rows))
+        rows = [{"id": id_, "kind": ("web", "shop")[id_ % 2], "state": "new"} for id_ in range(first, first + 10)]
+        (folder / f"{number}-{part}.json").write_text("\n".join(json.dumps(row) for row in rows))
 
 
 def run(frame: DataFrame, name: str, checkpoint: Path, mode: str, **options: str) -> None:
-    """Write all that is there."""
+    """Write all available rows."""
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint)).options(**options)
     writer.trigger(availableNow=True).toTable(name).awaitTermination()
 
@@ -57,7 +57,7 @@ def main(folder: Path) -> None:
         compacts = {"compact-every-batches": "3", "compact.min-input-files": "3"}
         run(arrived, "lake.shop.orders", folder / "orders-checkpoint", "append", **compacts)
 
-        # Somebody cancels; a job that is run again does nothing.
+        # An order is cancelled; `once` makes a repeated job do nothing.
         orders.delete(f"id = {number * 30}", once=("cancellations", number))
 
         feed = spark.readStream.option("streaming-changes", "changes").table("lake.shop.orders")
@@ -65,10 +65,11 @@ def main(folder: Path) -> None:
         by_kind = feed.groupBy("kind").agg(F.sum(sign).alias("orders"))
         run(by_kind, "lake.shop.counts", folder / "counts-checkpoint", "update", **{"upsert-keys": "kind"})
 
-        shown = {one["kind"]: one["orders"] for one in counts.refresh().scan().to_arrow().sort_by("kind").to_pylist()}
-        print(f"round {number + 1}: {shown}")
+        rows = counts.refresh().scan().to_arrow().sort_by("kind").to_pylist()
+        totals = {row["kind"]: row["orders"] for row in rows}
+        print(f"round {number + 1}: {totals}")
 
-    batches = [one for one in orders.refresh().snapshots if one.operation == "append"]
+    batches = [snapshot for snapshot in orders.refresh().snapshots if snapshot.operation == "append"]
     print(f"{len(batches)} batches, {len(orders.inspect.data_files())} data files")
     spark.stop()
 
@@ -77,5 +78,5 @@ if __name__ == "__main__":
     if len(sys.argv) > 1:
         main(Path(sys.argv[1]))
     else:
-        with tempfile.TemporaryDirectory() as made:
-            main(Path(made))
+        with tempfile.TemporaryDirectory() as temporary:
+            main(Path(temporary))

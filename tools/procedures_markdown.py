@@ -45,6 +45,6 @@ def _doc(parameter: Parameter) -> str:
         sentences.append(f"`{parameter.default}` by default")
     if parameter.verb is not None:
         sentences.append(f"`{parameter.verb}` in Python")
-    if parameter.changes_nothing:
+    if parameter.is_ignored:
         sentences.append("changes nothing")
     return "; ".join(sentences)

@@ -33,7 +33,7 @@ MOST_SECONDS = 60.0
 @pytest.fixture(autouse=True)
 def _bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv(VARIABLE, ENVIRONMENT_SECRET)
-    monkeypatch.setattr(position_deletes, "MOST_BYTES_AT_ONCE", 16 << 20)
+    monkeypatch.setattr(position_deletes, "MAX_TABLE_BYTES", 16 << 20)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM_BYTES, before[1]))

@@ -109,7 +109,7 @@ def test_the_deleted_rows_of_a_vector_are_shown_a_batch_at_a_time(monkeypatch: p
     table.commit(file)
     table.commit_vectors([vector])
     assert next(position_deletes.iter_position_deletes(table.load())).num_rows < 1 << 20
-    monkeypatch.setattr(position_deletes, "MOST_BYTES_AT_ONCE", 16 << 20)
+    monkeypatch.setattr(position_deletes, "MAX_TABLE_BYTES", 16 << 20)
     with pytest.raises(UnsupportedError, match="they take more than 16 MiB"):
         read_metadata_table(table.load(), "position_deletes", columns=["pos"])
 

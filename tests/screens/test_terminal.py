@@ -164,7 +164,7 @@ def test_ctrl_d_leaves(shell: Terminal) -> None:
 
 def test_help_tells_how(shell: Terminal) -> None:
     shell.press("help" + ENTER)
-    assert any("ctrl-D leaves" in line for line in shell.wait_for_prompt(PROMPT))
+    assert any("ctrl-D exits" in line for line in shell.wait_for_prompt(PROMPT))
 
 
 # Commands

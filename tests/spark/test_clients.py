@@ -310,8 +310,8 @@ def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_pa
     try:
         server.ready()
         said = "".join(server.said)
-        assert "any user of this machine may come in" in said
-        assert "runs programs, as this user" in said
+        assert "any user of this machine has access" in said
+        assert "run programs, as this user" in said
         made = Client(f"sc://127.0.0.1:{server.port('sc')}")
         assert made.ask({"tour": ""}) == TOUR
         assert made.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS

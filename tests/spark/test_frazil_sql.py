@@ -40,7 +40,7 @@ def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
         lines = terminal.wait_for_prompt(PROMPT, seconds=LONG)
         assert lines[0].startswith("Spark 4.")
         assert (
-            lines[1] == f"The lake {warehouse} is `lake`. Statements end with ;  help tells more, ctrl-D leaves."[:100]
+            lines[1] == f"The lake {warehouse} is `lake`. Statements end with ;  help shows more, ctrl-D exits."[:100]
         )
 
         terminal.press("select kind, count(*) as orders" + ENTER)

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 import frazil
 
 MISFIT = (frazil.SchemaMismatchError, AnalysisException)
-MISFIT_TEXT = r"lacks it|no such column|it has the parts|INCOMPATIBLE_DATA_FOR_TABLE|DATATYPE_MISMATCH"
+MISFIT_TEXT = r"missing in the data|no such column|its fields are|INCOMPATIBLE_DATA_FOR_TABLE|DATATYPE_MISMATCH"
 """What the verbs say of data that does not fit, and what Spark says of statements."""
 
 # The model

@@ -163,7 +163,7 @@ def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
     spark.sql("alter table lake.db.t rename column v to w")
     spark.sql("alter table lake.db.t add column v string")
     spark.sql("insert into lake.db.t values (2, 'in w', 'in v')")
-    with pytest.raises(StreamingQueryException, match="column 'v' is called 'w' now"):
+    with pytest.raises(StreamingQueryException, match="column 'v' was renamed to 'w'"):
         streams.run(old)
     assert streams.run(spark.readStream.table("lake.db.t")) == [[(2, "in w", "in v")]]
 

@@ -94,7 +94,7 @@ def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_ho
         add(spark, one)
     expire(table)
     message = fails(streams, stream(spark))
-    assert "have expired; the oldest that is left is" in message
+    assert "have expired; the oldest remaining is" in message
     assert "stream-from-snapshot=" in message and "Start with a new checkpoint" in message
     assert streams.ids(stream(spark), "new") == [[1, 2, 3, 4]]
 
@@ -239,7 +239,9 @@ def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
     # What was before it is read, and not again.
     assert table.snapshots[-1].operation == "overwrite"
     assert streams.ids(stream(spark, streaming_skip_overwrite_snapshots="true"), "overwrite") == []
-    assert "no append (overwrite)" in fails(streams, stream(spark, streaming_skip_delete_snapshots="true"), "delete")
+    assert "not an append (overwrite)" in fails(
+        streams, stream(spark, streaming_skip_delete_snapshots="true"), "delete"
+    )
     assert streams.ids(stream(spark, streaming_changes="added-files"), "added") == [[2]]
 
 
@@ -275,9 +277,9 @@ def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil
     ("change", "message"),
     [
         ("drop column v", "column 'v' was dropped"),
-        ("rename column v to w", "column 'v' is called 'w' now"),
-        ("alter column n type bigint", "column 'n' is long now, and was int"),
-        ("alter column k drop not null", "column 'k' may be null now"),
+        ("rename column v to w", "column 'v' was renamed to 'w'"),
+        ("alter column n type bigint", "column 'n' is now long, and was int"),
+        ("alter column k drop not null", "column 'k' may now be null"),
     ],
 )
 def test_columns_that_cannot_go_on_are_said_before_anything_is_read(

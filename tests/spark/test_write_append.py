@@ -77,7 +77,7 @@ def test_no_rows_make_no_snapshot(spark: SparkSession, lake: frazil.Lake, number
         ("select 1 as id, 2 as other", "other: the table has no such column"),
         ("select 'x' as id", "id: string cannot be written as long"),
         ("select 1 as id, array(1) as text", "text: array<int> cannot be written as string"),
-        ("select 1 as text", "id: it is required, and the data lacks it"),
+        ("select 1 as text", "id: it is required, but missing in the data"),
         ("select 1 as id, 'a' as text, 'b' as TEXT", "the data has another column for 'text'"),
     ],
 )

@@ -1,1 +1,1 @@
-"""The terminal: argv and the environment in, text and exit codes out. Its variables (`FRAZIL_*`) are read here."""
+"""The terminal: argv and environment variables in, text and exit codes out. `FRAZIL_*` variables are read here."""

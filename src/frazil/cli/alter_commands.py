@@ -1,4 +1,4 @@
-"""Commands of `frazil table` that change what a table is: columns, partition fields, sort order, format, location."""
+"""Commands of `frazil table` that change its definition: columns, partition fields, sort order, format, location."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_column(
     column_type: ColumnType,
     doc: Annotated[str | None, typer.Option(help="What the column means")] = None,
     first: Annotated[bool, typer.Option("--first", help="Before all others")] = False,
-    after: Annotated[str | None, typer.Option(help="Behind this column; at the end by default")] = None,
+    after: Annotated[str | None, typer.Option(help="After this column; at the end by default")] = None,
 ) -> None:
     """Add an optional column.
 
@@ -67,9 +67,9 @@ def set_type(context: typer.Context, name: TableName, column: Column, column_typ
 def add_partition_field(
     context: typer.Context,
     name: TableName,
-    term: Annotated[str, typer.Argument(metavar="TERM", help="A column or a transform of one: 'day(ts)'")],
+    term: Annotated[str, typer.Argument(metavar="TERM", help="A column or a transform of a column: 'day(ts)'")],
 ) -> None:
-    """Partition new files by one more field; files that exist stay as they are.
+    """Partition new files by one more field; existing files do not change.
 
     \b
     frazil -w warehouse table add-partition-field shop.orders 'bucket(16, id)'
@@ -99,7 +99,7 @@ def sort_by(
     name: TableName,
     terms: Annotated[list[str] | None, typer.Argument(metavar="[TERM...]", help="'ts desc nulls last'; none")] = None,
 ) -> None:
-    """Set the order of rows in new files; without terms they are not sorted."""
+    """Set the order of rows in new files; without terms, rows are not sorted."""
     with opened_catalog(context) as (catalog, settings):
         table = open_table(catalog, name)
         table.set_sort_order(terms or ())
@@ -111,7 +111,7 @@ def upgrade(
     name: TableName,
     format_version: Annotated[int, typer.Argument(metavar="VERSION", help="2 or 3")],
 ) -> None:
-    """Upgrade a table's format version; there is no way back."""
+    """Upgrade a table's format version; this cannot be undone."""
     with opened_catalog(context) as (catalog, settings):
         table = open_table(catalog, name)
         table.upgrade(format_version)
@@ -121,9 +121,9 @@ def upgrade(
 def set_location(
     context: typer.Context,
     name: TableName,
-    location: Annotated[str, typer.Argument(metavar="LOCATION", help="The folder that new files go under")],
+    location: Annotated[str, typer.Argument(metavar="LOCATION", help="The folder for new files")],
 ) -> None:
-    """Put new files elsewhere; files that exist stay where they are."""
+    """Set the location of new files; existing files stay in place."""
     with opened_catalog(context) as (catalog, settings):
         table = open_table(catalog, name)
         table.set_location(location)

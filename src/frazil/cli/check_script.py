@@ -1,8 +1,8 @@
-"""What a script or a configuration for Iceberg's jar names, and what becomes of it here. Nothing is run.
+"""Find what a script or a configuration uses of Iceberg's jar, and what frazil does with it. Nothing is run.
 
-Python is read as Python: calls of `config`, `option`, `options`, `tableProperty`, and SQL in texts. Other files
-(`spark-defaults.conf`, shell scripts, SQL) are read line by line. What is found is looked up in `spec/options.py`,
-`spec/jar_surface.py` and the lists of properties and procedures, as the library itself does.
+Python is parsed as Python: calls of `config`, `option`, `options`, `tableProperty`, and SQL in strings. Other files
+(`spark-defaults.conf`, shell scripts, SQL) are read line by line. Each use is looked up in `spec/options.py`,
+`spec/jar_surface.py` and the lists of properties and procedures, as by the library itself.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 
 Level = Literal["fine", "change", "nothing", "error"]
 LEVELS: dict[Level, str] = {
-    "fine": "works as it is",
-    "change": "to change",
-    "nothing": "does nothing here, and a warning says so",
+    "fine": "works unchanged",
+    "change": "must change",
+    "nothing": "has no effect, with a warning",
     "error": "will not work",
 }
 _FATES: dict[jar_surface.Fate, Level] = {"same": "fine", "change": "change", "cannot": "error"}
@@ -56,7 +56,7 @@ _TABLES = {"table", "toTable", "writeTo", "saveAsTable", "insertInto", "mergeInt
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a file names."""
+    """One use in a file."""
 
     file: str
     line: int
@@ -66,31 +66,31 @@ class Finding:
 
 
 def check_file(path: str) -> list[Finding]:
-    """Return what a file names of the jar's, in the order of its lines."""
+    """Return the uses of the jar's features in a file, in the order of its lines."""
     try:
         text = Path(path).read_text("utf-8")
     except OSError as error:
         raise InvalidRequestError(f"Cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InvalidRequestError(f"Cannot read {path}: it is not UTF-8 text") from error
-    found = [*_lines(path, text)]
+    findings = [*_lines(path, text)]
     if path.endswith(".py"):
         try:
-            found += _python(path, ast.parse(text))
+            findings += _python(path, ast.parse(text))
         except SyntaxError as error:
             raise InvalidRequestError(f"Cannot read {path} as Python: {error}") from error
-    return sorted(set(found), key=lambda finding: (finding.line, finding.what))
+    return sorted(set(findings), key=lambda finding: (finding.line, finding.what))
 
 
 def _lines(path: str, text: str) -> Iterator[Finding]:
     for index, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith("#") and not path.endswith(".sql"):
             continue
-        taken = False
+        has_setting = False
         for pattern in jar_surface.PATTERNS:
             match = re.search(pattern.text, line)
-            if match is not None and not (taken and pattern in jar_surface.SETTINGS):
-                taken = taken or pattern in jar_surface.SETTINGS
+            if match is not None and not (has_setting and pattern in jar_surface.SETTINGS):
+                has_setting = has_setting or pattern in jar_surface.SETTINGS
                 yield Finding(path, index, _FATES[pattern.fate], match.group(0).strip()[:80], pattern.becomes)
         for match in _SETTING.finditer(line):
             yield _setting(path, index, match.group(1), match.group(2))
@@ -103,7 +103,7 @@ def _lines(path: str, text: str) -> Iterator[Finding]:
 
 
 def _inside(text: str, start: int) -> str:
-    """Return the arguments of a call, up to its bracket."""
+    """Return the arguments of a call, up to its closing bracket."""
     depth = 1
     for index in range(start, min(len(text), start + 5000)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)
@@ -114,7 +114,7 @@ def _inside(text: str, start: int) -> str:
 
 def _property(path: str, line: int, name: str, value: str | None) -> Iterator[Finding]:
     if name in NOT_HONOURED:
-        yield Finding(path, line, "nothing", name, f"kept on the table: {NOT_HONOURED[name]}")
+        yield Finding(path, line, "nothing", name, f"stored on the table: {NOT_HONOURED[name]}")
     elif name in REFUSED:
         yield Finding(path, line, "error", name, REFUSED[name])
     try:
@@ -127,13 +127,13 @@ def _property(path: str, line: int, name: str, value: str | None) -> Iterator[Fi
 
 
 def _call(path: str, line: int, name: str, inside: str) -> Iterator[Finding]:
-    known = PROCEDURES.get(name)
+    procedure = PROCEDURES.get(name)
     what = f"CALL system.{name}"
-    if known is None:
-        yield Finding(path, line, "error", what, f"no such procedure; there are: {', '.join(sorted(PROCEDURES))}")
+    if procedure is None:
+        yield Finding(path, line, "error", what, f"no such procedure; choose from: {', '.join(sorted(PROCEDURES))}")
         return
     flat = re.sub(r"\([^()]*\)", "", inside)
-    arguments = [parameter.name for parameter in known.call_parameters]
+    arguments = [parameter.name for parameter in procedure.call_parameters]
     unknown = [argument for argument in _ARGUMENT.findall(flat) if argument.lower() not in arguments]
     if unknown:
         yield Finding(path, line, "error", f"{what}({unknown[0]})", f"arguments are: {', '.join(arguments)}")
@@ -143,22 +143,22 @@ def _call(path: str, line: int, name: str, inside: str) -> Iterator[Finding]:
     except InvalidRequestError as error:
         yield Finding(path, line, "error", f"{what}(options)", str(error))
         return
-    yield Finding(path, line, "fine", what, "the same" if name in jar_surface.PROCEDURES else "frazil's own")
+    yield Finding(path, line, "fine", what, "the same" if name in jar_surface.PROCEDURES else "specific to frazil")
 
 
 def _check_options_of(procedure: str, inside: str) -> None:
-    """Refuse options that a rewrite does not have and values that it does not take, where they are written out."""
-    found = _MAP.search(inside)
-    if found is None:
+    """Refuse unknown options of a rewrite, and invalid values, if they are literals."""
+    option_map = _MAP.search(inside)
+    if option_map is None:
         return
-    # It needs Arrow, which nothing else here does.
+    # This imports Arrow, which nothing else here needs.
     from frazil.maintenance.rewrite_options import SIZE_OPTIONS, OptionReader, read_data_options, read_sizes
 
-    options = {name: value or None for name, value in _PAIR.findall(found.group(1))}
+    options = {name: value or None for name, value in _PAIR.findall(option_map.group(1))}
     target = 512 << 20
     if procedure == "rewrite_data_files":
-        said = " ".join(_STRATEGY.findall(inside)).lower()
-        strategy = "zorder" if "zorder" in said else "sort" if said and "binpack" not in said else "binpack"
+        named = " ".join(_STRATEGY.findall(inside)).lower()
+        strategy = "zorder" if "zorder" in named else "sort" if named and "binpack" not in named else "binpack"
         read_data_options(options, target, strategy=strategy)
     elif procedure == "rewrite_position_delete_files":
         read_sizes(OptionReader(procedure, options, SIZE_OPTIONS), procedure, target)
@@ -171,7 +171,7 @@ def _setting(path: str, line: int, name: str, value: str | None) -> Finding:
             check_setting_name(name)
         except InvalidRequestError as error:
             return Finding(path, line, "error", name, str(error.hint or error))
-        return Finding(path, line, "nothing", name, "not known")
+        return Finding(path, line, "nothing", name, "unknown")
     if value is not None and option.value_type.parse(value) is None:
         return Finding(path, line, "error", f"{name}={value}", f"set it to {option.value_type.allowed}")
     level = "fine" if value is not None and value.lower() in option.fine else _ANSWERS[option.answer]
@@ -181,7 +181,7 @@ def _setting(path: str, line: int, name: str, value: str | None) -> Finding:
 def _python(path: str, tree: ast.Module) -> Iterator[Finding]:
     inner = {id(node.func.value) for node in ast.walk(tree) if _is_method(node)}  # type: ignore[attr-defined]
     for node in ast.walk(tree):
-        # Whole chains: spark.read.option(…).table(…), from its last call.
+        # Take whole chains, such as spark.read.option(…).table(…), from their last call.
         if _is_method(node) and id(node) not in inner:
             yield from _chain(path, node)
 
@@ -214,15 +214,15 @@ def _chain(path: str, last: ast.AST) -> Iterator[Finding]:
         node = node.func
     is_table = "iceberg" in texts or bool(names & _TABLES)
     is_feed = any(name.lower() == "readchangefeed" and value == "true" for _, name, value in options)
-    taken = _options_of(names, is_feed=is_feed or "changes" in names)
-    if taken is not None and is_table:
+    known_options = _options_of(names, is_feed=is_feed or "changes" in names)
+    if known_options is not None and is_table:
         for line, name, value in options:
             if name:
-                yield _option(path, line, taken, name, value)
+                yield _option(path, line, known_options, name, value)
 
 
 def _options_of(names: set[str], *, is_feed: bool) -> OptionList | None:
-    """Return the options that a chain of calls takes, by what it begins with."""
+    """Return the options that a chain of calls accepts, by how it begins."""
     if "writeStream" in names:
         return STREAM_WRITE_OPTIONS
     if names & _WRITERS:
@@ -256,7 +256,7 @@ def _option(path: str, line: int, options: OptionList, name: str, value: str | N
             options.check_name(name)
         except InvalidRequestError as error:
             return Finding(path, line, "error", what, str(error.hint or error))
-        return Finding(path, line, "nothing", what, "not known")
+        return Finding(path, line, "nothing", what, "unknown")
     if value is not None and value.lower() in option.fine:
         return Finding(path, line, "fine", what, option.note)
     if option.answer != "refused" and value is not None and option.value_type.parse(value.strip()) is None:

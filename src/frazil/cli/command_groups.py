@@ -1,4 +1,4 @@
-"""Groups of commands that are made when one of them is asked for: a command's options take a millisecond to set up."""
+"""Command groups that are loaded on demand, since setting up a command's options takes a millisecond."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ GROUPS = {
     "maintain": ("frazil.cli.maintain_commands", "maintain_app"),
     "catalog": ("frazil.cli.catalog_commands", "catalog_app"),
 }
-"""Where the commands of each group are."""
+"""The module and app of each group."""
 
 
 class Commands(dict[str, Any]):
-    """Commands by name. Those of groups have no value until they are asked for, but for help and typos a name."""
+    """Commands by name. A group has no value until it is requested, but its name is known for help and typos."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        super().__init__(given)
+    def __init__(self, commands: dict[str, Any]) -> None:
+        super().__init__(commands)
         self._complete: set[str] = set()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a command or a group."""
-        found = super().get(name, default)
-        if found is None and name in GROUPS:
+        """Return a command or a group, loading it on demand."""
+        command = super().get(name, default)
+        if command is None and name in GROUPS:
             module, app = GROUPS[name]
-            found = self[name] = get_group(getattr(import_module(module), app))
-            found.name = name
-        if found is not None and name not in self._complete:
+            command = self[name] = get_group(getattr(import_module(module), app))
+            command.name = name
+        if command is not None and name not in self._complete:
             self._complete.add(name)
-            add_lake_options(found)
-        return found
+            add_lake_options(command)
+        return command
 
 
 class CommandGroups(TyperGroup):
-    """The command line: its own commands, and the groups."""
+    """The command line with its own commands and the groups."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.commands = Commands({**self.commands, **dict.fromkeys(GROUPS)})
 
     def format_help(self, context: Any, formatter: Any) -> None:
-        """Write help, with the value that each option takes; Typer adds options of its own late."""
+        """Write help with the value of each option, since Typer adds its own options late."""
         name_values(self.get_params(context))
         super().format_help(context, formatter)

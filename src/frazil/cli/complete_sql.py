@@ -1,4 +1,4 @@
-"""What the tab key offers in `frazil sql`: keywords, and names of the lake as far as they are typed."""
+"""Completion in `frazil sql`: keywords, and names of the lake."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _MAX_OFFERED = 500
 
 
 def complete_sql(lake: Lake, word: str, typed: str) -> list[str]:
-    """Return what a word can become, given the statement as far as it is typed."""
+    """Return the completions of a word, given the statement typed so far."""
     try:
-        found = _names(lake, word) if "." in word else _words(lake, word, typed)
+        names = _names(lake, word) if "." in word else _words(lake, word, typed)
     except FrazilError:
-        # A table that cannot be read is for the statement to say, not for the tab key.
-        found = []
-    # What is offered is typed: an end of a line in a name would run the statement.
-    return sorted({name for name in found if name == visible(name)})[:_MAX_OFFERED]
+        # Errors of a table are reported by the statement, not by completion.
+        names = []
+    # Completions are typed literally: a newline in a name would run the statement.
+    return sorted({name for name in names if name == visible(name)})[:_MAX_OFFERED]
 
 
 def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:
-    """Keywords in the case that is typed, the lake, and columns of the tables that the statement names."""
+    """Yield keywords in the typed case, the lake, and columns of the tables that the statement names."""
     change: Callable[[str], str] = str.lower if word == word.lower() else str.upper
     yield from (change(keyword) for keyword in KEYWORDS if keyword.startswith(word.upper()))
     if LAKE.startswith(word):
@@ -48,18 +48,18 @@ def _words(lake: Lake, word: str, typed: str) -> Iterable[str]:
 
 
 def _names(lake: Lake, word: str) -> Iterable[str]:
-    """Namespaces, tables, views and metadata tables below the part of a name that is whole."""
-    head, _, begun = word.rpartition(".")
+    """Return namespaces, tables, views and metadata tables below the complete part of a name."""
+    head, _, prefix = word.rpartition(".")
     first, *parts = head.split(".")
     if first != LAKE:
         return []
     space = tuple(parts)
     if len(space) > 1 and lake.table_exists(space):
-        offered = [f"{head}.{metadata_table}" for metadata_table in METADATA_TABLES]
+        candidates = [f"{head}.{metadata_table}" for metadata_table in METADATA_TABLES]
     else:
-        offered = [f"{head}.{namespace[-1]}." for namespace in lake.list_namespaces(space)]
+        candidates = [f"{head}.{namespace[-1]}." for namespace in lake.list_namespaces(space)]
         if space:
-            offered += [f"{head}.{name[-1]}" for name in [*lake.list_tables(space), *lake.list_views(space)]]
+            candidates += [f"{head}.{name[-1]}" for name in [*lake.list_tables(space), *lake.list_views(space)]]
         else:
-            offered.append(f"{head}.system.")
-    return [name for name in offered if name.startswith(f"{head}.{begun}")]
+            candidates.append(f"{head}.system.")
+    return [name for name in candidates if name.startswith(f"{head}.{prefix}")]

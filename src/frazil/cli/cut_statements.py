@@ -1,4 +1,4 @@
-"""Cut what was typed, or read from a file, into statements: at semicolons, scripts (`BEGIN … END`) in one piece."""
+"""Split input into statements at semicolons, keeping scripts (`BEGIN … END`) in one piece."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _BEFORE_A_STATEMENT = frozenset({"BEGIN", "THEN", "ELSE", "DO", "LOOP", "REPEAT"
 
 
 class Statement(NamedTuple):
-    """A statement without its semicolon, and the line it begins in."""
+    """A statement without its semicolon, and its first line."""
 
     text: str
     line: int
 
 
 def cut_statements(text: str) -> tuple[list[Statement], str]:
-    """Return the statements that a semicolon ends, and what is left after the last one."""
-    found: list[Statement] = []
+    """Return the statements that end with a semicolon, and the rest after the last one."""
+    statements: list[Statement] = []
     first: Token | None = None
     last: Token | None = None
     depth = 0
@@ -32,7 +32,7 @@ def cut_statements(text: str) -> tuple[list[Statement], str]:
             break
         if token.is_mark(";") and depth == 0:
             if first is not None and last is not None:
-                found.append(Statement(text[first.start : last.end], text.count("\n", 0, first.start) + 1))
+                statements.append(Statement(text[first.start : last.end], text.count("\n", 0, first.start) + 1))
             first, last, rest = None, None, token.end
             continue
         if first is None:
@@ -40,22 +40,22 @@ def cut_statements(text: str) -> tuple[list[Statement], str]:
         if first.upper == "BEGIN":
             depth += _step(token, last)
         last = token
-    return found, text[rest:]
+    return statements, text[rest:]
 
 
 def all_statements(text: str) -> list[Statement]:
-    """Return every statement of a text; the last one needs no semicolon."""
-    found, rest = cut_statements(text)
+    """Return every statement of a text; the last one does not need a semicolon."""
+    statements, rest = cut_statements(text)
     tokens = list(cut_tokens(rest))
     if tokens:
         line = text.count("\n", 0, len(text) - len(rest) + tokens[0].start) + 1
-        found.append(Statement(rest[tokens[0].start :].rstrip(), line))
-    return found
+        statements.append(Statement(rest[tokens[0].start :].rstrip(), line))
+    return statements
 
 
 def cut_local_statements(text: str) -> list[Statement]:
     """Return every statement of a text in DuckDB's dialect."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     offset = 0
     for piece in split_statements(text):
         plain = piece.strip()
@@ -63,12 +63,12 @@ def cut_local_statements(text: str) -> list[Statement]:
         lines_before = text.count("\n", 0, max(start, 0) + len(piece) - len(piece.lstrip()))
         offset = max(start, 0) + len(piece)
         if plain.rstrip(";").strip():
-            found.append(Statement(plain.rstrip(";").rstrip(), lines_before + 1))
-    return found
+            statements.append(Statement(plain.rstrip(";").rstrip(), lines_before + 1))
+    return statements
 
 
 def _step(token: Token, last: Token | None) -> int:
-    """Return how much deeper a word of a script leads: `END IF` leads out once, as `END` does."""
+    """Return the change of nesting depth by a word of a script: `END IF` closes one level, as does `END`."""
     word = token.upper
     before = "" if last is None else last.upper
     if before == "END":

@@ -1,4 +1,4 @@
-"""`frazil dbt`: dbt in a process whose Spark session has the lake. dbt-spark's method `session` uses that session."""
+"""`frazil dbt`: run dbt in a process whose Spark session has the lake, as dbt-spark's method `session` requires."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from frazil.errors import UnsupportedError
 
 NAME = "lake"
 BARE = "default"
-"""The namespace of names that have none, as in Spark's own catalog."""
+"""The namespace of unqualified names, as in Spark's session catalog."""
 
 
 def dbt(
     context: typer.Context,
     arguments: Annotated[
         list[str],
-        typer.Argument(metavar="ARGUMENT...", help="Arguments of dbt; put -- before them where some are options"),
+        typer.Argument(metavar="ARGUMENT...", help="Arguments of dbt; put -- before them if some are options"),
     ],
 ) -> None:
-    """Run dbt on the lake: Spark starts with it as the default catalog, and dbt uses that session.
+    """Run dbt on the lake: Spark starts with it as the default catalog, and dbt uses its session.
 
     \b
     frazil -w warehouse dbt -- build --project-dir shop --profiles-dir shop
@@ -38,7 +38,7 @@ def dbt(
         from frazil.sessions.attach import attach
 
         attach(spark, lake, NAME)
-        # dbt-spark makes a view of a bare name when it takes a snapshot a second time.
+        # dbt-spark creates a view with an unqualified name when it takes a snapshot a second time.
         lake.create_namespace(BARE)
         spark.catalog.setCurrentCatalog(NAME)
         spark.catalog.setCurrentDatabase(BARE)
@@ -52,5 +52,5 @@ def _runner() -> Any:
         return import_module("dbt.cli.main").dbtRunner()
     except ImportError as error:
         raise UnsupportedError(
-            "Cannot run dbt: it is not installed here", hint='Install it: pip install "dbt-core<1.11" dbt-spark.'
+            "Cannot run dbt: it is not installed", hint='Install it: pip install "dbt-core<1.11" dbt-spark.'
         ) from error

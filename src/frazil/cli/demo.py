@@ -1,4 +1,4 @@
-"""A tour of a lake in a temporary folder, with no Spark and no Java: `frazil demo`."""
+"""A tour of a lake in a temporary folder, without Spark and Java: `frazil demo`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Show = Callable[[str], object]
 
 
 def _orders(first: int, last: int, day: int) -> pa.Table:
-    """Make some rows of one day."""
+    """Return rows of one day."""
     noon = datetime.datetime(2024, 1, day, 12, tzinfo=datetime.UTC)
     numbers = range(first, last)
     return pa.table(
@@ -37,7 +37,7 @@ def _show(print_line: Show, title: str, *lines: object) -> None:
 
 
 def run_demo(print_line: Show) -> None:
-    """Run the tour in a new temporary folder, telling what happens line by line; the lake stays there."""
+    """Run the tour in a new temporary folder, explaining each step; the lake is kept."""
     show = partial(_show, print_line)
     folder = tempfile.mkdtemp(prefix="frazil-demo-")
     with connect(folder) as lake:
@@ -52,18 +52,18 @@ def run_demo(print_line: Show) -> None:
             table.append(_orders(day * 1000, day * 1000 + 500, day))
         summaries = [snapshot.summary for snapshot in table.snapshots if snapshot.summary]
         appends = (
-            f"append: {summary['added-records']} rows, {summary['total-records']} in all" for summary in summaries
+            f"append: {summary['added-records']} rows, {summary['total-records']} in total" for summary in summaries
         )
         show("Three appends, a snapshot each:", *appends)
 
         scan = table.scan("ts >= '2024-01-02' and id < 2003", columns=["id", "kind"])
         show("A filter prunes manifests and files before anything is read:", scan.plan().explain())
-        show("What is left is read:", *scan.to_arrow().to_pylist())
+        show("The remaining files are read:", *scan.to_arrow().to_pylist())
 
         with table.update_schema() as update:
             update.rename_column("kind", "channel")
             update.add_column("price", "decimal(9,2)", default="9.99", after="id")
-        show("The schema changes, no file does:", *table.schema.fields)
+        show("The schema changes, but no file does:", *table.schema.fields)
         show("Old rows have the new column:", *table.scan("id = 1001").to_arrow().drop_columns(["ts"]).to_pylist())
 
         table.create_tag("january-2nd", table.snapshots[1].snapshot_id)
@@ -72,9 +72,9 @@ def run_demo(print_line: Show) -> None:
             "Rows now, and as of the tag:",
             f"{table.scan().count()} now, {table.scan(ref='january-2nd').count()} at january-2nd",
         )
-        show("Every error says what cannot be, and what to do:", _error_of(table))
+        show("Every error explains the problem and its solution:", _error_of(table))
     show("Look at the lake in the browser:", f"frazil ui -w {shlex.quote(folder)}")
-    show("When you have seen enough:", f"rm -r {shlex.quote(folder)}")
+    show("When you are done:", f"rm -r {shlex.quote(folder)}")
 
 
 def _error_of(table: Table) -> str:

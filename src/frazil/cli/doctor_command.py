@@ -1,4 +1,4 @@
-"""`frazil doctor`: what differs for a script or a configuration that was written for Iceberg's jar."""
+"""`frazil doctor`: report differences for scripts and configurations written for Iceberg's jar."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def doctor(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Python scripts, SQL, spark-defaults.conf, shell scripts")
     ],
-    all_: Annotated[bool, typer.Option("--all", help="Also list what works unchanged")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="Also list uses that work unchanged")] = False,
 ) -> None:
-    """Say what differs for scripts and settings that were written for Iceberg's jar. Nothing is run; no JVM.
+    """Report differences for scripts and settings written for Iceberg's jar, without running them and without a JVM.
 
     \b
     frazil doctor nightly.py spark-defaults.conf
     frazil -f json doctor --all jobs/*.py
 
-    Exits with 1 where something will not work.
+    Exits with 1 if something will not work.
     """
     with reported():
-        found = [finding for file in files for finding in check_file(file)]
-        listed = found if all_ else [finding for finding in found if finding.level != "fine"]
+        findings = [finding for file in files for finding in check_file(file)]
+        shown = findings if all_ else [finding for finding in findings if finding.level != "fine"]
         rows = [
             {
                 "file": finding.file,
@@ -39,22 +39,22 @@ def doctor(
                 "what": finding.what,
                 "becomes": finding.becomes,
             }
-            for finding in listed
+            for finding in shown
         ]
         settings = settings_of(context)
         if settings.form is not OutputFormat.TABLE:
             settings.show(rows, ["file", "line", "answer", "what", "becomes"])
         else:
-            for finding in listed:
+            for finding in shown:
                 typer.echo(visible(f"{finding.file}:{finding.line}: {LEVELS[finding.level]}: {finding.what}"))
                 typer.echo(visible(f"    {finding.becomes.replace('`', '')}"))
-            typer.echo(_total(found, len(files)))
-        if any(finding.level == "error" for finding in found):
+            typer.echo(_total(findings, len(files)))
+        if any(finding.level == "error" for finding in findings):
             raise typer.Exit(FAILED)
 
 
-def _total(found: list[Finding], files: int) -> str:
-    if not found:
-        return f"Nothing of the jar's was found in {files} file{'s' if files > 1 else ''}."
-    counts = Counter(finding.level for finding in found)
+def _total(findings: list[Finding], files: int) -> str:
+    if not findings:
+        return f"No use of the jar was found in {files} file{'s' if files > 1 else ''}."
+    counts = Counter(finding.level for finding in findings)
     return "; ".join(f"{counts[level]} {text}" for level, text in LEVELS.items() if counts[level]) + "."

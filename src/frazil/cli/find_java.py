@@ -1,7 +1,7 @@
-"""Whether there is a Java that Spark can start with; asked before Spark is started, whose own words say little.
+"""Check for a suitable Java before starting Spark, whose own error says little.
 
-Java is looked for where Spark's scripts look: below JAVA_HOME where that is set, else on the PATH. Its version is read
-from the `release` file beside it; where there is none, Spark is left to find out.
+Java is looked up as by Spark's scripts: below JAVA_HOME if that is set, or else on the PATH. Its version is read from
+the `release` file beside it; without that file, Spark is left to find out.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ NEEDED = 17
 _VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d{1,3})', re.MULTILINE)
 _HINT = (
     f"Install Java {NEEDED} or newer, or set JAVA_HOME to it. Debian: apt install openjdk-{NEEDED}-jre-headless; "
-    f"Mac: brew install openjdk@{NEEDED}. `frazil sql --local`, `frazil head` and `frazil table` need none."
+    f"Mac: brew install openjdk@{NEEDED}. `frazil sql --local`, `frazil head` and `frazil table` work without Java."
 )
 
 
 def check_java(environment: Mapping[str, str] | None = None) -> None:
-    """Refuse to start Spark where there is no Java, or one that is too old."""
+    """Refuse to start Spark without Java, or with a Java that is too old."""
     environment = os.environ if environment is None else environment
     home = environment.get("JAVA_HOME")
     if home:
-        found = shutil.which("java", path=str(Path(home, "bin")))
-        where = f"JAVA_HOME is {home!r}, where there is none"
+        java = shutil.which("java", path=str(Path(home, "bin")))
+        reason = f"JAVA_HOME is {home!r}, which contains no Java"
     else:
-        found = shutil.which("java", path=environment.get("PATH"))
-        where = "there is none on the PATH, and JAVA_HOME is not set"
-    if found is None:
-        raise UnsupportedError(f"Cannot start Spark: it needs Java {NEEDED} or newer, and {where}", hint=_HINT)
-    version = _version_of(Path(found))
+        java = shutil.which("java", path=environment.get("PATH"))
+        reason = "there is no Java on the PATH, and JAVA_HOME is not set"
+    if java is None:
+        raise UnsupportedError(f"Cannot start Spark: it needs Java {NEEDED} or newer, but {reason}", hint=_HINT)
+    version = _version_of(Path(java))
     if version is not None and version < NEEDED:
         raise UnsupportedError(
-            f"Cannot start Spark: it needs Java {NEEDED} or newer, and {found} is Java {version}", hint=_HINT
+            f"Cannot start Spark: it needs Java {NEEDED} or newer, but {java} is Java {version}", hint=_HINT
         )
 
 

@@ -1,4 +1,4 @@
-"""Commands of `frazil table` about its history: changes, rollback, set-current, cherry-pick, publish."""
+"""Commands of `frazil table` for its history: changes, rollback, set-current, cherry-pick, publish."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def changes(
         str | None, typer.Option("--from", help="After a snapshot, branch or tag, or since a time; all by default")
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--to", help="Up to and with a snapshot, or a time; now by default")
+        str | None, typer.Option("--to", help="Up to and including a snapshot, or a time; now by default")
     ] = None,
-    columns: Annotated[str | None, typer.Option(help="Only these columns, with commas between them")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="How many rows to show at most")] = MAX_ROWS,
+    columns: Annotated[str | None, typer.Option(help="Only these columns, separated by commas")] = None,
+    limit: Annotated[int, typer.Option(min=0, help="The most rows to show")] = MAX_ROWS,
 ) -> None:
-    """List the rows that were added and removed, with the snapshot that did it. Without Spark and Java.
+    """List the rows that were added and removed, with the snapshot of the change, without Spark and Java.
 
     \b
     frazil -w warehouse table changes shop.orders --from yesterday
@@ -54,7 +54,7 @@ def rollback(
     ] = None,
     branch: Branch = MAIN_BRANCH,
 ) -> None:
-    """Put a table back at a snapshot of its history; later snapshots stay until they expire.
+    """Roll a table back to a snapshot of its history; later snapshots stay until they expire.
 
     \b
     frazil -w warehouse table rollback shop.orders 4358109269873137077
@@ -63,7 +63,7 @@ def rollback(
     with opened_catalog(context) as (catalog, settings):
         if (snapshot is None) == (before is None):
             raise wrong_usage(
-                f"Cannot roll back {name}: give either a snapshot or --before",
+                f"Cannot roll back {name}: pass either a snapshot or --before",
                 f"frazil table history {name} lists its snapshots.",
             )
         table = open_table(catalog, name)
@@ -72,7 +72,7 @@ def rollback(
 
 
 def set_current(context: typer.Context, name: TableName, snapshot: State) -> None:
-    """Make any snapshot the current one, whatever its history.
+    """Make any snapshot the current one, regardless of its history.
 
     \b
     frazil -w warehouse table set-current shop.orders yesterday

@@ -1,9 +1,9 @@
-"""Which lake, and how its rows are printed: options that stand before or after every command.
+"""Options for the lake and the output format, accepted before and after every command.
 
 frazil -w warehouse table list    frazil table list -w warehouse
 
-What stands after a command goes over what stands before it. Properties add up. Where a command makes a table,
-`--property` after it is the table's or the connection's, by its name, and `-p` the connection's (`take_properties`).
+Options after a command override those before it; properties are merged. If a command creates a table, `--property`
+after it belongs to the table or the connection, depending on its name, and `-p` to the connection (`take_properties`).
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ Properties = Annotated[
 ]
 PropertiesFile = Annotated[
     str | None,
-    typer.Option("--properties-file", metavar="FILE", help="A file of lines NAME=VALUE; --property goes over it"),
+    typer.Option("--properties-file", metavar="FILE", help="A file of lines NAME=VALUE; --property overrides it"),
 ]
 TrustLevel = Annotated[
-    Trust, typer.Option("--trust", help="none: open an untrusted lake; nothing is run, written or deleted")
+    Trust, typer.Option("--trust", help="none: the lake is untrusted; nothing is run, written or deleted")
 ]
 
 
 @dataclass(frozen=True)
 class LakeOptions:
-    """What was given at one level; None and nothing are what was not."""
+    """The options given at one level; None and empty values are unset."""
 
     warehouse: str | None = None
     catalog: str | None = None
@@ -70,28 +70,28 @@ class LakeOptions:
     trust: Trust | None = None
     name: str | None = None
 
-    def under(self, later: LakeOptions) -> LakeOptions:
-        """Return the options with those that were given later over them."""
+    def overridden_by(self, later: LakeOptions) -> LakeOptions:
+        """Return the options, overridden by later ones."""
         return replace(
             self, **{name: value for name, value in vars(later).items() if value is not None and value != ()}
         )
 
 
-def given_after(context: typer.Context) -> list[LakeOptions]:
-    """Return what stands after the command, and after the group that it is in."""
-    found: Mapping[str, LakeOptions] = context.meta.get(_META, {})
-    return list(found.values())
+def options_after(context: typer.Context) -> list[LakeOptions]:
+    """Return the options after the command, and after its group."""
+    by_command: Mapping[str, LakeOptions] = context.meta.get(_META, {})
+    return list(by_command.values())
 
 
 def is_given(context: typer.Context, name: str) -> bool:
-    """Return whether an option is on the command line, and not in the environment alone."""
+    """Return whether an option is on the command line, rather than only in the environment."""
     source = context.find_root().get_parameter_source(name)
     is_before = source is not None and source.name == "COMMANDLINE"
-    return is_before or any(getattr(lake_options, name) is not None for lake_options in given_after(context))
+    return is_before or any(getattr(lake_options, name) is not None for lake_options in options_after(context))
 
 
 def name_values(params: Sequence[Any]) -> None:
-    """Let help show for each option the value it takes, and none for one that takes no value."""
+    """Set the metavar of each option for help, and none for flags."""
     for param in params:
         if param.metavar is None and getattr(param, "is_flag", False):
             param.metavar = ""
@@ -100,7 +100,7 @@ def name_values(params: Sequence[Any]) -> None:
 
 
 def add_lake_options(command: Any) -> None:
-    """Let a command, or a group and every command in it, take the options too."""
+    """Add the options to a command, or to a group and all its commands."""
     name_values(command.params)
     find_help = command.get_help_option
 
@@ -123,22 +123,22 @@ def add_lake_options(command: Any) -> None:
 TableProperties = Annotated[
     list[str] | None,
     typer.Option(
-        "--property", metavar="NAME=VALUE", help="Of the table, or of the connection where that has one of this name"
+        "--property", metavar="NAME=VALUE", help="Of the table, or of the connection if it has one of this name"
     ),
 ]
 
 
 def give_connection(context: typer.Context, properties: Sequence[str]) -> None:
-    """Add properties of the connection, as if they stood after the command."""
+    """Add properties of the connection as if they were set after the command."""
     _keep_value(context, "properties", (*_kept(context).properties, *properties))
 
 
-_made: list[Any] = []
+_cached_options: list[Any] = []
 
 
 def _options() -> list[Any]:
-    """Return the options as a command has them, made by Typer from a signature and kept."""
-    if not _made:
+    """Return the options for a command, built by Typer from a signature and cached."""
+    if not _cached_options:
         app = typer.Typer(add_completion=False)
         app.command()(_signature)
         for param in get_command(app).params:
@@ -146,8 +146,8 @@ def _options() -> list[Any]:
                 # A command may have a parameter of the same name.
                 param.name, param.expose_value = f"{_PREFIX}{param.name}", False
                 param.rich_help_panel = PANEL  # type: ignore[attr-defined]
-                _made.append(param)
-    return [copy(option) for option in _made]
+                _cached_options.append(param)
+    return [copy(option) for option in _cached_options]
 
 
 def _keep(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
@@ -195,4 +195,4 @@ def _signature(
         str | None, typer.Option("--name", metavar="NAME", callback=_keep, help="The catalog's name in a SQL database")
     ] = None,
 ) -> None:
-    """Stand for every command."""
+    """Declare the options for `_options`."""

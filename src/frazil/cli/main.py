@@ -1,10 +1,10 @@
-"""`frazil`: the lake in a terminal. Where each command is; what they share is in `session.py`.
+"""`frazil`: the lake in the terminal. Commands are registered here; their common part is in `session.py`.
 
 frazil [--warehouse W] [--catalog C] [--property NAME=VALUE] [--format table|json|csv] COMMAND …
 
-The options may stand after the command too (`lake_options.py`).
+The options may also follow the command (`lake_options.py`).
 
-Commands import what they run when they run it, so that help is there at once.
+Commands import their dependencies when they run, so that help is instant.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ def sql(
     context: typer.Context,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="[SQL]", help="Statements with ; between them; the lake's name in them is `lake`"),
+        typer.Argument(metavar="[SQL]", help="Statements separated by semicolons; the lake is named `lake`"),
     ] = None,
     file: Annotated[
-        str | None, typer.Option("--file", help="Take the statements from a file; - is standard input")
+        str | None, typer.Option("--file", help="Read the statements from a file; - is standard input")
     ] = None,
     local: Annotated[
-        bool, typer.Option("--local", help="Run in this process by DuckDB, without Spark and Java; docs/local-sql.md")
+        bool, typer.Option("--local", help="Run in this process with DuckDB, without Spark and Java; docs/local-sql.md")
     ] = False,
 ) -> None:
     """Run SQL on a local Spark session; without a statement, open a prompt.
@@ -113,8 +113,8 @@ def sql(
     echo "show tables in lake.shop" | frazil -w warehouse -f csv sql
     frazil -w warehouse sql
 
-    At the prompt a statement ends with a semicolon and may have many lines. Tab completes names; the arrow keys bring
-    back earlier statements.
+    At the prompt, a statement ends with a semicolon and may span lines. Tab completes names; the arrow keys recall
+    earlier statements.
     """
     with opened(context, makes=not local) as (lake, settings):
         from frazil.cli.run_sql import run_sql
@@ -126,11 +126,11 @@ def sql(
 def head(
     context: typer.Context,
     name: TableName,
-    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="How many rows")] = 10,
+    rows: Annotated[int, typer.Option("-n", "--rows", min=0, help="The number of rows")] = 10,
     where: Annotated[str | None, typer.Option(help="Only rows that match this condition; docs/conditions.md")] = None,
-    columns: Annotated[str | None, typer.Option(help="Only these columns, with commas between them")] = None,
+    columns: Annotated[str | None, typer.Option(help="Only these columns, separated by commas")] = None,
 ) -> None:
-    """Print the first rows of a table, without Spark and Java. Only the files that hold them are read.
+    """Print the first rows of a table, without Spark and Java, reading only the files that contain them.
 
     \b
     frazil -w warehouse head shop.orders
@@ -157,7 +157,7 @@ def check(
     context: typer.Context,
     name: TableName,
     bounds: Annotated[
-        bool, typer.Option("--bounds", help="Read data files too, and compare them with metadata")
+        bool, typer.Option("--bounds", help="Also read data files, and compare them with the metadata")
     ] = False,
 ) -> None:
     """Check that every file of a table exists and agrees with its metadata; exit with 1 if not.
@@ -175,7 +175,7 @@ def check(
 
 @app.command()
 def health(context: typer.Context, name: TableName) -> None:
-    """Tell what maintenance a table needs.
+    """Report the maintenance that a table needs.
 
     \b
     frazil -w warehouse health shop.orders

@@ -17,20 +17,20 @@ Namespace = Annotated[str, typer.Argument(metavar="NAMESPACE", help="A namespace
 @namespace_app.command("list")
 def list_namespaces(
     context: typer.Context,
-    parent: Annotated[str | None, typer.Argument(metavar="[PARENT]", help="Only those directly below this one")] = None,
+    parent: Annotated[str | None, typer.Argument(metavar="[PARENT]", help="Only direct children of this one")] = None,
 ) -> None:
-    """List namespaces, the topmost or those below one."""
+    """List namespaces, at the top level or below another."""
     with opened_catalog(context) as (catalog, settings):
-        found = catalog.list_namespaces(() if parent is None else parse_name(parent))
-        settings.show([{"namespace": ".".join(namespace)} for namespace in found], ["namespace"])
+        namespaces = catalog.list_namespaces(() if parent is None else parse_name(parent))
+        settings.show([{"namespace": ".".join(namespace)} for namespace in namespaces], ["namespace"])
 
 
 @namespace_app.command("properties")
 def show_properties(context: typer.Context, name: Namespace) -> None:
     """List a namespace's properties."""
     with opened_catalog(context) as (catalog, settings):
-        found = catalog.load_namespace_properties(parse_name(name))
-        settings.show([{"name": name, "value": value} for name, value in sorted(found.items())], ["name", "value"])
+        properties = catalog.load_namespace_properties(parse_name(name))
+        settings.show([{"name": name, "value": value} for name, value in sorted(properties.items())], ["name", "value"])
 
 
 @namespace_app.command("create")
@@ -51,7 +51,7 @@ def create_namespace(
 
 @namespace_app.command("drop")
 def drop_namespace(context: typer.Context, name: Namespace) -> None:
-    """Drop a namespace that holds nothing."""
+    """Drop an empty namespace."""
     with opened_catalog(context) as (catalog, settings):
         catalog.drop_namespace(parse_name(name))
         settings.show([{"dropped": name}])

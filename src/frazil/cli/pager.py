@@ -1,6 +1,6 @@
-"""Long output on a terminal goes through a pager: the one that PAGER names, or `less`.
+"""Page long output on a terminal with the pager in PAGER, or `less`.
 
-PAGER= or PAGER=cat turns it off. What is printed to a file or a pipe is printed as it is.
+PAGER= or PAGER=cat disables it. Output to a file or a pipe is not paged.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import sys
 import typer
 
 LESS_OPTIONS = "FRX"
-"""Leave where all fits on the screen, show colours, and leave the text on the screen; LESS says otherwise."""
+"""Exit if all fits on the screen, show colours, and leave the text on the screen; LESS overrides this."""
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def print_paged(text: str) -> None:
-    """Print a text, in a pager where it is longer than the terminal that somebody reads it on."""
+    """Print a text, in a pager if it is longer than the terminal."""
     command = _pager() if text.count("\n") >= shutil.get_terminal_size().lines - 1 else None
     if command is None:
         typer.echo(text)
         return
     before = signal.getsignal(signal.SIGINT)
-    # Ctrl-C is the pager's while it runs.
+    # Ctrl-C goes to the pager while it runs.
     signal.signal(signal.SIGINT, lambda *_: None)
     try:
         if os.environ.get("NO_COLOR"):
@@ -40,7 +40,7 @@ def print_paged(text: str) -> None:
 
 
 def _pager() -> list[str] | None:
-    """Return the command of the pager; None where nobody watches, none is wanted or none is there."""
+    """Return the pager's command, or None if output is not a terminal, or no pager is wanted or installed."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         return None
     try:

@@ -1,7 +1,7 @@
-"""Start Spark without its noise: what the JVM logs goes to a file, which is shown where the start fails.
+"""Start Spark without log output: the JVM logs to a file, which is shown if the start fails.
 
-The JVM keeps the standard error that it was started with. On a terminal its lines would land between prompts and rows;
-what goes wrong in a query comes back as an error anyway.
+The JVM keeps the standard error that it was started with. On a terminal its lines would appear between prompts and
+rows; errors of queries are returned anyway.
 """
 
 from __future__ import annotations
@@ -28,43 +28,43 @@ _LINES_SHOWN = 20
 
 
 def start_spark(lake: Lake) -> Any:
-    """Return the session that is active, or start a local one; tell somebody who watches that it takes a while."""
+    """Return the active session, or start a local one, with a notice on a terminal."""
     if lake.attached_spark is None and active_session() is None:
         check_pyspark()
         check_java()
     allow_pandas()
-    # Spark's Python logs what it raises.
+    # Spark's Python code logs the errors it raises.
     logging.getLogger("SQLQueryContextLogger").disabled = True
-    is_watched = sys.stderr.isatty()
+    is_terminal = sys.stderr.isatty()
     began = time.monotonic()
-    if is_watched:
+    if is_terminal:
         typer.echo("Starting Spark …", err=True, nl=False)
     with _silenced(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         session = choose_session(None, lake)
-    if is_watched:
+    if is_terminal:
         typer.echo(f"\r\x1b[KSpark {session.version}, started in {time.monotonic() - began:.1f} s", err=True)
     return session
 
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Send what this process and those it starts write to standard error to a file."""
+    """Redirect standard error of this process and its children to a file."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    original = os.dup(2)
     with tempfile.TemporaryFile() as log:
         os.dup2(log.fileno(), 2)
         try:
             yield
         except BaseException:
-            os.dup2(kept, 2)
+            os.dup2(original, 2)
             tail = _tail(log)
             if tail or sys.stderr.isatty():
                 typer.echo(f"\n{tail}", err=True)
             raise
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(original, 2)
+            os.close(original)
 
 
 def _tail(log: IO[bytes]) -> str:

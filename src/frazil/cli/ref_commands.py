@@ -1,4 +1,4 @@
-"""`frazil branch …` and `frazil tag …`: names for snapshots, made, moved and dropped. None of it starts a JVM."""
+"""`frazil branch …` and `frazil tag …`: create, move and drop references to snapshots, without a JVM."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ At = Annotated[
         "--at", help="A snapshot's id, a branch, a tag, or a time (7d, yesterday); the current one by default"
     ),
 ]
-_KEEP_SNAPSHOTS = "Expiry leaves so many of its snapshots at least"
+_KEEP_SNAPSHOTS = "The minimum number of its snapshots that expiry keeps"
 KeepSnapshots = Annotated[int | None, typer.Option("--keep-snapshots", min=1, help=_KEEP_SNAPSHOTS)]
-KeepFor = Annotated[str | None, typer.Option("--keep-for", help="Expiry leaves its snapshots for so long: 7d")]
-LastsFor = Annotated[str | None, typer.Option("--lasts-for", help="Expiry drops it when it is older: 30d")]
-Replace = Annotated[bool, typer.Option("--replace", help="Move one of this name that exists")]
-IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Leave one of this name as it is")]
-IfExists = Annotated[bool, typer.Option("--if-exists", help="A missing one is no error")]
+KeepFor = Annotated[str | None, typer.Option("--keep-for", help="How long expiry keeps its snapshots: 7d")]
+LastsFor = Annotated[str | None, typer.Option("--lasts-for", help="How long expiry keeps it: 30d")]
+Replace = Annotated[bool, typer.Option("--replace", help="Replace an existing one of this name")]
+IfNotExists = Annotated[bool, typer.Option("--if-not-exists", help="Do nothing if one of this name exists")]
+IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing if it does not exist")]
 
 
 @branch_app.command("list")
@@ -104,7 +104,7 @@ def retain_branch(
     keep_for: KeepFor = None,
     lasts_for: LastsFor = None,
 ) -> None:
-    """Set how long expiry keeps a branch and its snapshots; what is not given stays, 0 takes a limit away.
+    """Set how long expiry keeps a branch and its snapshots; unset limits stay, 0 removes a limit.
 
     \b
     frazil -w warehouse branch retain shop.orders audit --keep-snapshots 5 --keep-for 7d
@@ -121,9 +121,9 @@ def fast_forward(
     context: typer.Context,
     name: TableName,
     branch: BranchName,
-    to: Annotated[str, typer.Argument(metavar="TO", help="The branch or tag to go to, which came from this one")],
+    to: Annotated[str, typer.Argument(metavar="TO", help="The branch or tag to move to, which descends from it")],
 ) -> None:
-    """Move a branch to the head of another that came from it: what was written there is published.
+    """Move a branch to the head of another that descends from it, which publishes its changes.
 
     \b
     frazil -w warehouse branch fast-forward shop.orders main audit
@@ -170,7 +170,7 @@ def retain_tag(
     context: typer.Context,
     name: TableName,
     tag: TagName,
-    lasts_for: Annotated[str, typer.Option("--lasts-for", help="Expiry drops it when it is older: 30d; 0: never")],
+    lasts_for: Annotated[str, typer.Option("--lasts-for", help="How long expiry keeps it: 30d; 0 means forever")],
 ) -> None:
     """Set how long expiry keeps a tag.
 
@@ -192,7 +192,7 @@ def drop_tag(context: typer.Context, name: TableName, tag: TagName, if_exists: I
 
 
 def snapshot_of(table: Any, text: str | None) -> int | None:
-    """Return the snapshot that a text names: a branch, a tag, an id, or a time; None is the current one."""
+    """Return the snapshot that a text names: by branch, tag, id or time; None is the current one."""
     if text is None:
         return None
     metadata = table.metadata
@@ -205,7 +205,7 @@ def snapshot_of(table: Any, text: str | None) -> int | None:
 
 
 def open_table(catalog: Any, name: str) -> Any:
-    """Return a table as Python has it; what that needs is imported when it is."""
+    """Return a `Table`, importing what it needs on demand."""
     from frazil.lake.table import Table
 
     return Table(catalog, catalog.load_table(parse_name(name)))
@@ -217,13 +217,13 @@ def _retain(
     ref = table.refs.get(name)
     if ref is None or ref.type != ref_type:
         raise NotFoundError(
-            f"Cannot change the {ref_type} {name!r} of {table.name}: there is none",
+            f"Cannot change the {ref_type} {name!r} of {table.name}: it does not exist",
             hint=f"frazil {ref_type} list {table.name} lists them.",
         )
     if keep_snapshots is None and keep_for is None and lasts_for is None:
         raise wrong_usage(
-            f"Cannot change the {ref_type} {name!r} of {table.name}: nothing to set was given",
-            "Give --keep-snapshots, --keep-for or --lasts-for.",
+            f"Cannot change the {ref_type} {name!r} of {table.name}: no setting was given",
+            "Pass --keep-snapshots, --keep-for or --lasts-for.",
         )
     table.set_retention(
         name,
@@ -238,9 +238,9 @@ def _age(text: str | None) -> int | None:
 
 
 def _show(settings: Settings, table: Any, ref_type: str, name: str | None = None) -> None:
-    """Print the references of a kind, or one of them."""
-    found = {key: ref for key, ref in table.refs.items() if ref.type == ref_type and name in (None, key)}
-    heads = {key: table.metadata.snapshots.find_head(ref.snapshot_id) for key, ref in found.items()}
+    """Print the references of a type, or one of them."""
+    refs = {key: ref for key, ref in table.refs.items() if ref.type == ref_type and name in (None, key)}
+    heads = {key: table.metadata.snapshots.find_head(ref.snapshot_id) for key, ref in refs.items()}
     ages = ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms")
     limits = ages if ref_type == "branch" else ages[2:]
     rows = [
@@ -250,6 +250,6 @@ def _show(settings: Settings, table: Any, ref_type: str, name: str | None = None
             "at": None if heads[ref_name] is None else show_ms(heads[ref_name].timestamp_ms),
             **{limit: getattr(ref, limit) for limit in limits},
         }
-        for ref_name, ref in sorted(found.items())
+        for ref_name, ref in sorted(refs.items())
     ]
     settings.show(rows, [ref_type, "snapshot_id", "at", *limits])

@@ -1,6 +1,6 @@
-"""`frazil sql`: statements from the command line, a file, standard input, or typed on a terminal.
+"""`frazil sql`: statements from the command line, a file, standard input, or an interactive terminal.
 
-They run on a local Spark session in Spark's dialect, or with `--local` in this process in DuckDB's
+They run on a local Spark session in Spark's dialect or, with `--local`, in this process in DuckDB's dialect
 (`lake/local_sql.py`).
 """
 
@@ -21,48 +21,48 @@ from frazil.cli.complete_sql import LAKE, complete_sql
 from frazil.cli.cut_statements import Statement, all_statements, cut_local_statements
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_rows
-from frazil.cli.session import FAILED, Settings, error_text, is_users, terminal_width, was_stopped, wrong_usage
+from frazil.cli.session import FAILED, Settings, error_text, is_user_error, terminal_width, was_stopped, wrong_usage
 from frazil.cli.shell import HELP, LOCAL_HELP, Shell, history_file
 from frazil.errors import InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
 
 MAX_ROWS = 1000
-"""Rows of an answer that a table for people shows; JSON and CSV have all."""
+"""The most rows of a result in a table; JSON and CSV contain all."""
 AFFECTED = "num_affected_rows"
-"""The first column of what changes of rows answer."""
+"""The first column of the result of a statement that changes rows."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What a statement answers: its columns, and its rows, all or the first of them."""
+class _Result:
+    """The result of a statement: its columns, and its rows, all or the first of them."""
 
     columns: list[str]
     rows: Callable[[int | None], pa.Table]
 
 
-_Run = Callable[[str], _Answer]
+_Run = Callable[[str], _Result]
 
 
 def run_sql(lake: Lake, settings: Settings, text: str | None, file: str | None, *, is_local: bool = False) -> None:
-    """Run the statements that were given, or ask for some; on Spark, or `is_local` in this process."""
+    """Run statements, or prompt for them; on Spark, or with `is_local` in this process."""
     if text is not None and file is not None:
-        raise wrong_usage("Cannot take statements from the command line and from a file: give one of them")
-    is_asked = text is None and file is None and sys.stdin.isatty()
+        raise wrong_usage("Cannot take statements from the command line and from a file: pass only one of them")
+    is_interactive = text is None and file is None and sys.stdin.isatty()
     cut = cut_local_statements if is_local else all_statements
-    statements = [] if is_asked else cut(_read(text, file))
-    if not is_asked and not statements:
+    statements = [] if is_interactive else cut(_read(text, file))
+    if not is_interactive and not statements:
         raise InvalidRequestError("Cannot run SQL: there is no statement")
     with contextlib.ExitStack() as stack:
-        run = _run_here(lake) if is_local else _run_on_spark(lake, stack)
-        if is_asked:
-            _talk(run, lake, settings, LOCAL_HELP if is_local else HELP)
+        run = _run_locally(lake) if is_local else _run_on_spark(lake, stack)
+        if is_interactive:
+            _run_interactively(run, lake, settings, LOCAL_HELP if is_local else HELP)
         else:
             _run_all(run, settings, statements, file)
 
 
 def _run_on_spark(lake: Lake, stack: contextlib.ExitStack) -> _Run:
-    # What speaks to Spark takes longer to load than most queries in this process take.
+    # Importing the Spark modules takes longer than most local queries.
     from frazil.cli.quiet_spark import start_spark
     from frazil.sessions import attach as sessions
 
@@ -70,31 +70,31 @@ def _run_on_spark(lake: Lake, stack: contextlib.ExitStack) -> _Run:
     sessions.attach(spark, lake, LAKE)
     stack.callback(sessions.detach, spark)
 
-    def run(text: str) -> _Answer:
+    def run(text: str) -> _Result:
         frame = spark.sql(text)
-        return _Answer(frame.columns, lambda most: (frame if most is None else frame.limit(most)).toArrow())
+        return _Result(frame.columns, lambda max_rows: (frame if max_rows is None else frame.limit(max_rows)).toArrow())
 
     return run
 
 
-def _run_here(lake: Lake) -> _Run:
-    def run(text: str) -> _Answer:
+def _run_locally(lake: Lake) -> _Run:
+    def run(text: str) -> _Result:
         result = lake.sql(text)
-        return _Answer(result.column_names, lambda most: _first_rows(result, most))
+        return _Result(result.column_names, lambda max_rows: _first_rows(result, max_rows))
 
     return run
 
 
-def _first_rows(result: Any, most: int | None) -> pa.Table:
-    if most is None:
+def _first_rows(result: Any, max_rows: int | None) -> pa.Table:
+    if max_rows is None:
         return result.to_arrow()
-    found: list[pa.RecordBatch] = []
+    batches: list[pa.RecordBatch] = []
     for batch in result.to_batches():
-        found.append(batch.slice(0, most))
-        most -= batch.num_rows
-        if most <= 0:
+        batches.append(batch.slice(0, max_rows))
+        max_rows -= batch.num_rows
+        if max_rows <= 0:
             break
-    return pa.Table.from_batches(found, schema=result.arrow_schema)
+    return pa.Table.from_batches(batches, schema=result.arrow_schema)
 
 
 def _read(text: str | None, file: str | None) -> str:
@@ -115,7 +115,7 @@ def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: s
         try:
             _show(settings, run(statement.text), None)
         except Exception as error:
-            if not is_users(error) or was_stopped(error):
+            if not is_user_error(error) or was_stopped(error):
                 raise
             if len(statements) > 1:
                 origin = f" of {file}" if file is not None else ""
@@ -124,21 +124,21 @@ def _run_all(run: _Run, settings: Settings, statements: list[Statement], file: s
             raise typer.Exit(FAILED) from None
 
 
-def _talk(run: _Run, lake: Lake, settings: Settings, text_of_help: str) -> None:
+def _run_interactively(run: _Run, lake: Lake, settings: Settings, text_of_help: str) -> None:
     def timed(text: str) -> None:
         began = time.monotonic()
         _show(settings, run(text), began)
 
-    typer.echo(f"The lake {settings.warehouse} is `{LAKE}`. Statements end with ;  help tells more, ctrl-D leaves.")
+    typer.echo(f"The lake {settings.warehouse} is `{LAKE}`. Statements end with ;  help shows more, ctrl-D exits.")
     Shell(timed, lambda word, typed: complete_sql(lake, word, typed), history_file(), text_of_help).loop()
 
 
-def _show(settings: Settings, answer: _Answer, began: float | None) -> None:
-    """Print an answer; with its time, where somebody waits for it."""
+def _show(settings: Settings, answer: _Result, began: float | None) -> None:
+    """Print a result, with its time in interactive use."""
     count = "done"
     is_table = settings.form is OutputFormat.TABLE
     if answer.columns[:1] == [AFFECTED]:
-        # Scripts get the rows of queries, and nothing between them.
+        # Scripts get only the rows of queries.
         changed = answer.rows(None)[AFFECTED].to_pylist()
         count = "done" if None in changed else f"{counted(sum(changed), 'row')} changed"
     elif answer.columns:

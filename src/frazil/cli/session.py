@@ -1,7 +1,7 @@
-"""What commands share: the lake that was named, the way to print, and errors as exit codes.
+"""The common part of commands: opening the lake, output, and errors as exit codes.
 
-Exit codes: 0 done, 1 the request failed, 2 wrong usage, 130 stopped by ctrl-C. What opens a lake is imported when one
-is opened, so that help and usage errors are there at once.
+Exit codes: 0 done, 1 the request failed, 2 wrong usage, 130 stopped by ctrl-C. Modules for opening a lake are imported
+on demand, so that help and usage errors are instant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 
 import frazil
 from frazil.cli.find_java import check_java
-from frazil.cli.lake_options import LakeOptions, give_connection, given_after
+from frazil.cli.lake_options import LakeOptions, give_connection, options_after
 from frazil.cli.pager import print_paged
 from frazil.cli.render import OutputFormat, render_more, render_rows
 from frazil.errors import (
@@ -46,7 +46,7 @@ LISTED = "`frazil table list` lists the tables and views."
 
 @dataclass(frozen=True)
 class Settings:
-    """The lake and the form of results; what is not given comes from the environment."""
+    """The lake and the output format, with defaults from the environment."""
 
     warehouse: str | None
     catalog: str | None
@@ -56,37 +56,37 @@ class Settings:
     name: str = "lake"
 
     def open_lake(self, *, makes: bool) -> frazil.Lake:
-        """Open the lake that was named; one that is not there is made where the command makes things."""
-        self._look(makes)
-        return frazil.connect(self._named(), **self._how())
+        """Open the lake; create a missing one if the command creates things."""
+        self._check_exists(makes)
+        return frazil.connect(self._warehouse_or_fail(), **self._connection_arguments())
 
     def open_catalog(self, *, makes: bool, more_roots: Sequence[str] | None = None) -> Any:
-        """Open the catalog of the lake that was named: enough for names and metadata, and sooner there."""
-        self._look(makes)
+        """Open the catalog of the lake, which is faster and suffices for names and metadata."""
+        self._check_exists(makes)
         from frazil.lake.open_catalog import open_catalog
 
-        return open_catalog(self._named(), **self._how(), more_roots=more_roots)
+        return open_catalog(self._warehouse_or_fail(), **self._connection_arguments(), more_roots=more_roots)
 
-    def _how(self) -> dict[str, Any]:
+    def _connection_arguments(self) -> dict[str, Any]:
         return {"catalog": self.catalog, "name": self.name, "properties": self.properties, "trust": self.trust}
 
-    def _look(self, makes: bool) -> None:
-        """Refuse a lake that is not there, or tell that it is made."""
+    def _check_exists(self, makes: bool) -> None:
+        """Refuse a missing lake, or announce that it is created."""
         from frazil.lake.open_catalog import lake_exists
 
-        if lake_exists(self._named(), self.catalog):
+        if lake_exists(self._warehouse_or_fail(), self.catalog):
             return
         if not makes or self.trust == "none":
             raise NotFoundError(
-                f"Cannot open the lake {self._named()!r}: there is none",
+                f"Cannot open the lake {self._warehouse_or_fail()!r}: it does not exist",
                 hint="Check its path or name. `frazil table create` and `frazil sql` create a lake that is missing.",
             )
-        typer.echo(f"A new lake is made in {self._named()}.", err=True)
+        typer.echo(f"Creating a new lake in {self._warehouse_or_fail()}.", err=True)
 
-    def _named(self) -> str:
+    def _warehouse_or_fail(self) -> str:
         if self.warehouse is None:
             raise wrong_usage(
-                "Cannot open a lake: no warehouse was named", "Give --warehouse FOLDER, or set FRAZIL_WAREHOUSE."
+                "Cannot open a lake: no warehouse was set", "Pass --warehouse FOLDER, or set FRAZIL_WAREHOUSE."
             )
         return self.warehouse
 
@@ -97,43 +97,43 @@ class Settings:
         print_paged(render_rows(rows, names, self.form, width=terminal_width()))
 
     def show_more(self, rows: pa.RecordBatch, *, is_first: bool) -> None:
-        """Print rows that others follow, or have come before."""
+        """Print rows in a sequence of batches."""
         typer.echo(render_more(rows, self.form, width=terminal_width(), is_first=is_first))
 
 
 def wrong_usage(message: str, hint: str | None = None) -> typer.Exit:
-    """Print what is wrong with the words of a command; return what ends it with the exit code for that."""
+    """Print a usage error; return the exception that exits with its code."""
     typer.echo(str(InvalidRequestError(message, hint=hint)), err=True)
     return typer.Exit(WRONG_USAGE)
 
 
 def terminal_width() -> int | None:
-    """Return how wide the terminal is that rows are printed to; None where it is a file or a pipe."""
+    """Return the width of the terminal for output, or None for a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def confirm(question: str, *, is_agreed: bool) -> None:
-    """Ask before what cannot be undone; leave where the answer is no. Where nobody can be asked, refuse."""
+    """Ask for confirmation; exit if it is denied, and refuse if there is no terminal."""
     if is_agreed:
         return
     if not sys.stdin.isatty():
         raise InvalidRequestError(
-            f"Cannot ask '{question}': standard input is no terminal", hint="Give --yes to answer yes."
+            f"Cannot ask '{question}': standard input is not a terminal", hint="Pass --yes to confirm."
         )
     if not typer.confirm(question, err=True):
-        typer.echo("Nothing was done.", err=True)
+        typer.echo("Nothing was changed.", err=True)
         raise typer.Exit(FAILED)
 
 
 def settings_of(context: typer.Context) -> Settings:
-    """Return the options before the command, and over them those after it."""
+    """Return the options before the command, overridden by those after it."""
     options = context.find_root().obj
     assert isinstance(options, LakeOptions)
-    places = [options, *given_after(context)]
-    for lake_options in places[1:]:
-        options = options.under(lake_options)
+    levels = [options, *options_after(context)]
+    for lake_options in levels[1:]:
+        options = options.overridden_by(lake_options)
     properties: dict[str, str] = {}
-    for lake_options in places:
+    for lake_options in levels:
         properties |= connection_properties(lake_options.properties, lake_options.properties_file)
     return Settings(
         options.warehouse,
@@ -147,11 +147,11 @@ def settings_of(context: typer.Context) -> Settings:
 
 @contextmanager
 def opened(context: typer.Context, *, makes: bool = False) -> Iterator[tuple[frazil.Lake, Settings]]:
-    """Open the lake for one command; an error is printed and the command fails."""
+    """Open the lake for one command; print errors and exit."""
     with reported():
         settings = settings_of(context)
         lake = settings.open_lake(makes=makes)
-        with lake, _found_near(lake.list_tables, lake.list_views):
+        with lake, _suggesting_names(lake.list_tables, lake.list_views):
             yield lake, settings
 
 
@@ -164,83 +164,83 @@ def opened_catalog(
         settings = settings_of(context)
         catalog = settings.open_catalog(makes=makes, more_roots=more_roots)
         try:
-            with _found_near(catalog.list_tables, catalog.list_views):
+            with _suggesting_names(catalog.list_tables, catalog.list_views):
                 yield catalog, settings
         finally:
             catalog.close()
 
 
 @contextmanager
-def _found_near(*lists: Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]) -> Iterator[None]:
-    """Say in the error about a table or view that is not there which name may be meant."""
+def _suggesting_names(*lists: Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]) -> Iterator[None]:
+    """Add the most similar name as a hint to the error for a missing table or view."""
     try:
         yield
     except (TableNotFoundError, ViewNotFoundError) as error:
         named = NOT_FOUND.fullmatch(error.message)
         if error.hint is None and named is not None:
-            error.hint = f"Did you mean {near}?" if (near := _near(named["name"], lists)) else LISTED
+            error.hint = f"Did you mean {similar}?" if (similar := _similar_name(named["name"], lists)) else LISTED
         raise
 
 
-def _near(name: str, lists: Sequence[Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]]) -> str | None:
+def _similar_name(name: str, lists: Sequence[Callable[[tuple[str, ...]], Sequence[tuple[str, ...]]]]) -> str | None:
     namespace = tuple(name.split(".")[:-1])
     try:
-        there = [".".join(found) for listed in lists for found in listed(namespace)]
+        names = [".".join(found) for listed in lists for found in listed(namespace)]
     except FrazilError:
         return None
-    return next(iter(get_close_matches(name, there, 1, 0.8)), None)
+    return next(iter(get_close_matches(name, names, 1, 0.8)), None)
 
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Print an error of frazil's or Spark's and exit with 1."""
+    """Print a frazil or Spark error and exit with 1."""
     try:
         yield
     except BrokenPipeError:
-        # The reader of our output has seen enough.
+        # The reader of the output has stopped reading.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
         typer.echo("\nStopped.", err=True)
         raise typer.Exit(STOPPED) from None
     except Exception as error:
-        if not is_users(error):
+        if not is_user_error(error):
             raise
         if was_stopped(error):
             typer.echo("\nStopped.", err=True)
             raise typer.Exit(STOPPED) from None
-        typer.echo(error_text(_told_of_java(error)), err=True)
+        typer.echo(error_text(_explain_java_failure(error)), err=True)
         raise typer.Exit(FAILED) from None
 
 
-def _told_of_java(error: Exception) -> Exception:
-    """Return an error of Spark's that its Java did not start as what is wrong with Java, where that is known."""
+def _explain_java_failure(error: Exception) -> Exception:
+    """Replace Spark's "gateway exited" error by the reason Java did not start, if known."""
     if "JAVA_GATEWAY_EXITED" not in str(error):
         return error
     try:
         check_java()
-    except UnsupportedError as better:
-        return better
+    except UnsupportedError as reason:
+        return reason
     return error
 
 
-def is_users(error: Exception) -> bool:
-    """Return whether an error is about what was asked for: frazil's, or Spark's about a statement or a job."""
+def is_user_error(error: Exception) -> bool:
+    """Return whether an error concerns the request: frazil's, or Spark's about a statement or a job."""
     return isinstance(error, FrazilError) or type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def was_stopped(error: BaseException) -> bool:
-    """Return whether an error is what came of ctrl-C: a job that is cancelled fails while the key is dealt with."""
-    found: BaseException | None = error
-    while found is not None:
-        if isinstance(found, KeyboardInterrupt):
+    """Return whether ctrl-C caused an error: a cancelled job fails while the interrupt is being handled."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, KeyboardInterrupt):
             return True
-        found = found.__context__
+        cause = cause.__context__
     return False
 
 
 def error_text(error: Exception) -> str:
-    """Return an error as a person reads it: of Spark's without plans and stack traces."""
+    """Return an error's text for users: Spark errors without plans and stack traces."""
     if isinstance(error, FrazilError):
         return str(error)
     text = visible(str(error), keeps_lines=True).partition("\n\nJVM stacktrace")[0]
@@ -250,7 +250,7 @@ def error_text(error: Exception) -> str:
 
 
 def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict[str, str]:
-    """Return the properties of a connection: those of a file, lines of NAME=VALUE, and over them those given."""
+    """Return the properties of a connection: those of a file with lines of NAME=VALUE, overridden by `texts`."""
     lines: list[str] = []
     if file is not None:
         try:
@@ -265,7 +265,7 @@ def connection_properties(texts: Sequence[str] | None, file: str | None) -> dict
 
 
 def secrets_of_environment(address: str | None) -> dict[str, str]:
-    """Return who asks a catalog service, where the environment says it: FRAZIL_TOKEN, FRAZIL_CREDENTIAL."""
+    """Return the credentials for a catalog service from FRAZIL_TOKEN or FRAZIL_CREDENTIAL, if set."""
     if not (address or "").lower().startswith(("http://", "https://")):
         return {}
     variables = {"token": "FRAZIL_TOKEN", "credential": "FRAZIL_CREDENTIAL"}
@@ -273,18 +273,18 @@ def secrets_of_environment(address: str | None) -> dict[str, str]:
 
 
 def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the properties of a table that is made; those that only connections have are given to the connection."""
-    given = pairs_of(texts, "property")
+    """Return the properties of a new table; those that only connections have are moved to the connection."""
+    properties = pairs_of(texts, "property")
     from frazil.lake.open_catalog import connection_names
 
-    known = connection_names(settings_of(context).warehouse or "")
-    ours = [name for name in given if name in known or name.startswith("header.")]
-    give_connection(context, [f"{name}={given.pop(name)}" for name in ours])
-    return given
+    connection_only = connection_names(settings_of(context).warehouse or "")
+    moved_names = [name for name in properties if name in connection_only or name.startswith("header.")]
+    give_connection(context, [f"{name}={properties.pop(name)}" for name in moved_names])
+    return properties
 
 
 def pairs_of(texts: Sequence[str] | None, what: str) -> dict[str, str]:
-    """Return options of the command line, written NAME=VALUE."""
+    """Return command-line options written as NAME=VALUE."""
     try:
         return dict(_split(texts or (), what))
     except InvalidRequestError as error:

@@ -1,7 +1,7 @@
-"""`frazil sql` on a terminal: statements of one or many lines, history, the tab key, errors that end nothing.
+"""`frazil sql` on a terminal: multi-line statements, history, completion, and errors that do not end the session.
 
-A statement runs when a semicolon ends it. Lines are edited by readline, where Python has it. The history is kept in a
-file of the user's, a statement in one piece however many lines it has.
+A statement runs when a semicolon ends it. Lines are edited with readline, if Python has it. The history is stored in a
+file of the user, each statement in one piece regardless of its lines.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import typer
 
 from frazil.cli.cut_statements import cut_statements
-from frazil.cli.session import error_text, is_users, was_stopped
+from frazil.cli.session import error_text, is_user_error, was_stopped
 
 try:
     import readline as _readline
 except ImportError:
-    # Some builds of Python have none; lines are then read without editing.
+    # Some builds of Python lack it; lines are then read without editing.
     readline: Any = None
 else:
     readline = _readline
@@ -32,13 +32,13 @@ HELP = """Statements end with a semicolon, and may have many lines. Tables of th
   show namespaces in lake;           describe lake.db.t;
   show tables in lake.db;            select * from lake.db.t limit 10;
   select * from lake.db.t.snapshots; select * from lake.db.t version as of 'tag';
-tab completes, the arrows bring back what was typed, ctrl-C drops a statement or stops the one that runs,
-help shows this, quit or ctrl-D leaves."""
+tab completes, the arrows recall earlier statements, ctrl-C drops a statement or stops the running one,
+help shows this, quit or ctrl-D exits."""
 LOCAL_HELP = """Statements are DuckDB's and end with a semicolon. Tables of the lake are namespace.table.
   describe db.t;                     select * from db.t limit 10;
   select * from db.t.snapshots;      select * from db.t at (version => 'tag');
-tab completes, the arrows bring back what was typed, ctrl-C drops a statement or stops the one that runs,
-help shows this, quit or ctrl-D leaves."""
+tab completes, the arrows recall earlier statements, ctrl-C drops a statement or stops the running one,
+help shows this, quit or ctrl-D exits."""
 _NEWLINE_IN_FILE = "\x01"
 
 Run = Callable[[str], None]
@@ -46,7 +46,7 @@ Complete = Callable[[str, str], list[str]]
 
 
 def history_file() -> Path:
-    """Return where statements are remembered: FRAZIL_HISTORY, or a file below the user's folder for state."""
+    """Return the history file: FRAZIL_HISTORY, or a file below the user's state folder."""
     named = os.environ.get("FRAZIL_HISTORY")
     if named is not None:
         return Path(named)
@@ -55,7 +55,7 @@ def history_file() -> Path:
 
 
 class Shell:
-    """Reads statements from a terminal and runs them, until the user leaves."""
+    """Reads statements from a terminal and runs them until the user exits."""
 
     def __init__(self, run: Run, complete: Complete, history: Path, text_of_help: str = HELP) -> None:
         self._help = text_of_help
@@ -63,21 +63,21 @@ class Shell:
         self._complete = complete
         self._history = history
         self._buffer = ""
-        self._offered: list[str] = []
+        self._completions: list[str] = []
 
     def loop(self) -> None:
-        """Talk to the user."""
+        """Run the prompt."""
         self._set_up()
         try:
-            while self._go_on():
+            while self._run_line():
                 pass
         finally:
             self._save_history()
 
-    def _go_on(self) -> bool:
-        """Read a line and run what it ends; return whether to go on. Ctrl-C drops what was typed so far."""
+    def _run_line(self) -> bool:
+        """Read a line and run the statements it completes; return whether to continue. Ctrl-C drops the input."""
         try:
-            return self._take(input(CONTINUED if self._buffer else PROMPT))
+            return self._handle(input(CONTINUED if self._buffer else PROMPT))
         except EOFError:
             typer.echo()
             return False
@@ -86,7 +86,7 @@ class Shell:
             self._buffer = ""
             return True
 
-    def _take(self, line: str) -> bool:
+    def _handle(self, line: str) -> bool:
         if not self._buffer.strip():
             word = line.strip().rstrip(";").lower()
             if word in ("quit", "exit", "\\q"):
@@ -99,21 +99,21 @@ class Shell:
         if statements:
             self._remember(self._buffer[: len(self._buffer) - len(rest)].strip())
         for statement in statements:
-            if not self._try(statement.text):
+            if not self._run_statement(statement.text):
                 rest = ""
                 break
         self._buffer = rest if rest.strip() else ""
         return True
 
-    def _try(self, text: str) -> bool:
-        """Run a statement; an error or ctrl-C is told, and what was typed after it is dropped."""
+    def _run_statement(self, text: str) -> bool:
+        """Run a statement; on an error or ctrl-C, print it and return False, which drops the rest of the input."""
         try:
             self._run(text)
         except KeyboardInterrupt:
             typer.secho("\nStopped.", fg="yellow", err=True)
             return False
         except Exception as error:
-            if not is_users(error):
+            if not is_user_error(error):
                 raise
             if was_stopped(error):
                 typer.secho("\nStopped.", fg="yellow", err=True)
@@ -132,15 +132,15 @@ class Shell:
         readline.clear_history()
         for entry in self._load_history():
             readline.add_history(entry)
-        readline.set_completer(self._offer)
+        readline.set_completer(self._complete_word)
         readline.set_completer_delims(" \t\n(),;=<>'\"`")
         is_libedit = "libedit" in (readline.__doc__ or "")
         readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
 
-    def _offer(self, word: str, index: int) -> str | None:
+    def _complete_word(self, word: str, index: int) -> str | None:
         if index == 0:
-            self._offered = self._complete(word, self._buffer + readline.get_line_buffer())
-        return self._offered[index] if index < len(self._offered) else None
+            self._completions = self._complete(word, self._buffer + readline.get_line_buffer())
+        return self._completions[index] if index < len(self._completions) else None
 
     def _remember(self, text: str) -> None:
         if readline is not None:
@@ -166,4 +166,4 @@ class Shell:
             with os.fdopen(descriptor, "w", encoding="utf-8") as out:
                 out.writelines(entry.replace("\n", _NEWLINE_IN_FILE) + "\n" for entry in entries)
         except OSError as error:
-            print(f"Cannot keep the history: {error}", file=sys.stderr)
+            print(f"Cannot save the history: {error}", file=sys.stderr)

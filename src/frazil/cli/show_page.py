@@ -1,4 +1,4 @@
-"""`frazil table show`: a table on one page, and the same facts for programs."""
+"""`frazil table show`: a table on one page for users, and the same facts for programs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DATA = 0
 
 
 def table_facts(table: LoadedTable) -> dict[str, Any]:
-    """Return the main facts of a table by name; counts are None where the snapshot does not say them."""
+    """Return the main facts of a table by name; counts that the snapshot's summary lacks are None."""
     metadata = table.metadata
     schema, snapshot = metadata.current_schema, metadata.current_snapshot
     summary = _summary(snapshot)
@@ -72,10 +72,10 @@ def _count_of(summary: Mapping[str, str], name: str) -> int | None:
 
 
 def show_page(table: LoadedTable, *, now_ms: int, width: int | None = None) -> str:
-    """Return a page about a table; styles are for terminals, and taken out elsewhere when it is printed."""
+    """Return a page about a table; styles are for terminals, and are removed from other output."""
     width = 100 if width is None else max(width, 40)
     cache = ManifestCache()
-    # Advice needs more columns of manifests than the page does: read first, they are read once.
+    # Advice needs more manifest columns than the page, so it comes first: then each manifest is read once.
     advice = list(_advice(table, now_ms, width, cache))
     lines = [*_head(table), *_columns(table), *_shape(table), *_files(table, cache)]
     return "\n".join([*lines, *_snapshots(table), *_references(table), *advice])
@@ -107,7 +107,7 @@ def _columns(table: LoadedTable) -> Iterator[str]:
             notes.append(f"default {field.write_default}")
         if field.doc is not None:
             notes.append(field.doc)
-        # A type that is longer than its column stands out of it.
+        # A type that is longer than its column overflows it.
         type_text = fit(data_type, max(type_size, columns_of(data_type)))
         yield f"  {fit(name, name_size)}  {type_text}  {visible(', '.join(notes))}".rstrip()
     if len(fields) > MAX_COLUMNS:
@@ -128,17 +128,17 @@ def _shape(table: LoadedTable) -> Iterator[str]:
 
 def _files(table: LoadedTable, cache: ManifestCache) -> Iterator[str]:
     yield from _title("Files")
-    found = files(table, columns=["content", "file_size_in_bytes", "record_count"], cache=cache).to_pylist()
-    data = [file for file in found if file["content"] == _DATA]
+    listed = files(table, columns=["content", "file_size_in_bytes", "record_count"], cache=cache).to_pylist()
+    data = [file for file in listed if file["content"] == _DATA]
     if not data:
         yield "  none"
         return
     sizes = [int(file["file_size_in_bytes"]) for file in data]
     rows = sum(int(file["record_count"]) for file in data)
     yield f"  {_count(len(data), 'data file')}, {show_size(sum(sizes))}, {_count(rows, 'row')}"
-    deletes = [file for file in found if file["content"] != _DATA]
+    deletes = [file for file in listed if file["content"] != _DATA]
     if deletes:
-        # A vector or position delete counts rows; one of equality counts keys.
+        # For vectors and position deletes this is the number of rows, for equality deletes that of keys.
         marked = sum(int(delete["record_count"]) for delete in deletes)
         bytes_ = sum(int(delete["file_size_in_bytes"]) for delete in deletes)
         what = "delete file or vector" if len(deletes) == 1 else "delete files and vectors"
@@ -174,8 +174,8 @@ def _snapshots(table: LoadedTable) -> Iterator[str]:
             )
             if _number(summary.get(name, "0"))
         ]
-        did = f"{visible(str(snapshot.operation or '')):<9}  {snapshot.snapshot_id:<19}  {', '.join(changes)}"
-        yield f"  {mark} {_time(snapshot.timestamp_ms)}  {did}".rstrip()
+        description = f"{visible(str(snapshot.operation or '')):<9}  {snapshot.snapshot_id:<19}  {', '.join(changes)}"
+        yield f"  {mark} {_time(snapshot.timestamp_ms)}  {description}".rstrip()
 
 
 def _references(table: LoadedTable) -> Iterator[str]:
@@ -207,21 +207,21 @@ def _title(text: str) -> tuple[str, str]:
 
 
 def _styled(text: str, **style: Any) -> str:
-    """Return a text in a style of ours: what of it would be a style of its own is written out."""
+    """Style a text, escaping any styles in it."""
     return typer.style(visible(text), **style)
 
 
 def _number(text: str) -> int:
-    """Return a count of a summary; what is no number counts nothing."""
+    """Return a count of a summary, or 0 if it is not a number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
 
 
 def _time(timestamp_ms: int) -> str:
     try:
-        found = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)
+        time = datetime.datetime.fromtimestamp(timestamp_ms / 1000, datetime.UTC)
     except (ValueError, OverflowError, OSError):
         return f"{timestamp_ms} ms since 1970"
-    return f"{found:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""The `frazil` command: it starts without what the terminal needs, to be able to say what to install."""
+"""The `frazil` command: starts without the terminal's dependencies, to be able to tell the user what to install."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import gc
 import sys
 from importlib.util import find_spec
 
-ALLOCATIONS_BETWEEN_COLLECTIONS = 1_000_000
-"""Python's own 700 make it look for garbage again and again while modules load, a sixth of a short command's time."""
+GC_THRESHOLD = 1_000_000
+"""With Python's default of 700, collections while modules load take a sixth of a short command's time."""
 
 
 class WithoutPandas:
-    """Makes pandas look as if it were not installed.
+    """Makes pandas appear not installed.
 
-    Arrow imports it where it is, which takes longer than most commands do. Commands print rows and need none of it;
-    `quiet_spark.py` takes this back for what users run on Spark.
+    Arrow imports it if it is installed, which takes longer than most commands. Commands print rows without it;
+    `quiet_spark.py` reverts this for users' code on Spark.
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Refuse to find pandas; leave everything else to others."""
+        """Report pandas as missing, and leave other modules to other finders."""
         if name == "pandas":
             raise ModuleNotFoundError("pandas is not needed here", name=name)
 
@@ -30,8 +30,8 @@ def main() -> None:
         print("Cannot run frazil in the terminal: typer is not installed", file=sys.stderr)
         print("Hint: pip install 'frazil[cli]'.", file=sys.stderr)
         sys.exit(2)
-    gc.set_threshold(ALLOCATIONS_BETWEEN_COLLECTIONS)
-    # Nothing is left to collect of a process that ends, and looking takes as long as loading a third of the modules.
+    gc.set_threshold(GC_THRESHOLD)
+    # A process that exits needs no collection, which takes as long as loading a third of the modules.
     atexit.register(gc.freeze)
     sys.meta_path.insert(0, WithoutPandas())
     from frazil.cli.main import app
@@ -40,5 +40,5 @@ def main() -> None:
 
 
 def allow_pandas() -> None:
-    """Let pandas be found again."""
+    """Make pandas importable again."""
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, WithoutPandas)]

@@ -1,4 +1,4 @@
-"""`frazil table …`: look at tables, make them, drop them. None of it starts a JVM."""
+"""`frazil table …`: list, show, create and drop tables, without a JVM."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.sql.type_names import plain_type_name
 from frazil.visible_text import visible
 
-table_app = typer.Typer(help="Look at tables, make them, drop them.", no_args_is_help=True)
+table_app = typer.Typer(help="List, show, create, change and drop tables.", no_args_is_help=True)
 
 
 @table_app.command("list")
@@ -35,14 +35,14 @@ def list_tables(
         spaces = all_namespaces(catalog) if namespace is None else [parse_name(namespace)]
         rows = []
         for space in spaces:
-            rows += [{"name": _shown(name), "kind": "table"} for name in catalog.list_tables(space)]
-            rows += [{"name": _shown(name), "kind": "view"} for name in catalog.list_views(space)]
+            rows += [{"name": _dotted(name), "kind": "table"} for name in catalog.list_tables(space)]
+            rows += [{"name": _dotted(name), "kind": "view"} for name in catalog.list_views(space)]
         settings.show(rows, ["name", "kind"])
 
 
 @table_app.command("show")
 def show_table(context: typer.Context, name: TableName) -> None:
-    """Show a table on a page: columns, partitions, files and their sizes, snapshots, branches, and what it needs.
+    """Show a table on a page: columns, partitions, files and their sizes, snapshots, branches, and advice.
 
     \b
     frazil -w warehouse table show shop.orders
@@ -63,7 +63,7 @@ def show_table(context: typer.Context, name: TableName) -> None:
 
 @table_app.command("schema")
 def show_schema(context: typer.Context, name: TableName) -> None:
-    """List a table's columns, parts of nested ones too."""
+    """List a table's columns, including nested ones."""
     with opened_catalog(context) as (catalog, settings):
         schema = catalog.load_table(parse_name(name)).metadata.current_schema
         rows = [
@@ -83,15 +83,15 @@ def show_schema(context: typer.Context, name: TableName) -> None:
 def show_properties(context: typer.Context, name: TableName) -> None:
     """List a table's properties."""
     with opened_catalog(context) as (catalog, settings):
-        found = catalog.load_table(parse_name(name)).metadata.properties
-        settings.show([{"name": key, "value": value} for key, value in sorted(found.items())], ["name", "value"])
+        properties = catalog.load_table(parse_name(name)).metadata.properties
+        settings.show([{"name": key, "value": value} for key, value in sorted(properties.items())], ["name", "value"])
 
 
 def _add_metadata_command(table: str, text: str) -> None:
     def show(
         context: typer.Context,
         name: TableName,
-        limit: Annotated[int, typer.Option(help="How many rows to show at most")] = MAX_ROWS,
+        limit: Annotated[int, typer.Option(help="The most rows to show")] = MAX_ROWS,
     ) -> None:
         with opened_catalog(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
@@ -104,13 +104,13 @@ def _add_metadata_command(table: str, text: str) -> None:
 
 
 METADATA_COMMANDS = {
-    "history": "List when which snapshot was the current one.",
+    "history": "List which snapshot was current at which time.",
     "snapshots": "List snapshots with their summaries.",
     "files": "List the data and delete files of the current snapshot.",
     "data_files": "List the data files of the current snapshot.",
     "delete_files": "List the delete files of the current snapshot.",
     "entries": "List the manifest entries of the current snapshot.",
-    "position_deletes": "List the rows that position deletes and deletion vectors delete.",
+    "position_deletes": "List the rows deleted by position deletes and deletion vectors.",
     "partitions": "List partitions with their rows and files.",
     "refs": "List branches and tags.",
     "manifests": "List the manifests of the current snapshot.",
@@ -121,7 +121,7 @@ METADATA_COMMANDS = {
     "all_entries": "List the manifest entries of all snapshots.",
     "all_manifests": "List the manifests of all snapshots.",
 }
-"""What each metadata table lists; each is a command."""
+"""The help of each metadata table's command."""
 
 for _table, _text in METADATA_COMMANDS.items():
     _add_metadata_command(_table, _text)
@@ -132,22 +132,22 @@ def follow_table(
     context: typer.Context,
     name: TableName,
     after: Annotated[
-        str | None, typer.Option(help="A snapshot's id, a token, or 'beginning'; the present one unless given")
+        str | None, typer.Option(help="A snapshot's id, a token, or 'beginning'; the current one by default")
     ] = None,
     changes: Annotated[
-        str, typer.Option(help="Snapshots that remove rows: error, skip, added-files, changes")
+        str, typer.Option(help="What to do at snapshots that remove rows: error, skip, added-files, changes")
     ] = "error",
     where: Annotated[str | None, typer.Option(help="Only rows that match this condition")] = None,
     columns: Annotated[
-        list[str] | None, typer.Option(help="Only these columns, with commas between them. May be repeated")
+        list[str] | None, typer.Option(help="Only these columns, separated by commas. May be repeated")
     ] = None,
     branch: Annotated[str, typer.Option(help="The branch to follow")] = "main",
-    poll: Annotated[float, typer.Option(help="Seconds between two looks at the catalog")] = 1.0,
-    until: Annotated[str | None, typer.Option(help="'now', a snapshot's id, or a time; never unless given")] = None,
+    poll: Annotated[float, typer.Option(help="Seconds between two checks of the catalog")] = 1.0,
+    until: Annotated[str | None, typer.Option(help="'now', a snapshot's id, or a time; never by default")] = None,
 ) -> None:
-    """Print new rows as they come, until Ctrl-C; one line of JSON for each row with -f json.
+    """Print new rows as they arrive, until Ctrl-C; with -f json, one line of JSON per row.
 
-    The last line on standard error is the token to go on with: --after.
+    The last line on standard error is the token to continue with: --after.
 
     \b
     frazil -w warehouse table follow shop.orders
@@ -162,7 +162,7 @@ def follow_table(
             predicate=where,
             columns=None if columns is None else [name.strip() for names in columns for name in names.split(",")],
             branch=branch,
-            changes=changes,  # type: ignore[arg-type]  # It refuses words that it does not know.
+            changes=changes,  # type: ignore[arg-type]  # It refuses unknown values.
             poll_seconds=poll,
             until=int(until) if until is not None and until.isdigit() else until,
         )
@@ -187,9 +187,9 @@ def create_table(
     partition_by: Annotated[list[str] | None, typer.Option(help="A partition field: day(ts). May be repeated")] = None,
     sort_by: Annotated[list[str] | None, typer.Option(help="A sort field: 'ts desc'. May be repeated")] = None,
     properties: TableProperties = None,
-    format_version: Annotated[int | None, typer.Option(help="1, 2 or 3; 2 unless given")] = None,
+    format_version: Annotated[int | None, typer.Option(help="1, 2 or 3; 2 by default")] = None,
 ) -> None:
-    """Create a table; its namespace is created where it is missing."""
+    """Create a table, and its namespace if it is missing."""
     with reported():
         own = take_properties(context, properties)
     with opened_catalog(context, makes=True) as (catalog, settings):
@@ -204,7 +204,7 @@ def create_table(
             properties=own,
             format_version=format_version,
         )
-        settings.show([{"created": _shown(table.identifier), "location": table.metadata.location}])
+        settings.show([{"created": _dotted(table.identifier), "location": table.metadata.location}])
 
 
 @table_app.command("drop")
@@ -215,7 +215,7 @@ def drop_table(
     delete_roots: DeleteRoots = None,
     yes: Yes = False,
 ) -> None:
-    """Drop a table; its files stay unless they are purged, which is asked about.
+    """Drop a table; its files stay unless they are purged, after a confirmation.
 
     \b
     frazil -w warehouse table drop shop.orders
@@ -248,12 +248,12 @@ def rename_table(
 def register_table(
     context: typer.Context,
     name: TableName,
-    metadata: Annotated[str, typer.Argument(metavar="METADATA", help="Where the table's metadata file is")],
+    metadata: Annotated[str, typer.Argument(metavar="METADATA", help="The location of the table's metadata file")],
 ) -> None:
-    """Add a table that exists to the catalog."""
+    """Add an existing table to the catalog."""
     with opened_catalog(context, makes=True) as (catalog, settings):
         table = catalog.register_table(parse_name(name), metadata)
-        settings.show([{"registered": _shown(table.identifier), "location": table.metadata.location}])
+        settings.show([{"registered": _dotted(table.identifier), "location": table.metadata.location}])
 
 
 @table_app.command("set")
@@ -268,9 +268,9 @@ def set_properties(
     frazil -w warehouse table set shop.orders write.target-file-size-bytes=134217728 comment='all orders'
     """
     with opened_catalog(context) as (catalog, settings):
-        given = pairs_of(pairs, "property")
-        open_table(catalog, name).set_properties(given)
-        settings.show([{"name": key, "value": value} for key, value in given.items()])
+        properties = pairs_of(pairs, "property")
+        open_table(catalog, name).set_properties(properties)
+        settings.show([{"name": key, "value": value} for key, value in properties.items()])
 
 
 @table_app.command("unset")
@@ -309,8 +309,8 @@ for _name, _command in CHANGES.items():
 
 def _purge_question(catalog: Any, name: str) -> str:
     metadata = catalog.load_table(parse_name(name)).metadata
-    return f"Drop {visible(name)} and delete its files in {visible(metadata.location)}? They cannot be brought back."
+    return f"Drop {visible(name)} and delete its files in {visible(metadata.location)}? They cannot be restored."
 
 
-def _shown(name: tuple[str, ...]) -> str:
+def _dotted(name: tuple[str, ...]) -> str:
     return ".".join(name)

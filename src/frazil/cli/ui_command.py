@@ -1,4 +1,4 @@
-"""`frazil ui`: the lake in the browser, and what `frazil serve --ui` shares with it."""
+"""`frazil ui`: the lake in the browser, with helpers for `frazil serve --ui`."""
 
 from __future__ import annotations
 
@@ -27,20 +27,18 @@ from frazil.cli.serve_command import (
 from frazil.cli.session import opened_catalog
 from frazil.cli.start_token import Open, TokenFile, new_token
 
-Write = Annotated[
-    bool, typer.Option("--write", help="Let the console run maintenance; without it, nothing can be changed")
-]
+Write = Annotated[bool, typer.Option("--write", help="Let the console run maintenance; otherwise it is read-only")]
 
 
 def ui(
     context: typer.Context,
-    host: Annotated[str, typer.Option("--host", help="Where to listen; others than this machine need a token")] = (
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; beyond the loopback with a token")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option("--port", help="The port to listen on; 0 is any")] = 8182,
+    port: Annotated[int, typer.Option("--port", help="The port to listen on; 0 for any")] = 8182,
     token: Annotated[
         str | None,
-        typer.Option("--token", envvar=TOKEN_VARIABLE, help="Ask for this token. Better given by the environment"),
+        typer.Option("--token", envvar=TOKEN_VARIABLE, help="Require this token. Preferably set it in the environment"),
     ] = None,
     certificate: Annotated[str | None, typer.Option("--tls-cert", help="TLS: a file with the certificate")] = None,
     key: Annotated[str | None, typer.Option("--tls-key", help="TLS: a file with its key")] = None,
@@ -48,9 +46,7 @@ def ui(
     is_open: Open = False,
     token_file: TokenFile = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open a browser")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Write a line for each request to a catalog service")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log each request to a catalog service")] = False,
 ) -> None:
     """Show the lake in the browser: tables, history, files, rows, SQL. No JVM.
 
@@ -62,18 +58,18 @@ def ui(
     with opened_catalog(context) as (opened, settings):
         check_installed()
         log_requests(is_quiet=not verbose)
-        is_needed = token is None and is_loopback(host)
-        made = new_token(is_needed=is_needed, is_open=is_open, token_file=token_file)
+        needs_token = token is None and is_loopback(host)
+        generated = new_token(is_needed=needs_token, is_open=is_open, token_file=token_file)
         from frazil.console.start import show
 
         show(
             opened,
             listen=(host, port, certificate, key),
-            token=token if made is None else made,
+            token=token if generated is None else generated,
             state=state_path(settings, None, makes=False),
             properties=settings.properties,
             may_write=write,
-            on_ready=partial(_open, opens=not no_browser, token=made),
+            on_ready=partial(_open, opens=not no_browser, token=generated),
         )
 
 
@@ -84,7 +80,7 @@ def _open(uri: str, *, opens: bool, token: str | None) -> None:
 
 
 def _private_page(address: str) -> str:
-    """Return the address of a file, for this user alone, that leads on: a browser's command line shows no token."""
+    """Return the address of a redirecting file that only this user can read, so that no command line has the token."""
     folder = Path(tempfile.mkdtemp(prefix="frazil-ui-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     page = folder / "open.html"
@@ -93,5 +89,5 @@ def _private_page(address: str) -> str:
 
 
 def has_screen() -> bool:
-    """Return whether a browser would have where to show itself: in a terminal alone, one would take it over."""
+    """Return whether a browser can open a window; in a plain terminal, one would take over the terminal."""
     return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,4 +1,4 @@
-"""`frazil view …`: look at views, define them, drop them. None of it starts a JVM."""
+"""`frazil view …`: list, show, define and drop views, without a JVM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from frazil.lake.parse_name import parse_name
 from frazil.spec.iso8601 import show_ms
 from frazil.visible_text import visible
 
-view_app = typer.Typer(help="Look at views, define them, drop them.", no_args_is_help=True)
+view_app = typer.Typer(help="List, show, define and drop views.", no_args_is_help=True)
 
 ViewName = Annotated[str, typer.Argument(metavar="VIEW", help="A view's name: db.totals")]
 Query = Annotated[str, typer.Argument(metavar="SQL", help="The query: 'select kind, count(*) n from db.events …'")]
@@ -45,13 +45,13 @@ def show_view(
         queries = {query.dialect: query.sql for query in view.current_version.sql_representations}
         if dialect is not None:
             queries = {dialect: view.sql_for(dialect)}
-        rows = [{"view": name, "dialect": spoken, "sql": sql} for spoken, sql in queries.items()]
+        rows = [{"view": name, "dialect": dialect_name, "sql": sql} for dialect_name, sql in queries.items()]
         settings.show(rows, ["view", "dialect", "sql"])
 
 
 @view_app.command("history")
 def show_history(context: typer.Context, name: ViewName) -> None:
-    """List which version was the current one since when."""
+    """List which version was current from which time."""
     with opened_catalog(context) as (catalog, settings):
         entries = _open(catalog, name).history()
         rows = [{"version_id": entry.version_id, "since": show_ms(entry.timestamp_ms)} for entry in entries]
@@ -64,9 +64,9 @@ def create_view(
     name: ViewName,
     sql: Query,
     dialect: Dialect = "spark",
-    replace: Annotated[bool, typer.Option("--replace", help="Give a view of this name a new version")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Add a new version to an existing view")] = False,
 ) -> None:
-    """Create a view; its namespace is created where it is missing.
+    """Create a view, and its namespace if it is missing.
 
     \b
     frazil -w warehouse view create shop.totals 'select kind, count(*) n from shop.orders group by kind'
@@ -100,9 +100,9 @@ def create_view(
 def rollback(
     context: typer.Context,
     name: ViewName,
-    version_id: Annotated[int, typer.Argument(metavar="VERSION", help="A version's id, of `frazil view history`")],
+    version_id: Annotated[int, typer.Argument(metavar="VERSION", help="A version's id, from `frazil view history`")],
 ) -> None:
-    """Make another of a view's versions the current one."""
+    """Make another version of a view the current one."""
     with opened_catalog(context) as (catalog, settings):
         view = _open(catalog, name).rollback_to(version_id)
         settings.show([{"view": name, "version_id": view.current_version.version_id}])
@@ -122,7 +122,7 @@ def rename_view(
 
 @view_app.command("drop")
 def drop_view(context: typer.Context, name: ViewName, yes: Yes = False) -> None:
-    """Drop a view, with its history of versions; asks before it does."""
+    """Drop a view with its history of versions, after a confirmation."""
     with opened_catalog(context) as (catalog, settings):
         identifier = _open(catalog, name).identifier
         confirm(f"Drop the view {visible(name)} and its versions?", is_agreed=yes)
@@ -164,7 +164,7 @@ def remove_properties(
 
 
 def _open(catalog: Any, name: str) -> Any:
-    """Return a view as Python has it; what that needs is imported when it is."""
+    """Return a `View`, importing what it needs on demand."""
     from frazil.lake.view import View
 
     return View(catalog, catalog.load_view(parse_name(name)))

@@ -1,13 +1,13 @@
-"""Filters of other libraries: Arrow's expressions, read and made into predicates that prune.
+"""Filters of other libraries: Arrow expressions, read and converted to predicates for pruning.
 
-DuckDB, Polars and DataFusion hand a filter to a dataset as `pyarrow.compute.Expression`. Arrow shows no tree of it, but
-writes one for pickling: an IPC file whose columns are the literals, in their types, and whose metadata lists calls,
-fields and literals in order. That is read here (`read_expression`); whatever is not as known makes it None, and nothing
-is pruned then.
+DuckDB, Polars and DataFusion pass a filter to a dataset as `pyarrow.compute.Expression`. Arrow does not expose its
+tree, but serializes one for pickling: an IPC file whose columns are the literals, in their types, and whose metadata
+lists calls, fields and literals in order. `read_expression` reads that. An unknown form gives None, and nothing is
+pruned then.
 
-Two languages use the same expressions. To Arrow NaN equals nothing and null is in no set. To the SQL of engines NaN
-equals itself and is greater than every number, and null makes a test neither true nor false, but some engines translate
-their filters to Arrow's plain words and rely on the answer. So a filter has a `meaning`.
+The same expressions have two semantics. In Arrow, NaN equals nothing and null is in no set. In the SQL of engines, NaN
+equals itself and is greater than every number, and null makes a test neither true nor false; but some engines translate
+their filters to plain Arrow expressions and rely on the result. So a filter has a `meaning`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from frazil.spec.types import (
 
 
 class Meaning(Enum):
-    """Whose words a filter is in."""
+    """The semantics of a filter."""
 
     ARROW = "arrow"
     SQL = "sql"
@@ -59,7 +59,7 @@ class Meaning(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column, or a part of one, by names."""
+    """A column, or a nested field, by names."""
 
     path: tuple[str, ...]
 
@@ -73,7 +73,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of Arrow's, with its options where it has some."""
+    """An Arrow function call, with its options if it has any."""
 
     name: str
     arguments: tuple[Node, ...]
@@ -86,9 +86,9 @@ _MAX_DEPTH = 200
 
 @dataclass(frozen=True, slots=True)
 class PushedFilter:
-    """What a scan makes of a filter: a predicate that keeps every row the filter keeps, and what is left to test.
+    """A scan's use of a filter: a predicate that keeps every row the filter keeps, and the rest to test.
 
-    `rest` is the filter to apply to the rows that are left, None where the predicate says it all.
+    `rest` is the filter to apply to the remaining rows, or None if the predicate is exact.
     """
 
     predicate: Predicate
@@ -96,17 +96,17 @@ class PushedFilter:
 
 
 def push_filter(expression: Any, schema: Schema, meaning: Meaning, *, may_prune: bool = True) -> PushedFilter:
-    """Return what of an Arrow expression over a schema's columns planning can use.
+    """Return the part of an Arrow expression over a schema's columns that planning can use.
 
-    Where rows must not be left out before the filter (there is a limit), it is only put into Arrow's words.
+    With `may_prune` false, for example because of a limit, the expression is only converted to Arrow's semantics.
     """
-    if isinstance(expression, pa.Scalar):  # what is the same of every row, as null is
+    if isinstance(expression, pa.Scalar):  # a constant, such as null
         expression = pc.scalar(expression)
     node = read_expression(expression)
     if node is None:
         return PushedFilter(TRUE, expression)
     reader = _Predicates(schema, meaning)
-    predicate = reader.true_where(node, is_true=True)
+    predicate = reader.predicate_for(node, is_true=True)
     if reader.is_exact and may_prune:
         return PushedFilter(predicate, None)
     if meaning is Meaning.SQL:
@@ -118,20 +118,20 @@ def push_filter(expression: Any, schema: Schema, meaning: Meaning, *, may_prune:
 
 
 def read_expression(expression: Any) -> Node | None:
-    """Return the tree of an expression; None where Arrow writes it in a way that is not known here."""
+    """Return the tree of an expression, or None if Arrow's serialization of it is not understood."""
     try:
         (buffer,) = expression.__reduce__()[1]
         reader = pa.ipc.open_file(buffer)
         literals = reader.get_batch(0)
-        words = iter(list(_ordered_metadata(reader.schema)))
-        node = _read(words, literals, 0)
-        return node if next(words, None) is None and isinstance(node, Field | Literal | Call) else None
+        tokens = iter(list(_ordered_metadata(reader.schema)))
+        node = _read(tokens, literals, 0)
+        return node if next(tokens, None) is None and isinstance(node, Field | Literal | Call) else None
     except (pa.ArrowException, _Unknown, ValueError, TypeError, IndexError, AttributeError, StopIteration):
         return None
 
 
 class _Unknown(Exception):
-    """The expression is written in words that are not known."""
+    """The serialization contains unknown tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,32 +144,32 @@ class _End:
     name: str
 
 
-def _read(words: Iterator[tuple[str, str]], literals: Any, depth: int) -> Node | _Options | _End:
+def _read(tokens: Iterator[tuple[str, str]], literals: Any, depth: int) -> Node | _Options | _End:
     if depth > _MAX_DEPTH:
         raise _Unknown
-    word, value = next(words)
-    if word == "literal":
+    token, value = next(tokens)
+    if token == "literal":
         return Literal(literals.column(int(value))[0])
-    if word == "field_ref":
+    if token == "field_ref":
         return Field((value,))
-    if word == "nested_field_ref":
+    if token == "nested_field_ref":
         path: tuple[str, ...] = ()
         for _ in range(int(value)):
-            child = _read(words, literals, depth + 1)
+            child = _read(tokens, literals, depth + 1)
             if not isinstance(child, Field):
                 raise _Unknown
             path += child.path
         return Field(path)
-    if word == "options":
+    if token == "options":
         return _Options(literals.column(int(value))[0])
-    if word == "end":
+    if token == "end":
         return _End(value)
-    if word != "call":
+    if token != "call":
         raise _Unknown
     arguments: list[Node] = []
     options = None
     while True:
-        child = _read(words, literals, depth + 1)
+        child = _read(tokens, literals, depth + 1)
         if isinstance(child, _End):
             if child.name != value:
                 raise _Unknown
@@ -181,32 +181,32 @@ def _read(words: Iterator[tuple[str, str]], literals: Any, depth: int) -> Node |
 
 
 class _ArrowSchema(ctypes.Structure):
-    """The head of the C data interface's `ArrowSchema`."""
+    """The first fields of the C data interface's `ArrowSchema`."""
 
     _fields_ = [("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p)]
 
 
 def _ordered_metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
-    """Yield the keys and values of a schema's metadata as they are written; Arrow's own view of it is a dict."""
+    """Yield the keys and values of a schema's metadata in order, which Arrow's dict view loses."""
     capsule = schema.__arrow_c_schema__()
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    place = _ArrowSchema.from_address(get_pointer(capsule, b"arrow_schema")).metadata
-    if place is None:
+    address = _ArrowSchema.from_address(get_pointer(capsule, b"arrow_schema")).metadata
+    if address is None:
         return
 
     def number() -> int:
-        nonlocal place
-        (found,) = struct.unpack("=i", ctypes.string_at(place, 4))
-        place += 4
-        return int(found)
+        nonlocal address
+        (value,) = struct.unpack("=i", ctypes.string_at(address, 4))
+        address += 4
+        return int(value)
 
     def text() -> str:
-        nonlocal place
+        nonlocal address
         size = number()
-        found = ctypes.string_at(place, size)
-        place += size
-        return found.decode()
+        data = ctypes.string_at(address, size)
+        address += size
+        return data.decode()
 
     for _ in range(number()):
         yield text(), text()
@@ -220,20 +220,20 @@ _FLOATING = (FloatType, DoubleType)
 
 
 class _Predicates:
-    """Makes predicates of nodes; `is_exact` is false once something was left out."""
+    """Converts nodes to predicates; `is_exact` is false once something was left out."""
 
     def __init__(self, schema: Schema, meaning: Meaning) -> None:
         self._schema = schema
         self._is_sql = meaning is Meaning.SQL
         self.is_exact = True
 
-    def true_where(self, node: Node, *, is_true: bool) -> Predicate:
-        """Return a predicate for every row of which a node is true, or else false; more rows where it is not known."""
-        found = self._find(node, is_true=is_true)
-        if found is None:
+    def predicate_for(self, node: Node, *, is_true: bool) -> Predicate:
+        """Return a predicate for every row where a node is true, or false; it may keep more rows if that is unknown."""
+        predicate = self._find(node, is_true=is_true)
+        if predicate is None:
             self.is_exact = False
             return TRUE
-        return found
+        return predicate
 
     def _find(self, node: Node, *, is_true: bool) -> Predicate | None:
         if isinstance(node, Literal):
@@ -243,12 +243,12 @@ class _Predicates:
             return self._test(Op.EQ, node, (True,), is_true=is_true)
         name, arguments = node.name, node.arguments
         if name in ("and_kleene", "or_kleene", "and", "or"):
-            # Without Kleene, null takes what it is combined with along; less rows, and never others.
+            # Without Kleene logic, null absorbs the other operand, which gives fewer rows but never others.
             self.is_exact &= name.endswith("_kleene")
-            parts = [self.true_where(argument, is_true=is_true) for argument in arguments]
+            parts = [self.predicate_for(argument, is_true=is_true) for argument in arguments]
             return all_of(*parts) if name.startswith("and") is is_true else any_of(*parts)
         if name == "invert":
-            return self.true_where(arguments[0], is_true=not is_true)
+            return self.predicate_for(arguments[0], is_true=not is_true)
         if name in ("is_null", "is_valid"):
             return self._null_test(node, is_true=(name == "is_null") is is_true)
         if name == "is_nan":
@@ -281,29 +281,29 @@ class _Predicates:
         column, values = node.arguments[0], _option_scalar(node, "value_set")
         if values is None or not pa.types.is_list(values.type):
             return None
-        known = tuple([value for value in values.values if value.is_valid])
-        has_null = len(known) < len(values.values)
+        valid = tuple([value for value in values.values if value.is_valid])
+        has_null = len(valid) < len(values.values)
         if self._is_sql:
             if has_null and not is_true:
                 return FALSE
-            return self._among(column, known, is_true=is_true)
-        if _option(node, "null_matching_behavior") != 0:  # what is not MATCH, the default
+            return self._among(column, valid, is_true=is_true)
+        if _option(node, "null_matching_behavior") != 0:  # anything but MATCH, the default
             return None
-        found = self._among(column, known, is_true=is_true)
+        members = self._among(column, valid, is_true=is_true)
         null = self._test(Op.IS_NULL, column, (), is_true=True)
-        if found is None or null is None or (has_null and not is_true):
+        if members is None or null is None or (has_null and not is_true):
             return None
-        return any_of(found, null) if has_null is is_true else found
+        return any_of(members, null) if has_null is is_true else members
 
-    def _among(self, column: Node, known: tuple[Any, ...], *, is_true: bool) -> Predicate | None:
-        return self._test(Op.IN, column, known, is_true=is_true) if known else (FALSE if is_true else TRUE)
+    def _among(self, column: Node, values: tuple[Any, ...], *, is_true: bool) -> Predicate | None:
+        return self._test(Op.IN, column, values, is_true=is_true) if values else (FALSE if is_true else TRUE)
 
     def _test(self, op: Op, node: Node, values: tuple[Any, ...], *, is_true: bool) -> Predicate | None:
-        """Return a leaf, None where it does not fit the column."""
-        found = self._column(node)
-        if found is None:
+        """Return a leaf, or None if it does not fit the column."""
+        column = self._column(node)
+        if column is None:
             return None
-        name, data_type = found
+        name, data_type = column
         literals = []
         for value in values:
             literal = _literal(value, data_type)
@@ -324,24 +324,24 @@ class _Predicates:
         """Return whether a column or literal may be NaN."""
         if isinstance(node, Literal):
             return bool(pa.types.is_floating(node.value.type))
-        found = self._column(node)
-        return found is not None and isinstance(found[1], _FLOATING)
+        column = self._column(node)
+        return column is not None and isinstance(column[1], _FLOATING)
 
     def is_uuid(self, node: Node) -> bool:
-        """Return whether a column has uuids."""
-        found = self._column(node)
-        return found is not None and isinstance(found[1], UuidType)
+        """Return whether a column holds uuids."""
+        column = self._column(node)
+        return column is not None and isinstance(column[1], UuidType)
 
     def _column(self, node: Node) -> tuple[str, Type] | None:
         if not isinstance(node, Field):
             return None
         name = ".".join(node.path)
-        found = self._schema.find_field(name)
-        if found is None or found.name != node.path[-1]:
+        field = self._schema.find_field(name)
+        if field is None or field.name != node.path[-1]:
             return None
-        ancestors = self._schema.ancestors_of(found.field_id)
-        path = [*(ancestor.name for ancestor in reversed(ancestors)), found.name]
-        return (name, found.field_type) if tuple(path) == node.path and found.field_type.is_primitive else None
+        ancestors = self._schema.ancestors_of(field.field_id)
+        path = [*(ancestor.name for ancestor in reversed(ancestors)), field.name]
+        return (name, field.field_type) if tuple(path) == node.path and field.field_type.is_primitive else None
 
 
 def _option_scalar(node: Call, name: str) -> Any:
@@ -352,12 +352,12 @@ def _option_scalar(node: Call, name: str) -> Any:
 
 
 def _option(node: Call, name: str) -> Any:
-    found = _option_scalar(node, name)
-    return None if found is None else found.as_py()
+    scalar = _option_scalar(node, name)
+    return None if scalar is None else scalar.as_py()
 
 
 def _literal(value: Any, data_type: Type) -> Any:
-    """Return a scalar as a literal of a condition on a column; None where comparing them is not plainly exact."""
+    """Return a scalar as a literal of a condition on a column, or None if the comparison may not be exact."""
     if not isinstance(value, pa.Scalar):
         return value
     if not value.is_valid:
@@ -373,17 +373,17 @@ def _literal(value: Any, data_type: Type) -> Any:
 
 
 def _number(value: Any) -> Any:
-    found = value.as_py()
-    if isinstance(found, int) and abs(found) >= 2**53:
+    number = value.as_py()
+    if isinstance(number, int) and abs(number) >= 2**53:
         return None
-    return None if found != found else found
+    return None if number != number else number
 
 
 _NANOS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
 def _moment(value: Any, kind_name: str, zone: str) -> Any:
-    # As numbers, since the first years and the last ones have no nanoseconds of 64 bits.
+    # As integers, since dates near either end of the range exceed 64-bit nanoseconds.
     seconds, fraction = divmod(value.value * _NANOS[value.type.unit], 10**9)
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)  # noqa: DTZ001
     digits = f"{fraction:09d}".rstrip("0")
@@ -403,8 +403,8 @@ def _plain(value: Any) -> Any:
 
 
 def _uuid(value: Any) -> Any:
-    found = value.as_py()
-    return str(UUID(bytes=found) if isinstance(found, bytes) else found)
+    value_found = value.as_py()
+    return str(UUID(bytes=value_found) if isinstance(value_found, bytes) else value_found)
 
 
 def _is_bytes(arrow: pa.DataType) -> bool:
@@ -435,7 +435,7 @@ _LITERALS: tuple[tuple[tuple[type[Type], ...], Callable[[Any], bool], Callable[[
 )
 
 
-# --- what SQL means, in Arrow's words
+# --- SQL semantics as Arrow expressions
 
 _SAME = ("and_kleene", "or_kleene", "invert", "is_nan", "equal", "not_equal", *_ORDERS)
 
@@ -449,10 +449,10 @@ def _is_known(node: Node) -> bool:
 
 
 def _sql_expression(node: Node, reader: _Predicates) -> Any:
-    """Return an expression of Arrow's that says what a known node means to SQL."""
+    """Return an Arrow expression with the SQL meaning of a known node."""
     if isinstance(node, Field):
         column = pc.field(*node.path) if len(node.path) == 1 else pc.field(node.path)
-        # Arrow does not compare uuids, and engines take them for bytes.
+        # Arrow does not compare uuids, and engines treat them as bytes.
         return column.cast(pa.binary(16)) if reader.is_uuid(node) else column
     if isinstance(node, Literal):
         return pc.scalar(node.value)
@@ -460,18 +460,18 @@ def _sql_expression(node: Node, reader: _Predicates) -> Any:
     name = node.name
     if name == "is_in":
         values = _option_scalar(node, "value_set").values
-        found = parts[0].isin(values.drop_null())
+        is_member = parts[0].isin(values.drop_null())
         never = pc.scalar(pa.scalar(None, pa.bool_()))
         if values.null_count:
-            return pc.if_else(found, pc.scalar(True), never)
-        return pc.if_else(parts[0].is_valid(), found, never)
+            return pc.if_else(is_member, pc.scalar(True), never)
+        return pc.if_else(parts[0].is_valid(), is_member, never)
     if name in _SQL_COMPARISONS and any(reader.is_floating(argument) for argument in node.arguments):
         return _SQL_COMPARISONS[name](*parts)
     return _PLAIN[name](*parts)
 
 
 def _nan(value: Any) -> Any:
-    # Of values that are no floats Arrow says it too, once they are doubles.
+    # For values that are not floats, Arrow tests them after a cast to double.
     return pc.is_nan(value.cast(pa.float64()))
 
 

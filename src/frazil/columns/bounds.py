@@ -1,10 +1,10 @@
-"""Bounds of one column for many files, decoded at once. Specification: "Binary single-value serialization".
+"""Decode the bounds of one column for many files at once. Specification: "Binary single-value serialization".
 
-Takes the bytes of one column's lower or upper bounds, one value or null for each file, and returns them as
-an Arrow column in the form of `columns/comparable.py`. A bound that cannot be used becomes null and proves
-nothing: NaN, a length no writer produces, a date beyond what nanoseconds can hold.
+The input are the bytes of one column's lower or upper bounds, one value or null per file; the result is an Arrow column
+in the form of `columns/comparable.py`. An unusable bound becomes null and proves nothing: NaN, a length that no writer
+produces, a date outside the range of nanoseconds.
 
-Types may have been promoted since a file was written; the length tells ("Schema Evolution").
+Types may have been promoted since a file was written, which the length reveals ("Schema Evolution").
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_NANO_DAYS = (2**63 - 1) // _NANOS_PER_DAY
 
 
 def decode_bounds(data: Any, data_type: Type) -> Any:
-    """Return a binary column of bounds as values to compare, null where there is no usable bound."""
+    """Decode a binary column of bounds to comparable values, with null for unusable bounds."""
     if isinstance(data, pa.ChunkedArray):
         data = data.combine_chunks()
     if data.type != pa.large_binary():
@@ -51,7 +51,7 @@ def decode_bounds(data: Any, data_type: Type) -> Any:
     return _decode_fixed(data, data_type, widths)
 
 
-# For each type: the length of a bound, its numpy form, and what a value is multiplied by.
+# For each type: the length of a bound, its numpy type, and the factor of its values.
 _WIDTHS: dict[type[Type], dict[int, tuple[str, int]]] = {
     BooleanType: {1: ("u1", 1)},
     IntType: {4: ("<i4", 1)},
@@ -84,7 +84,7 @@ def _decode_fixed(data: Any, data_type: Type, widths: dict[int, tuple[str, int]]
     starts, lengths, raw, valid = _layout(data)
     name = _RESULTS[type(data_type)]
     if len(data) and valid.all() and (lengths == lengths[0]).all():
-        # Nearly always all bounds are there and of one length: then they lie side by side.
+        # Nearly always all bounds are present with equal lengths, so they are contiguous.
         width = int(lengths[0])
         form, factor = widths.get(width, ("", 0))
         if factor == 1 and np.dtype(form).kind == "i":
@@ -110,7 +110,7 @@ def _decode_fixed(data: Any, data_type: Type, widths: dict[int, tuple[str, int]]
 
 
 def _decode_decimals(data: Any, data_type: DecimalType) -> Any:
-    """Return unscaled big-endian two's complement numbers of any length up to 16 bytes as decimals."""
+    """Decode unscaled big-endian two's complement numbers of up to 16 bytes as decimals."""
     starts, lengths, raw, valid = _layout(data)
     wide = np.zeros((len(data), 16), dtype=np.uint8)
     usable = np.zeros(len(data), dtype=bool)
@@ -130,7 +130,7 @@ def _decode_decimals(data: Any, data_type: DecimalType) -> Any:
 def _layout(
     data: Any,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """Return where each value starts, its length, the bytes they lie in, and which are not null."""
+    """Return the start and length of each value, the bytes of all, and which values are not null."""
     _, offset_buffer, value_buffer = data.buffers()
     offsets = np.frombuffer(offset_buffer, dtype=np.int64, count=len(data) + 1, offset=data.offset * 8)
     raw = np.frombuffer(value_buffer, dtype=np.uint8) if value_buffer is not None else np.zeros(0, dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""Arrow columns and literals in a form whose order is the specification's.
+"""Arrow columns and literals in a form with the specification's order.
 
-Comparing goes through one representation for each type, for rows, partition values and bounds alike:
-integers for dates and times, UTF-8 bytes for text (byte order is code point order), bytes for uuid, fixed and
-binary, Arrow decimals for decimals. Nothing here copies more than a cast needs.
+Comparisons use one representation per type, for rows, partition values and bounds alike: integers for dates and times,
+UTF-8 bytes for text (byte order is code point order), bytes for uuid, fixed and binary, Arrow decimals for decimals.
+Nothing is copied unless a cast requires it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BYTES_KINDS = (StringType, UuidType, FixedType, BinaryType)
 
 
 def comparable_type(data_type: Type) -> pa.DataType | None:
-    """Return the Arrow type in which values of a type are compared; None keeps the column's own."""
+    """Return the Arrow type for comparing values of a type, or None for the column's own."""
     if isinstance(data_type, BooleanType):
         return pa.int8()
     if isinstance(data_type, IntType | DateType):
@@ -53,7 +53,7 @@ def comparable_type(data_type: Type) -> pa.DataType | None:
 
 
 def to_comparable(array: Any, data_type: Type) -> Any:
-    """Return a column of a type in the form in which it is compared."""
+    """Convert a column of a type to its comparable form."""
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 0:
             return pa.array([], type=comparable_type(data_type) or array.type)
@@ -66,7 +66,7 @@ def to_comparable(array: Any, data_type: Type) -> Any:
     if target is None or array.type == target:
         return array
     if pa.types.is_temporal(array.type):
-        # A cast between units would be wrong, one from a unit to its integer is a view.
+        # A cast between units would be wrong; a view gives the integers of the unit.
         array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
     if pa.types.is_fixed_size_binary(array.type):
         array = array.cast(pa.binary())
@@ -74,7 +74,7 @@ def to_comparable(array: Any, data_type: Type) -> Any:
 
 
 def from_comparable(array: Any, data_type: Type) -> Any:
-    """Return compared values as a column of the type itself; text that is not UTF-8 becomes null."""
+    """Convert comparable values back to a column of the type; text that is not UTF-8 becomes null."""
     target = to_arrow_type(data_type)
     if isinstance(data_type, StringType):
         try:
@@ -96,7 +96,7 @@ def _text_or_none(data: bytes | None) -> str | None:
 
 
 def literal_scalar(value: Any, data_type: Type) -> Any:
-    """Return a value of a type, in the representation of `spec/types.py`, as a scalar to compare with."""
+    """Return a value of a type, represented as in `spec/types.py`, as a scalar for comparisons."""
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogatepass")
     elif isinstance(value, UUID):
@@ -113,18 +113,18 @@ def literal_scalar(value: Any, data_type: Type) -> Any:
 
 
 def literal_array(values: tuple[Any, ...], data_type: Type) -> Any:
-    """Return literals of a type as an array to compare with."""
-    known = [literal_scalar(value, data_type).as_py() for value in values]
-    if any(isinstance(value, float) and value == 0 for value in known):
-        # Set lookups go by bits; both zeros are one value.
-        known += [0.0, -0.0]
+    """Return literals of a type as an array for comparisons."""
+    scalars = [literal_scalar(value, data_type).as_py() for value in values]
+    if any(isinstance(value, float) and value == 0 for value in scalars):
+        # Set lookups compare bits, but both zeros are one value.
+        scalars += [0.0, -0.0]
     return pa.array(
-        known, type=comparable_type(data_type) or (pa.float64() if isinstance(known[0], float) else pa.int64())
+        scalars, type=comparable_type(data_type) or (pa.float64() if isinstance(scalars[0], float) else pa.int64())
     )
 
 
 def is_nan_mask(array: Any) -> Any:
-    """Return where a column is NaN; null where it is null."""
+    """Return whether each value is NaN, or null if it is null."""
     if pa.types.is_floating(array.type):
         return pc.is_nan(array)
     return pc.and_not(pc.is_valid(array), pc.is_valid(array))

@@ -1,11 +1,11 @@
-"""Locations of files as keys and hashes, a column at a time: for telling by the million which files are in use.
+"""Keys and hashes of whole columns of file locations, to identify millions of files in use.
 
-A key is what `storage/locations.location_key` makes of a location. Nearly all locations are their own keys: absolute
-URIs without escapes, dots or repeated slashes. Which ones are is found by two patterns over the column, and only the
-others are taken apart one by one.
+A key is the result of `storage/locations.location_key`. Nearly all locations are their own keys: absolute URIs without
+escapes, dots or repeated slashes. Two patterns over the column find the exceptions, and only those are normalized
+individually.
 
-A hash is of 64 bits and of this process only. Two files of one hash are taken for one, so what is asked must be such
-that this keeps a file too many and never loses one.
+A hash has 64 bits and is valid only in this process. Two files with equal hashes count as one, so it must be used so
+that a collision keeps a file too many and never loses one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Hashes = npt.NDArray[np.int64]
 
 
 def location_keys(locations: pa.Array | pa.ChunkedArray) -> list[str]:
-    """Return the key of each location of a column."""
+    """Return the key of each location in a column."""
     plain = pc.and_not(
         pc.match_substring_regex(locations, PLAIN), pc.match_substring_regex(locations, NOT_PLAIN)
     ).to_numpy(zero_copy_only=False)

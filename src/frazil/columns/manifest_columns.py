@@ -1,9 +1,8 @@
-"""One table column's metrics for all files of a manifest at once. Specification: "Field-level Metrics and Statistics".
+"""Metrics of one table column for all files of a manifest. Specification: "Field-level Metrics and Statistics".
 
-Between `codec/manifest_avro.py`, which keeps a file's metrics as they lie in the manifest (a list of column id
-and value for each file), and pruning, which wants one array per column of the table, aligned with the
-files. Nothing loops over files: all ids of a manifest are one flat array, and a column's entries are where it
-equals the column's id.
+This is between `codec/manifest_avro.py`, which keeps a file's metrics as stored in the manifest (a list of column ids
+and values for each file), and pruning, which needs one array per table column, aligned with the files. There is no loop
+over files: all ids of a manifest are one flat array, and a column's entries are at the positions of its id.
 """
 
 from __future__ import annotations
@@ -24,38 +23,38 @@ CountName: TypeAlias = Literal["column_sizes", "value_counts", "null_value_count
 
 
 def bounds_of(manifest: ManifestColumns, field_id: int, name: BoundName) -> pa.Array:
-    """Return a column's lower or upper bounds as bytes, one for each file, null where a file has none."""
+    """Return a column's lower or upper bounds as bytes, one per file, or null if a file has none."""
     return _metric(manifest, field_id, name)
 
 
 def counts_of(manifest: ManifestColumns, field_id: int, name: CountName) -> pa.Array:
-    """Return a column's counts or sizes, one for each file, null where a file has none."""
+    """Return a column's counts or sizes, one per file, or null if a file has none."""
     return _metric(manifest, field_id, name)
 
 
 def live_mask(manifest: ManifestColumns) -> npt.NDArray[np.bool_]:
-    """Return which entries are part of the table: added and existing ones."""
+    """Return which entries are live: added and existing ones."""
     mask: npt.NDArray[np.bool_] = manifest.column("status").to_numpy() != EntryStatus.DELETED.value
     return mask
 
 
 def single_chunk(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array, without a copy where it is one already."""
+    """Return a column as one array, without copying a single chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def partition_children(manifest: ManifestColumns, data_type: StructType) -> list[pa.Array]:
-    """Return each file's partition tuple as fields of a type that unites several specs, in Arrow's plain types.
+    """Return each file's partition tuple as fields of a unified type of several specs, in plain Arrow types.
 
-    Fields are found by id; where the manifest's spec has no such field, the values are null.
+    Fields are matched by id; if the manifest's spec lacks a field, the values are null.
     """
-    known = {field.field_id: index for index, field in enumerate(manifest.partition_type.fields)}
+    positions_by_id = {field.field_id: index for index, field in enumerate(manifest.partition_type.fields)}
     stored = single_chunk(manifest.column("partition")).flatten()
     children = []
     for field in data_type.fields:
         target = arrow_type_of(field.field_type)
-        position = known.get(field.field_id)
-        # A void field may have another type than the field it took the place of; its values are all null.
+        position = positions_by_id.get(field.field_id)
+        # A void field may have another type than the field it replaced; its values are all null.
         is_same = position is not None and stored[position].type == target
         children.append(stored[position] if is_same else pa.nulls(len(manifest), target))
     return children
@@ -70,7 +69,7 @@ def _metric(manifest: ManifestColumns, field_id: int, name: str) -> pa.Array:
 
 
 def _pick(lists: pa.Array, field_id: int) -> pa.Array:
-    """Return the value beside an id in each list of pairs; where a list has it twice, the last."""
+    """Return the value for an id in each list of pairs; if a list has the id twice, the last."""
     rows = len(lists)
     pairs = lists.values
     if rows == 0 or len(pairs) == 0:
@@ -81,25 +80,25 @@ def _pick(lists: pa.Array, field_id: int) -> pa.Array:
     width = _shared_width(offsets)
     if width and np.array_equal(keys[width:], keys[:-width]):
         # Most manifests have the same columns in every file.
-        known = np.flatnonzero(keys[:width] == field_id)
-        if len(known) == 0:
+        positions = np.flatnonzero(keys[:width] == field_id)
+        if len(positions) == 0:
             return pa.nulls(rows, values.type)
-        first = int(offsets[0] + known[-1])
+        first = int(offsets[0] + positions[-1])
         if pa.types.is_integer(values.type) and values.null_count == 0:
             return pa.array(values.to_numpy()[first : offsets[-1] : width])
         return values.take(pa.array(np.arange(first, offsets[-1], width)))
     hits = np.flatnonzero(keys == field_id) + offsets[0]
     owners = np.searchsorted(offsets, hits, side="right") - 1
-    where = np.zeros(rows, np.int64)
+    indexes = np.zeros(rows, np.int64)
     missing = np.ones(rows, np.bool_)
-    # Where an index occurs twice, the last assignment stays.
-    where[owners] = hits
+    # If an index occurs twice, the last assignment wins.
+    indexes[owners] = hits
     missing[owners] = False
-    return values.take(pa.array(where, mask=missing))
+    return values.take(pa.array(indexes, mask=missing))
 
 
 def _shared_width(offsets: npt.NDArray[np.int32]) -> int:
-    """Return how many items each list has, 0 where that differs."""
+    """Return the length of each list, or 0 if lengths differ."""
     width = int(offsets[1] - offsets[0])
     is_shared = int(offsets[-1] - offsets[0]) == width * (len(offsets) - 1) and bool((np.diff(offsets) == width).all())
     return width if is_shared else 0

@@ -1,7 +1,7 @@
-"""Evaluate a bound predicate over Arrow columns: the vectorised `expr/evaluate_row.py`.
+"""Evaluate a bound predicate over Arrow columns, like `expr/evaluate_row.py` for single rows.
 
-The scan's last step uses it on batches of rows, planning on partition values. The mask has no nulls,
-because predicates have two truth values.
+The scan's last step uses it on batches of rows, planning on partition values. The mask has no nulls, since predicates
+are two-valued.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def row_mask(predicate: Predicate, rows: Any) -> Any:
 
 
 def term_column(term: BoundTerm, rows: Any) -> Any:
-    """Return a term's values over rows; below a null struct everything is null."""
+    """Return a term's values over rows; everything below a null struct is null."""
     if isinstance(term, BoundTransform):
         return transform_column(term.transform, term_column(term.reference, rows), term.reference.result_type)
     return _column_at(term, rows)
@@ -55,7 +55,7 @@ def _column_at(term: BoundReference, rows: Any) -> Any:
     first, *rest = term.path
     column = pc.struct_field(rows, first) if isinstance(rows, pa.StructArray) else rows.column(first)
     for name in rest:
-        # Unlike a plain child access, this keeps the nulls of the struct.
+        # Unlike plain child access, this keeps the nulls of the struct.
         column = pc.struct_field(column, name)
     return column
 
@@ -67,18 +67,18 @@ def leaf_mask(op: Op, literals: tuple[Any, ...], column: Any, data_type: Type) -
     if op is Op.NOT_NULL:
         return pc.is_valid(column)
     if isinstance(column, pa.DictionaryArray):
-        # Each distinct value is tested once.
-        found = leaf_mask(op, literals, column.dictionary, data_type).take(column.indices)
-        return pc.fill_null(found, op.is_true_for_null)
+        # Test each distinct value once.
+        mask = leaf_mask(op, literals, column.dictionary, data_type).take(column.indices)
+        return pc.fill_null(mask, op.is_true_for_null)
     if op in (Op.IS_NAN, Op.NOT_NAN):
         nan = pc.fill_null(is_nan_mask(column), False)
         return nan if op is Op.IS_NAN else pc.invert(nan)
     values = to_comparable(column, data_type)
     if op.is_set:
-        found = pc.is_in(values, value_set=literal_array(literals, data_type).cast(values.type))
-        return found if op is Op.IN else pc.invert(found)
+        mask = pc.is_in(values, value_set=literal_array(literals, data_type).cast(values.type))
+        return mask if op is Op.IN else pc.invert(mask)
     if op in (Op.STARTS_WITH, Op.NOT_STARTS_WITH):
         prefix = literal_scalar(literals[0], data_type).as_py()
-        found = pc.fill_null(pc.starts_with(values, prefix), False)
-        return found if op is Op.STARTS_WITH else pc.invert(found)
+        mask = pc.fill_null(pc.starts_with(values, prefix), False)
+        return mask if op is Op.STARTS_WITH else pc.invert(mask)
     return pc.fill_null(_COMPARISONS[op](values, literal_scalar(literals[0], data_type)), op.is_true_for_null)

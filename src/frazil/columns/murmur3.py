@@ -1,11 +1,11 @@
 """The 32-bit hash over whole columns. Specification: "Appendix B: 32-bit Hash Requirements".
 
-The same hashes as `spec/murmur3.py`, many at a time: every step of Murmur3 is done with NumPy for all rows of a
-block before the next step. Integers take two steps. Byte strings of different lengths are sorted by length,
-so that the rows that still have a word left are always a prefix of the block.
+The hashes equal those of `spec/murmur3.py`, but are computed in bulk: NumPy does every step of Murmur3 for all rows of
+a block before the next step. Integers take two steps. Byte strings of different lengths are sorted by length, so that
+the rows with words left are always a prefix of the block.
 
-A step over a whole block costs the same for one row as for a few hundred, so rows longer than `LONG` bytes,
-where the C library hashes one row faster than NumPy its share of a block, go to it one by one.
+A step over a whole block costs the same for one row as for a few hundred, so rows longer than `LONG` bytes, which the C
+library hashes faster, are passed to it one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 BLOCK = 32_768
-"""Rows worked on at once: the arrays of a step stay in the processor's cache."""
+"""The rows of a block: the arrays of a step stay in the processor's cache."""
 
 LONG = 96
 
@@ -41,7 +41,7 @@ def hash_longs(values: Int64s) -> Int32s:
 
 
 def hash_fixed(data: UInt8s, rows: int, width: int) -> Int32s:
-    """Return the hashes of byte strings of one length that follow each other in a buffer."""
+    """Return the hashes of consecutive byte strings of equal length in a buffer."""
     if width % 4 != 0 or width > LONG:
         return hash_slices(data, np.arange(rows, dtype=np.int64) * width, np.full(rows, width, dtype=np.int64))
     hashes = np.empty(rows, dtype=np.uint32)
@@ -75,7 +75,7 @@ def hash_slices(data: UInt8s, starts: Int64s, lengths: Int64s) -> Int32s:
 
 
 def _hash_block(data: UInt8s, starts: Int64s, lengths: Int64s) -> UInt32s:
-    """Return the hashes of the slices that are not long; those of long ones are left wrong."""
+    """Return the hashes of slices that are not long; those of long ones are invalid."""
     # The word at every byte offset, unaligned, little-endian.
     words: Any = np.ndarray(shape=(len(data) - 3,), dtype="<u4", buffer=data, strides=(1,))
     lengths = np.where(lengths > LONG, 0, lengths)
@@ -84,7 +84,7 @@ def _hash_block(data: UInt8s, starts: Int64s, lengths: Int64s) -> UInt32s:
     whole_words = lengths >> 2
     hashes = np.zeros(len(starts), dtype=np.uint32)
     longest = int(whole_words[0])
-    # How many rows have more than 0, 1, 2, … words.
+    # The number of rows with more than 0, 1, 2, … words.
     rows_left = np.searchsorted(-whole_words, -np.arange(longest), side="left")
     for word, rows in enumerate(rows_left.tolist()):
         _add_word(hashes[:rows], words[starts[:rows] + 4 * word].astype(np.uint32, copy=False))

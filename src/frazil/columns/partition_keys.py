@@ -1,4 +1,4 @@
-"""The partitions of a manifest's files, read from its columns: as tuples of values, and as keys of mappings."""
+"""The partitions of a manifest's files, read from its columns, as tuples of values and as hashable keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A set of hashes in eight bytes each, for telling files apart by the million.
+"""A set of hashes at eight bytes each, for identifying millions of files.
 
-Sorted arrays of growing sizes: new hashes come in as an array of their own, which is merged with the last one while
-that is no larger. So there are few arrays, each hash is merged a logarithmic number of times, and nothing is an object.
+It consists of sorted arrays of growing sizes: new hashes are added as an array of their own, which is merged with the
+last one while that is no larger. So there are few arrays, each hash is merged a logarithmic number of times, and there
+are no objects per hash.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 
 class SeenHashes:
-    """Hashes that have been seen."""
+    """A set of hashes."""
 
     def __init__(self) -> None:
         self._levels: list[npt.NDArray[np.int64]] = []
@@ -21,11 +22,11 @@ class SeenHashes:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes held."""
+        """The size of the hashes."""
         return sum(level.nbytes for level in self._levels)
 
     def add(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Add hashes and return which of them are new; of those that come twice, the first."""
+        """Add hashes and return which of them are new; of repeated ones, the first."""
         distinct, first = np.unique(hashes, return_index=True)
         is_new = np.ones(len(distinct), np.bool_)
         for level in self._levels:
@@ -37,12 +38,12 @@ class SeenHashes:
         return chosen
 
     def contains(self, hashes: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which hashes have been seen."""
-        found = np.zeros(len(hashes), np.bool_)
+        """Return which hashes have been added."""
+        is_known = np.zeros(len(hashes), np.bool_)
         for level in self._levels:
             index = np.minimum(np.searchsorted(level, hashes), len(level) - 1)
-            found |= level[index] == hashes
-        return found
+            is_known |= level[index] == hashes
+        return is_known
 
     def _push(self, fresh: npt.NDArray[np.int64]) -> None:
         if len(fresh) == 0:

@@ -1,8 +1,7 @@
-"""Which files can hold a match, for whole manifests at once: `expr/column_stats.may_match` over columns.
+"""Test which files can hold a match, for whole manifests: `expr/column_stats.may_match` over columns.
 
-`StatsColumns` holds, for one column of the table and many files, the bounds and what the counts prove.
-Booleans here are proofs: true is proven, false is not known. A file is dropped only where a proof says that
-none of its rows can pass.
+`StatsColumns` holds, for one table column and many files, the bounds and what the counts prove. Its booleans are
+proofs: true is proven, false is unknown. A file is dropped only if a proof shows that none of its rows can pass.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FEW = 32
 
 @dataclass(frozen=True, slots=True)
 class StatsColumns:
-    """What is proven of one term for each of many files."""
+    """The proven statistics of one term for each of many files."""
 
     lower: Any
     upper: Any
@@ -37,7 +36,7 @@ class StatsColumns:
 
 
 def may_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
-    """Return False only for files in which no row can pass; `kind` is the type of the tested values."""
+    """Return False only for files in which no row can pass; `data_type` is the type of the tested values."""
     if op is Op.IS_NULL:
         return ~stats.has_no_null
     if op is Op.NOT_NULL:
@@ -68,7 +67,7 @@ def must_match_mask(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data
 
 
 def to_mask(booleans: Any) -> Mask:
-    """Return Arrow booleans as numpy's, null, such as a missing bound gives, as false."""
+    """Convert Arrow booleans to a numpy mask, with null (from a missing bound, for example) as false."""
     if isinstance(booleans, pa.ChunkedArray):
         booleans = booleans.combine_chunks()
     result: Mask = pc.fill_null(booleans, False).to_numpy(zero_copy_only=False).astype(bool)
@@ -95,7 +94,7 @@ def _is_out_of_reach(op: Op, literals: tuple[Any, ...], stats: StatsColumns, dat
 
 
 def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, data_type: Type) -> Mask:
-    """Return where no literal, of a sorted list, lies within the bounds; a missing bound is no limit."""
+    """Return where none of the sorted literals is within the bounds; a missing bound is no limit."""
     scalars = [literal_scalar(literal, data_type) for literal in literals]
     if len(scalars) <= _FEW:
         result = np.ones(len(lower), dtype=bool)
@@ -116,7 +115,7 @@ def _none_between(literals: tuple[Any, ...], lower: Any, upper: Any, data_type: 
 
 
 def _holds_one_excluded(op: Op, literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
-    """Return where the bounds alone put every value among the excluded ones."""
+    """Return where the bounds alone prove that every value is excluded."""
     if op is Op.NOT_STARTS_WITH:
         prefix = literal_scalar(literals[0], data_type).as_py()
         return to_mask(pc.starts_with(stats.lower, prefix)) & to_mask(pc.starts_with(stats.upper, prefix))
@@ -141,7 +140,7 @@ def _holds_throughout(op: Op, literals: tuple[Any, ...], stats: StatsColumns, da
 
 
 def _is_single_of(literals: tuple[Any, ...], stats: StatsColumns, data_type: Type) -> Mask:
-    """Return where both bounds are one value and that value is one of the literals."""
+    """Return where both bounds are the same value and it is one of the literals."""
     same = to_mask(pc.equal(stats.lower, stats.upper))
     if not same.any():
         return same

@@ -1,13 +1,13 @@
 """Partition and sort transforms over Arrow columns. Specification: "Partition Transforms".
 
-The write path's half of `spec/transforms.py`: a column of source values in, a column of partition values out,
-equal value by value to `Transform.apply`, with no Python object for a row. Dictionary-encoded columns are
-transformed by their dictionaries. Nulls stay null; a value whose result does not fit raises the same error as
-the scalar transform.
+This is the write path's counterpart of `spec/transforms.py`: it converts a column of source values to a column of
+partition values, equal to `Transform.apply` value by value, without a Python object per row. Dictionary-encoded columns
+are transformed by their dictionaries. Nulls stay null; a value whose result does not fit raises the same error as the
+scalar transform.
 
-Results are `int32` for bucket, year, month and hour, `date32` for day, and for identity, truncate and void the
-Arrow type of the source: `decimal128`, `timestamp[us]` with zone `UTC`, `fixed_size_binary[16]` for uuid, and so on.
-Strings and binary stay 64-bit where they came so.
+Results are `int32` for bucket, year, month and hour, `date32` for day, and for identity, truncate and void the Arrow
+type of the source: `decimal128`, `timestamp[us]` with zone `UTC`, `fixed_size_binary[16]` for uuid, and so on. Strings
+and binaries keep 64-bit offsets if the source has them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _ARROW_TYPES: dict[type[Type], Callable[[Any], pa.DataType]] = {
 
 
 def transform_column(transform: Transform, column: Column, source_type: Type) -> pa.Array[Any]:
-    """Return the transform of every value of a column that holds a source type."""
+    """Return the transform of every value of a column of a source type."""
     if not transform.can_transform(source_type):
         raise InvalidRequestError(f"Cannot apply {transform} to a {source_type} column: it does not accept that type")
     if transform.is_void:
@@ -104,21 +104,21 @@ def _transform_array(kernel: Kernel, transform: Transform, array: Any, source_ty
         if pc.count_distinct(array.indices).as_py() == len(array.dictionary):
             values = kernel(transform, _to_source_type(array.dictionary, source_type), source_type)
             return values.take(array.indices)
-        # Values that no row uses must not fail the column.
+        # Dictionary values that no row uses must not fail the column.
         array = array.dictionary_decode()
     return kernel(transform, _to_source_type(array, source_type), source_type)
 
 
 def _to_source_type(array: Any, source_type: Type) -> Any:
-    """Return an array in the one Arrow layout the kernels know for its type."""
-    wanted = _ARROW_TYPES[type(source_type)](source_type)
-    if array.type == wanted or (
-        (pa.types.is_large_string(array.type) and pa.types.is_string(wanted))
-        or (pa.types.is_large_binary(array.type) and pa.types.is_binary(wanted))
+    """Return an array in the Arrow layout that the kernels expect for its type."""
+    target = _ARROW_TYPES[type(source_type)](source_type)
+    if array.type == target or (
+        (pa.types.is_large_string(array.type) and pa.types.is_string(target))
+        or (pa.types.is_large_binary(array.type) and pa.types.is_binary(target))
     ):
         return array
     try:
-        return array.cast(wanted)
+        return array.cast(target)
     except pa.ArrowException as problem:
         raise SchemaMismatchError(
             f"Cannot use a column of Arrow type {array.type} as {source_type}: {problem}"
@@ -161,7 +161,7 @@ def _hashes(array: Any, source_type: Type) -> Int32s:
 
 
 def _decimal_hashes(array: Any) -> Int32s:
-    # Two's complement, big-endian; of these 16 bytes the leading ones that only repeat the sign are left out.
+    # Two's complement, big-endian; leading bytes that only repeat the sign are skipped.
     rows = len(array)
     big_endian = np.ascontiguousarray(_fixed_bytes(array, 16).reshape(rows, 16)[:, ::-1])
     signs = np.where(big_endian[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
@@ -181,7 +181,7 @@ def _truncate(transform: Truncate, array: Any, source_type: Type) -> Any:
     if isinstance(source_type, DecimalType):
         return _truncate_decimals(transform, array, source_type)
     values = _integers(array)
-    # Next to the smallest integer this wraps around, in 64 bits here and in 32 below.
+    # Next to the smallest integer this wraps around, in 64 bits here and in 32 bits below.
     truncated = values // transform.width * transform.width
     return _with_nulls(truncated.astype(array.type.to_pandas_dtype(), copy=False), array)
 
@@ -192,12 +192,12 @@ def _truncate_decimals(transform: Truncate, array: Any, source_type: DecimalType
     # 128 bits modulo the width by long division: each partial remainder is below 2^31, so it leaves room for
     # 32 more bits.
     width = np.uint64(transform.width)
-    rest = (high % np.int64(transform.width)).astype(np.uint64)
-    rest = ((rest << np.uint64(32)) | (low >> np.uint64(32))) % width
-    rest = ((rest << np.uint64(32)) | (low & np.uint64(0xFFFFFFFF))) % width
+    remainder = (high % np.int64(transform.width)).astype(np.uint64)
+    remainder = ((remainder << np.uint64(32)) | (low >> np.uint64(32))) % width
+    remainder = ((remainder << np.uint64(32)) | (low & np.uint64(0xFFFFFFFF))) % width
     result = np.empty((len(array), 2), dtype="<u8")
-    result[:, 0] = low - rest
-    result[:, 1] = (high - (low < rest)).view(np.uint64)
+    result[:, 0] = low - remainder
+    result[:, 1] = (high - (low < remainder)).view(np.uint64)
     bound = -(10**source_type.precision)
     bound_low, bound_high = np.uint64(bound & (2**64 - 1)), np.int64(bound >> 64)
     new_low, new_high = result[:, 0].astype(np.uint64), result[:, 1].astype(np.uint64).view(np.int64)
@@ -241,7 +241,7 @@ def _units_per_day(source_type: Type) -> int:
 
 
 def _months(days: Int64s) -> Int32s:
-    """Return the months from 1970-01 of days from 1970-01-01; the calendar of `spec/iso8601.py`."""
+    """Return the months since 1970-01 of days since 1970-01-01; the calendar is that of `spec/iso8601.py`."""
     months = np.empty(len(days), dtype=np.int32)
     for start in range(0, len(days), BLOCK):
         shifted = days[start : start + BLOCK] + 719_468
@@ -266,7 +266,7 @@ _KERNELS: dict[type[Transform], Kernel] = {
 }
 
 
-# --- between Arrow and NumPy: nulls hold zero, or for bytes whatever the buffer has
+# --- between Arrow and NumPy: nulls become zero, or keep the buffer's content for bytes
 
 
 def _integers(array: Any) -> Int64s:
@@ -315,6 +315,6 @@ def _with_nulls(values: Any, array: Any) -> Any:
 
 
 def _refuse(failed: Any, transform: Transform, values: Int64s, source_type: Type) -> None:
-    """Raise what the scalar transform raises for the first failed value."""
+    """Raise the scalar transform's error for the first failed value."""
     if failed.any():
         transform.apply(int(values[int(np.argmax(failed))]), source_type)

@@ -1,1 +1,1 @@
-"""Data files to a new snapshot: actions, the retry loop, and what may go wrong between two writers. No JVM."""
+"""From data files to a new snapshot: actions, the retry loop, and conflicts between writers. No JVM."""

@@ -2,13 +2,13 @@
 
     prepare(loaded, context) -> Changes        updates, requirements, and the files written for them
 
-An action holds only what the caller asked for. It never sees the catalog and keeps nothing from one attempt to
-the next; what is worth keeping (manifests of new files, filtered and merged manifests) lies in the
-`WrittenManifests` that the transaction hands in, under keys that say what went into them. That makes a retry
-cheap, and makes an action whose `prepare` ran three times the same as one whose first attempt won.
+An action holds only the request of the caller. It never sees the catalog and keeps nothing from one attempt to the
+next. Results worth keeping (manifests of new files, filtered and merged manifests) are in the `WrittenManifests` that
+the transaction passes in, under keys that identify their inputs. So a retry is cheap, and an action prepared three
+times gives the same result as one whose first attempt won.
 
-`CommitContext` carries what differs between commits and attempts. The snapshot id and the commit's id stay the
-same for all attempts, so that a commit whose answer was lost can be recognised in the table.
+`CommitContext` holds what differs between commits and attempts. The snapshot id and the commit id are the same for all
+attempts, so that a commit whose response was lost can be recognised in the table.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ NO_ENGINE: FrozenMap[str, str] = FrozenMap()
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What an action wants to happen to a table, and the files it wrote that the result uses.
+    """The changes that an action requests of a table, and the files it wrote for them.
 
-    `requirements` must hold for the table the updates are applied to. No updates: there is nothing to do. With
-    `is_skipped` that is so since another commit did it before (`commit/once.py`): what was written for it is of no use.
+    `requirements` must hold for the table that the updates are applied to. Without updates there is nothing to do.
+    `is_skipped` means that another commit has made the same change already (`commit/once.py`): the files written for it
+    are not used.
     """
 
     updates: tuple[TableUpdate, ...] = ()
@@ -51,30 +52,30 @@ NOTHING = Changes()
 
 
 class WrittenManifests:
-    """The files one action has written during a commit, and results worth keeping for its next attempt.
+    """The files that an action has written during a commit, and results cached for its next attempt.
 
-    Every path is noted before it is written, so that clean-up knows of files whose write failed half way.
-    Safe to use from several threads.
+    Every path is recorded before the file is written, so that clean-up includes files whose write failed half-way.
+    Thread-safe.
     """
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Any] = {}
+        self._results: dict[Hashable, Any] = {}
         self._paths: list[str] = []
         self._count = 0
         self._lock = threading.Lock()
 
     def find(self, key: Hashable) -> Any:
-        """Return what an earlier attempt kept under a key, or None."""
+        """Return the result that an earlier attempt kept under a key, or None."""
         with self._lock:
-            return self._known.get(key)
+            return self._results.get(key)
 
     def keep(self, key: Hashable, value: Any) -> None:
         """Keep a result for later attempts."""
         with self._lock:
-            self._known[key] = value
+            self._results[key] = value
 
     def next_number(self) -> int:
-        """Return the next number for a file name; no number comes twice in a commit."""
+        """Return the next number for a file name; numbers are unique within a commit."""
         with self._lock:
             number = self._count
             self._count += 1
@@ -87,7 +88,7 @@ class WrittenManifests:
         try:
             storage.create(path, data)
         except FileAlreadyExistsError:
-            # The file is another's, and not to be cleaned up with ours.
+            # The file belongs to another writer, and clean-up must not delete it.
             with self._lock:
                 self._paths.remove(path)
             raise
@@ -101,12 +102,12 @@ class WrittenManifests:
 
 @dataclass(frozen=True, slots=True)
 class CommitContext:
-    """What an action needs beside the table. One for each action of a transaction and each attempt.
+    """The inputs of an action besides the table; one for each action of a transaction and each attempt.
 
-    `engine` goes into the summary of snapshots as it is: `engine-name`, `engine-version` and the like. `own_ids` are
-    the snapshots of all actions of the transaction, `first` the table's metadata when it began, and `base` that which
-    this attempt starts from: an action may have read what an earlier one of the same transaction made, and the two do
-    not conflict.
+    `engine` is added to the summaries of snapshots unchanged: `engine-name`, `engine-version` and the like. `own_ids`
+    are the snapshots of all actions of the transaction, `first` is the table's metadata when it began, and `base` the
+    metadata that this attempt starts from. An action may have read the result of an earlier action of the same
+    transaction; that is not a conflict.
     """
 
     snapshot_id: int
@@ -126,20 +127,20 @@ class Action(Protocol):
     """A change of one table. Implementations are frozen values."""
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return what to change in the table as it is now; called once for each attempt."""
+        """Return the changes to the present state of the table; called once per attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
-    """What is left to do for a change: an action to commit, and the files written for it, to delete if it fails."""
+    """The rest of a planned change: an action to commit, and the files written for it, to delete on failure."""
 
     action: Action
     written: tuple[str, ...] = ()
     rows: int | None = None
-    """How many rows of the table go or change, where that is known."""
+    """The number of rows of the table that are deleted or changed, if known."""
 
 
 def snapshot_id_of(unique: str) -> int:
-    """Return a snapshot id from a UUID's text: positive, and as unlikely to come twice."""
+    """Return a snapshot id derived from a UUID's text: positive, and as unlikely to repeat."""
     number = uuid.UUID(unique).int
     return ((number >> 64) ^ (number & ((1 << 64) - 1))) & _MAX_SNAPSHOT_ID

@@ -1,8 +1,8 @@
-"""Add data files. A fast append leaves manifests alone; a merge append merges small ones.
+"""Add data files. A fast append leaves existing manifests unchanged; a merge append merges small ones.
 
-Appends that did not read the table never conflict: whatever others do, the rows are added. An append of rows that
-were computed from the table itself (INSERT ... SELECT of the same table, a MERGE that only inserts) carries what
-it read, and under serializable isolation is refused where that has changed.
+Appends that did not read the table never conflict: their rows are added whatever other writers commit. An append of
+rows computed from the table itself (INSERT ... SELECT from the same table, a MERGE that only inserts) carries its read
+set, and under serializable isolation it is refused if the rows it read have changed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from frazil.spec.table_metadata import TableMetadata
 class Append:
     """Add data files to a branch.
 
-    `written_schema` is the schema the files were written with: where the table's has changed since in a way
-    that they cannot be read by, the append is refused. `read` is given where the rows came from the table. Without
-    files nothing is committed, unless `may_be_empty`: a branch of a table without snapshots begins with such a one.
+    `written_schema` is the schema that the files were written with; the append is refused if the table's schema has
+    since changed so that it cannot read them. `read` is set if the rows came from the table. Without files nothing is
+    committed, unless `may_be_empty`: a branch of a table without snapshots starts with an empty snapshot.
     """
 
     files: tuple[DataFile, ...]
@@ -47,7 +47,7 @@ class Append:
     may_be_empty: bool = False
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that adds the files to the branch as it is now."""
+        """Return the snapshot that adds the files to the present state of the branch."""
         if not self.files and not self.may_be_empty:
             return NOTHING
         check_data_only(self.files)
@@ -65,7 +65,7 @@ class Append:
 
 
 def check_data_only(files: tuple[DataFile, ...]) -> None:
-    """Refuse delete files where only data files may be."""
+    """Refuse delete files in place of data files."""
     for file in files:
         if file.content is not FileContent.DATA:
             raise InvalidRequestError(
@@ -74,7 +74,7 @@ def check_data_only(files: tuple[DataFile, ...]) -> None:
 
 
 def check_still_readable(metadata: TableMetadata, written: Schema | None, context: CommitContext) -> None:
-    """Refuse files whose schema the table has moved away from: a required column that they lack, say."""
+    """Refuse files whose schema the table can no longer read, for example because they lack a required column."""
     if written is None:
         return
     check_same_ids(written, context)

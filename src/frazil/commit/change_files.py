@@ -1,21 +1,21 @@
-"""Files in, files out: from what a commit adds and removes to the manifests of its snapshot.
+"""From added and removed files to the manifests of a snapshot.
 
-The engine below every action that changes files. Its steps, each over the branch's head as it is now:
+This is the engine below every action that changes files. Its steps, each over the present head of the branch:
 
-    data       remove data files from the manifests that hold them: named by path, in a dropped partition, or
-               proven by partition and metrics to hold nothing but rows of a filter. A file of which the filter
-               takes some rows but not all cannot be removed whole: that is an error, the file must be rewritten
-    deletes    remove delete files: named, in a dropped partition, covered by the filter; and those that can
-               delete nothing any more: older than the oldest live data, or a vector of a file that is gone
-    new        manifests of what is added, checked against the table's format version
-    keep       manifests without live files are left out, unless this commit wrote them
-    merge      by the table's properties, data and deletes apart; a fast append does not merge
+    data       remove data files from their manifests: files that are named, in a dropped partition, or proven
+               by partition and metrics to hold only rows of a filter. A file of which the filter covers only some
+               rows cannot be removed whole: that is an error, and the file must be rewritten
+    deletes    remove delete files: named, in a dropped partition, or covered by the filter; and those that no
+               longer delete anything: older than the oldest live data, or a vector of a removed file
+    new        write manifests of the added files, checked against the table's format version
+    keep       leave out manifests without live files, unless this commit wrote them
+    merge      merge by the table's properties, data and deletes separately; a fast append does not merge
 
-A file that was named and is not live means that another writer removed it: the commit is refused, since what
-it would put in the file's place was made from rows that are gone ("failMissing" in Iceberg Java).
+If a named file is not live, another writer removed it. The commit is refused, since its replacement was made from rows
+that no longer exist ("failMissing" in Iceberg Java).
 
-Everything done to one manifest depends on that manifest and the request alone and is kept for the next
-attempt, so a retry opens only manifests that are new.
+The result for one manifest depends only on that manifest and the request, and is cached for the next attempt, so a
+retry opens only new manifests.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ from frazil.spec.versions import Feature, check_feature
 from frazil.threads import map_in_order
 
 DeleteKey = tuple[str, int | None]
-"""A delete file's path and, for a deletion vector, its offset: vectors share files."""
+"""A delete file's path and, for a deletion vector, its offset: vectors may share a file."""
 
 _SHOWN_FILES = 5
 
 
 def delete_key(file: DataFile) -> DeleteKey:
-    """Return what identifies a delete file or deletion vector."""
+    """Return the key of a delete file or deletion vector."""
     return file.file_path, file.content_offset
 
 
 @dataclass(frozen=True, slots=True)
 class FileChanges:
-    """What a commit does to the files of a branch.
+    """The changes of a commit to the files of a branch.
 
-    `removed_paths` are data files, in `removed_from` where their partitions are known, so that other manifests need
-    not be opened; `removed_deletes` are delete files. `where` removes data files that hold only matching rows;
-    `dropped_partitions` removes all files in them. With `must_find`, every file named must be live.
+    `removed_paths` are data files. `removed_from` are their partitions, if known, so that other manifests need not be
+    opened. `removed_deletes` are delete files. `where` removes data files that hold only matching rows, and
+    `dropped_partitions` all files in them. With `must_find`, every named file must be live.
     """
 
     added: tuple[AddedFile, ...] = ()
@@ -86,7 +86,7 @@ class FileChanges:
 
 @dataclass(frozen=True, slots=True)
 class _Filtered:
-    """What is left of a manifest, and the files that went; nothing went where `removed` is None."""
+    """A manifest after filtering, and the files removed from it, or None if none were."""
 
     manifest: ManifestFile
     removed: ManifestColumns | None = None
@@ -94,7 +94,7 @@ class _Filtered:
 
 @dataclass(slots=True)
 class ChangedFiles:
-    """The manifests of a snapshot, what was counted, and how many manifests of the base are not in it."""
+    """The manifests of a snapshot, its counts, and how many manifests of the base it no longer has."""
 
     manifests: list[ManifestFile]
     counts: SummaryCounts
@@ -104,7 +104,7 @@ class ChangedFiles:
 
     @property
     def has_removed(self) -> bool:
-        """Whether any file went."""
+        """Whether any file was removed."""
         return bool(self.removed_data) or bool(self.removed_deletes)
 
 
@@ -120,22 +120,22 @@ def change_files(writer: ManifestWriter, parent: Snapshot | None, changes: FileC
         data = _filter_data(writer, [outcome.manifest for outcome in data], changes)
     removed_data = [outcome.removed for outcome in data if outcome.removed is not None]
     if changes.must_find:
-        _check_found(changes.removed_paths, removed_data)
+        _check_all_removed(changes.removed_paths, removed_data)
 
     deletes = [manifest for manifest in base if manifest.content is ManifestContent.DELETES]
     filtered = _filter_deletes(writer, data, deletes, removed_data, changes)
     removed_deletes = [outcome.removed for outcome in filtered if outcome.removed is not None]
     if changes.must_find:
-        _check_deletes_found(changes.removed_deletes, removed_deletes)
+        _check_all_deletes_removed(changes.removed_deletes, removed_deletes)
     for files in (*removed_data, *removed_deletes):
         counts.remove_files(files)
 
     manifests: list[ManifestFile] = []
     for content, kept in ((ManifestContent.DATA, data), (ManifestContent.DELETES, filtered)):
-        left = [outcome.manifest for outcome in kept]
+        remaining = [outcome.manifest for outcome in kept]
         written = [
             *writer.write_new(changes.added, content),
-            *(manifest for manifest in left if _is_kept(manifest, writer.context)),
+            *(manifest for manifest in remaining if _is_kept(manifest, writer.context)),
         ]
         manifests += writer.merge(written) if changes.merges else written
     paths = {manifest.manifest_path for manifest in manifests}
@@ -151,7 +151,7 @@ def _is_kept(manifest: ManifestFile, context: CommitContext) -> bool:
 
 
 def check_added(added: Sequence[AddedFile], format_version: int) -> None:
-    """Refuse files that a table of a format version cannot take, and a file that is added twice."""
+    """Refuse files that the format version does not allow, and a file that is added twice."""
     seen: set[DeleteKey] = set()
     vectors: set[str | None] = set()
     for added_file in added:
@@ -163,7 +163,7 @@ def check_added(added: Sequence[AddedFile], format_version: int) -> None:
             check_feature(format_version, Feature.POSITION_DELETE_FILES)
         key = delete_key(file)
         if key in seen:
-            raise InvalidRequestError(f"Cannot add file {file.file_path!r}: it is given twice")
+            raise InvalidRequestError(f"Cannot add file {file.file_path!r}: it is listed twice")
         seen.add(key)
         if file.is_deletion_vector:
             if file.referenced_data_file in vectors:
@@ -211,7 +211,7 @@ def _filter_data(writer: ManifestWriter, manifests: Sequence[ManifestFile], chan
 
 
 def _request_key(loaded: LoadedTable, changes: FileChanges) -> tuple[object, ...]:
-    """Return what decides the outcome beside the manifest: a filter's names mean what the schema says."""
+    """Return the inputs besides the manifest, with the schema that a filter's names refer to."""
     schema_id = None if changes.where == FALSE else loaded.metadata.current_schema_id
     return loaded.metadata.format_version, schema_id, changes.removed_paths, changes.removed_deletes
 
@@ -222,24 +222,24 @@ def _filter_manifest(
     find: Callable[[ManifestFile], Mask | None],
     key: tuple[object, ...],
 ) -> _Filtered:
-    """Return a manifest without the files that are found in it, from an earlier attempt where one did the same."""
+    """Return a manifest without the files that `find` selects, cached from an earlier attempt if possible."""
     if not manifest.has_live_files:
         return _Filtered(manifest)
     whole_key = ("filtered", *key, *manifest_key(manifest))
-    known: _Filtered | None = writer.context.written.find(whole_key)
-    if known is None:
+    filtered: _Filtered | None = writer.context.written.find(whole_key)
+    if filtered is None:
         removed = find(manifest)
-        known = _Filtered(manifest)
+        filtered = _Filtered(manifest)
         if removed is not None and removed.any():
             whole = writer.read(manifest)
-            gone = whole.table.select([*SUMMARY_FIELDS, "file_path"]).filter(pa.array(removed))
-            known = _Filtered(writer.write_without(manifest, whole, removed), replace(whole, table=gone))
-        writer.context.written.keep(whole_key, known)
-    return known
+            removed_rows = whole.table.select([*SUMMARY_FIELDS, "file_path"]).filter(pa.array(removed))
+            filtered = _Filtered(writer.write_without(manifest, whole, removed), replace(whole, table=removed_rows))
+        writer.context.written.keep(whole_key, filtered)
+    return filtered
 
 
 def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, data_type: StructType) -> set[PartitionKey]:
-    """Return the partitions of a manifest's spec, none where its summaries rule them all out."""
+    """Return the partitions of a manifest's spec, or none if its summaries rule them all out."""
     own = {key for key in keys if key[0] == manifest.partition_spec_id}
     return own if own and may_hold_partition(manifest, data_type, own) else set()
 
@@ -247,8 +247,8 @@ def _of_manifest(keys: frozenset[PartitionKey], manifest: ManifestFile, data_typ
 def _in_partitions(files: ManifestColumns, keys: set[PartitionKey]) -> Mask:
     if not keys:
         return np.zeros(len(files), dtype=bool)
-    found = [partition_key in keys for partition_key in partition_keys(files)]
-    return np.array(found, dtype=bool)
+    matches = [partition_key in keys for partition_key in partition_keys(files)]
+    return np.array(matches, dtype=bool)
 
 
 def _check_whole(files: ManifestColumns, partial: Mask, where: Predicate) -> None:
@@ -257,21 +257,21 @@ def _check_whole(files: ManifestColumns, partial: Mask, where: Predicate) -> Non
     path = files.column("file_path")[int(np.argmax(partial))].as_py()
     raise InvalidRequestError(
         f"Cannot delete file {path!r} where {where}: some, but not all, rows may match",
-        hint="Rows of the file have to be deleted one by one: delete by rows, or filter by whole partitions.",
+        hint="Rows of the file must be deleted individually: delete by rows, or filter by whole partitions.",
         manifest=files.path,
     )
 
 
-def _check_found(wanted: frozenset[str], removed: Iterable[ManifestColumns]) -> None:
-    found = {path for files in removed for path in files.column("file_path").to_pylist()}
-    _check_none_missing(wanted - found)
+def _check_all_removed(requested: frozenset[str], removed: Iterable[ManifestColumns]) -> None:
+    paths = {path for files in removed for path in files.column("file_path").to_pylist()}
+    _check_none_missing(requested - paths)
 
 
-def _check_deletes_found(wanted: frozenset[DeleteKey], removed: Iterable[ManifestColumns]) -> None:
-    found: set[DeleteKey] = set()
+def _check_all_deletes_removed(requested: frozenset[DeleteKey], removed: Iterable[ManifestColumns]) -> None:
+    keys: set[DeleteKey] = set()
     for files in removed:
-        found |= set(_delete_keys(files))
-    _check_none_missing({path for path, _ in wanted - found})
+        keys |= set(_delete_keys(files))
+    _check_none_missing({path for path, _ in requested - keys})
 
 
 def _check_none_missing(missing: Iterable[str]) -> None:
@@ -298,8 +298,8 @@ def _filter_deletes(
         return [_Filtered(manifest) for manifest in manifests]
     loaded = writer.loaded
     oldest = _oldest_data(writer, data, changes)
-    gone = frozenset(path for files in removed_data for path in files.column("file_path").to_pylist())
-    gone_paths = pa.array(sorted(gone), pa.string())
+    removed_paths = frozenset(path for files in removed_data for path in files.column("file_path").to_pylist())
+    removed_array = pa.array(sorted(removed_paths), pa.string())
     named = pa.array(sorted({path for path, _ in changes.removed_deletes}), pa.string())
     matcher = FileMatcher(loaded.metadata, writer.specs, changes.where, case_sensitive=changes.case_sensitive)
 
@@ -307,7 +307,7 @@ def _filter_deletes(
         dropped = _of_manifest(changes.dropped_partitions, manifest, writer.partition_of(manifest)[1])
         may_match = matcher.may_match_manifest(manifest)
         is_old = manifest.min_sequence_number < oldest
-        if not (len(named) or dropped or may_match or is_old or gone):
+        if not (len(named) or dropped or may_match or is_old or removed_paths):
             return None
         fields = {
             "status",
@@ -323,9 +323,9 @@ def _filter_deletes(
         live = live_mask(files)
         removed: Mask = to_mask(pc.less(files.column("sequence_number"), oldest))
         removed &= to_mask(pc.greater(files.column("sequence_number"), 0))
-        if gone:
+        if removed_paths:
             is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
-            is_gone = pc.is_in(files.column("referenced_data_file"), value_set=gone_paths)
+            is_gone = pc.is_in(files.column("referenced_data_file"), value_set=removed_array)
             removed |= to_mask(pc.and_(is_vector, is_gone))
         if len(named):
             removed |= _is_named(files, named, changes.removed_deletes)
@@ -335,7 +335,7 @@ def _filter_deletes(
             removed |= matcher.match(files, live & ~removed)[1]
         return removed
 
-    key = ("deletes", *_request_key(loaded, changes), oldest, gone)
+    key = ("deletes", *_request_key(loaded, changes), oldest, removed_paths)
     threads = worthwhile_threads(loaded.storage, manifests, min(writer.context.threads, len(manifests)))
     return list(
         map_in_order(lambda manifest: _filter_manifest(writer, manifest, find, key), manifests, threads=threads)
@@ -349,13 +349,13 @@ def _oldest_data(writer: ManifestWriter, data: Sequence[_Filtered], changes: Fil
     return min([writer.loaded.metadata.last_sequence_number, *added, *(number for number in kept if number >= 0)])
 
 
-def _is_named(files: ManifestColumns, paths: pa.Array, wanted: frozenset[DeleteKey]) -> Mask:
-    found = to_mask(pc.is_in(files.column("file_path"), value_set=paths))
-    if found.any():
+def _is_named(files: ManifestColumns, paths: pa.Array, requested: frozenset[DeleteKey]) -> Mask:
+    named = to_mask(pc.is_in(files.column("file_path"), value_set=paths))
+    if named.any():
         keys = _delete_keys(files)
-        for index in np.flatnonzero(found).tolist():
-            found[index] = keys[index] in wanted
-    return found
+        for index in np.flatnonzero(named).tolist():
+            named[index] = keys[index] in requested
+    return named
 
 
 def _delete_keys(files: ManifestColumns) -> list[DeleteKey]:

@@ -1,7 +1,7 @@
-"""Change a view: what the commit loop (`commit/commit_loop.py`) does for views, as patient as for tables.
+"""Change a view: the view's part of the commit loop (`commit/commit_loop.py`), with the same retries as for tables.
 
-A view's change writes no files but its metadata, so nothing is left to clean up, and its updates are the same
-whatever another writer committed first. Specification: the view specification, "Versions".
+A change of a view writes no files except its metadata, so there is nothing to clean up, and its updates do not depend
+on what other writers committed first. Specification: the view specification, "Versions".
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from frazil.loaded import LoadedView
 def change_view(
     catalog: Catalog, loaded: LoadedView, updates: Sequence[ViewUpdate], *, pace: Pace = SYSTEM_PACE
 ) -> LoadedView:
-    """Change a view and return its new state; what another writer commits first is built upon.
+    """Change a view and return its new state, on top of the commits of other writers.
 
-    Updates that leave the metadata as it is commit nothing.
+    Updates that do not change the metadata commit nothing.
     """
     loop: CommitLoop[LoadedView] = CommitLoop(catalog, pace)
     return loop.run(_ViewChange(catalog, loaded, tuple(updates)), Limits([loaded.metadata.properties]))[0]
 
 
 class _ViewChange:
-    """The updates of a view, and the state they are made from at this attempt."""
+    """The updates of a view, and the state that this attempt starts from."""
 
     def __init__(self, catalog: Catalog, base: LoadedView, updates: tuple[ViewUpdate, ...]) -> None:
         self._catalog = catalog
@@ -41,7 +41,7 @@ class _ViewChange:
         return self._base.name
 
     def send(self) -> Outcome[LoadedView]:
-        """Have the catalog make the change."""
+        """Send the change to the catalog."""
         return self._catalog.commit_view(self._base, self._updates, (AssertViewUuid(self._base.metadata.view_uuid),))
 
     def rebase(self, attempt: int) -> None:
@@ -49,4 +49,4 @@ class _ViewChange:
         self._base = self._catalog.refresh_view(self._base)
 
     def find_committed(self) -> None:
-        """Find nothing: a view has no sign of who changed it."""
+        """Do nothing: a view does not record who changed it."""

@@ -1,11 +1,12 @@
-"""Publish a staged snapshot, or repeat on a branch what another did. The write-audit-publish flow ends here.
+"""Publish a staged snapshot, or repeat the change of a snapshot on a branch: the end of write-audit-publish.
 
-A snapshot whose parent is the branch's head becomes the head itself. Otherwise it can be repeated where that means the
-same: an append adds the same files; a dynamic overwrite replaces the same partitions, if its parent is in the
-branch's history and nobody has touched those partitions since. Any other change was computed from a state that is
-no longer there, and is refused.
+A snapshot whose parent is the branch's head becomes the head itself. Otherwise its change is repeated if that has the
+same meaning: an append adds the same files, and a dynamic overwrite replaces the same partitions if its parent is in
+the branch's history and those partitions have not changed since. Any other change was computed from a state that no
+longer exists, and is refused.
 
-What is in the branch already, by itself, as the source of an earlier pick or by its `wap.id`, is refused too.
+A snapshot is also refused if the branch has it already: as itself, as the source of an earlier pick, or by its
+`wap.id`.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ class CherryPick:
             self._check_partitions(loaded, context, picked, parent, files)
             return ReplacePartitions(files, None, target).prepare(loaded, context)
         raise InvalidRequestError(
-            f"Cannot cherry-pick snapshot {picked.snapshot_id}: it is no append, dynamic overwrite or fast-forward",
-            hint=f"Its operation is {picked.operation}. Do the operation again on the branch.",
+            f"Cannot cherry-pick snapshot {picked.snapshot_id}: it is not an append, dynamic overwrite or fast-forward",
+            hint=f"Its operation is {picked.operation}. Run the operation again on the branch.",
         )
 
     def _check_partitions(
@@ -102,7 +103,7 @@ class CherryPick:
             )
         if any(metadata.spec(file.spec_id).is_unpartitioned for file in files):
             raise ConcurrentChangeError(
-                f"Cannot cherry-pick snapshot {picked.snapshot_id}: it replaces the whole table, and that has changed"
+                f"Cannot cherry-pick snapshot {picked.snapshot_id}: it replaces the whole table, which has changed"
             )
         window = open_window(loaded, context, ReadSet(start), parent, self.target.branch)
         keys = frozenset(partition_key_of(file) for file in files)
@@ -120,39 +121,39 @@ class PublishChanges:
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return the changes that publish the snapshot."""
-        found = [
+        matches = [
             snapshot.snapshot_id
             for snapshot in loaded.metadata.snapshots
             if snapshot.summary is not None and snapshot.summary.get(Summary.WAP_ID) == self.wap_id
         ]
-        if len(found) != 1:
-            count = "no snapshot is" if not found else f"{len(found)} snapshots are"
+        if len(matches) != 1:
+            count = "no snapshot is" if not matches else f"{len(matches)} snapshots are"
             raise SnapshotNotFoundError(f"Cannot publish {self.wap_id!r}: {count} staged under that {Summary.WAP_ID}")
-        return CherryPick(found[0], self.target).prepare(loaded, context)
+        return CherryPick(matches[0], self.target).prepare(loaded, context)
 
 
 def _repeated(target: Target, picked: Snapshot) -> dict[str, str]:
-    """Return what the new snapshot says of where it came from."""
+    """Return the summary properties of the new snapshot, with those that name its source."""
     summary = FrozenMap() if picked.summary is None else picked.summary
-    found = {**target.properties, Summary.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
+    properties = {**target.properties, Summary.SOURCE_SNAPSHOT_ID: str(picked.snapshot_id)}
     once = once_of_summary(summary)
     if once is not None:
-        found |= once.summary()
+        properties |= once.summary()
     if Summary.WAP_ID in summary:
-        found[Summary.PUBLISHED_WAP_ID] = summary[Summary.WAP_ID]
-    return found
+        properties[Summary.PUBLISHED_WAP_ID] = summary[Summary.WAP_ID]
+    return properties
 
 
 def _check_not_picked(metadata: TableMetadata, picked: Snapshot, parent: Snapshot | None) -> None:
     wap_id = None if picked.summary is None else picked.summary.get(Summary.WAP_ID)
     for snapshot in () if parent is None else ancestors_of(metadata, parent.snapshot_id):
         if snapshot.snapshot_id == picked.snapshot_id:
-            raise InvalidRequestError(f"Cannot cherry-pick snapshot {picked.snapshot_id}: the branch has it already")
+            raise InvalidRequestError(f"Cannot cherry-pick snapshot {picked.snapshot_id}: it is in the branch already")
         if snapshot.summary is None:
             continue
         if snapshot.summary.get(Summary.SOURCE_SNAPSHOT_ID) == str(picked.snapshot_id):
             raise InvalidRequestError(
-                f"Cannot cherry-pick snapshot {picked.snapshot_id}: snapshot {snapshot.snapshot_id} repeats it already"
+                f"Cannot cherry-pick snapshot {picked.snapshot_id}: snapshot {snapshot.snapshot_id} repeated it"
             )
         if wap_id is not None and wap_id in (
             snapshot.summary.get(Summary.WAP_ID),
@@ -164,7 +165,7 @@ def _check_not_picked(metadata: TableMetadata, picked: Snapshot, parent: Snapsho
 
 
 def _added_files(writer: ManifestWriter, snapshot: Snapshot) -> Iterator[DataFile]:
-    """Yield the data files a snapshot added, as new files: without the row ids they got there."""
+    """Yield the data files that a snapshot added, as new files: without their row ids."""
     for manifest in read_manifest_list(writer.loaded.storage, snapshot):
         if manifest.added_snapshot_id not in (None, snapshot.snapshot_id) or not manifest.has_added_files:
             continue

@@ -1,29 +1,29 @@
-"""What other writers did since an operation read the table, and whether it may still commit: one function per rule.
+"""Changes of other writers since an operation read the table, and whether it may still commit: one function per rule.
 
-The window is the snapshots after the one that was read, up to the head of the same branch. Where it cannot be
-walked, because the snapshot that was read has expired or is no ancestor of the head, the operation is refused:
-what happened is not known, and not knowing is not the same as nothing. Snapshots of the same transaction are no
-conflict; an operation that read one of them has read what the transaction started from.
+The window is the snapshots after the one that was read, up to the head of the same branch. If it cannot be walked,
+because the snapshot has expired or is not an ancestor of the head, the operation is refused: the changes are unknown,
+which does not mean that there are none. Snapshots of the same transaction are not a conflict; an operation that read
+one of them is taken to have read the state that the transaction started from.
 
-    added_data_files          data that matches what was read was added            (append, overwrite)
-    new_delete_files          deletes that may apply to what was read were added   (overwrite, delete; vectors: replace)
-    deleted_data_files        data that matches what was read was removed          (overwrite, delete; replace if asked)
-    still_whole               rows that match share a file with others now         (replace)
-    data_files_exist          a file that new deletes are about was removed        (overwrite, replace; delete if asked)
-    new_deletes_for_files     a file that is replaced got new deletes              (overwrite, delete; vectors: replace)
-    added_vectors             a file got another deletion vector                   (overwrite, delete, replace)
-    files_of_other_specs      data of another partition spec was added             (append, overwrite)
-    rows_unchanged            any row was added, changed or deleted                (append, overwrite, delete)
+    added_data_files          data that matches the read set was added            (append, overwrite)
+    new_delete_files          deletes that may apply to the read set were added   (overwrite, delete; vectors: replace)
+    deleted_data_files        data that matches the read set was removed         (overwrite, delete; replace on request)
+    still_whole               matching rows now share a file with others          (replace)
+    data_files_exist          a file that new deletes refer to was removed       (overwrite, replace; delete on request)
+    new_deletes_for_files     a replaced file got new deletes                     (overwrite, delete; vectors: replace)
+    added_vectors             a file got another deletion vector                  (overwrite, delete, replace)
+    files_of_other_specs      data of another partition spec was added            (append, overwrite)
+    rows_unchanged            any row was added, changed or deleted               (append, overwrite, delete)
     columns_unchanged         the table's columns were changed
-    same_ids                  they were, and files are of columns that the same transaction made
+    same_ids                  they were, and files use columns added by the same transaction
 
-Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that
-the window's snapshots wrote are read, as columns. A snapshot that does not say what it did may have done anything.
+Filters are inclusive, by each file's own spec and metrics: a file that may match conflicts. Only manifests that the
+window's snapshots wrote are read, as columns. A snapshot without an operation may have done anything.
 
-Every refusal is a ConcurrentChangeError, and never retried: the operation has to be run again.
+Every refusal is a ConcurrentChangeError. It is never retried: the operation must be run again.
 
-Specification: "Optimistic Concurrency", which leaves the rules to writers. These are Iceberg Java's, and stricter
-where a comment says so.
+Specification: "Optimistic Concurrency", which leaves the rules to writers. These are Iceberg Java's, or stricter if a
+comment says so.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ _HINT = "Another writer changed what this operation read, and nothing was commit
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """What an operation read before it wrote: a snapshot of the branch, and the rows a filter selects.
+    """What an operation read before it wrote: a snapshot of the branch, and a filter of its rows.
 
-    `snapshot_id` is None where the branch had no snapshot yet. The filter is bound to the schema that was read with:
-    columns that are renamed since do not change what it means. Under `snapshot` isolation an operation is refused where
-    another writer changed the same files or rows; under `serializable` also where one added rows that it would have
+    `snapshot_id` is None if the branch had no snapshot yet. The filter is bound to the schema that the operation read,
+    so renaming a column does not change its meaning. Under `snapshot` isolation an operation is refused if another
+    writer changed the same files or rows; under `serializable`, also if another writer added rows that it would have
     read.
     """
 
@@ -82,12 +82,12 @@ class ReadSet:
 
     @property
     def is_serializable(self) -> bool:
-        """Whether rows added meanwhile conflict."""
+        """Whether concurrently added rows conflict."""
         return self.isolation == "serializable"
 
 
 class Window:
-    """The snapshots of a branch after the one an operation read, and what they wrote."""
+    """The snapshots of a branch after the one that an operation read, with the files they wrote."""
 
     def __init__(self, loaded: LoadedTable, context: CommitContext, snapshots: Sequence[Snapshot]) -> None:
         self._loaded = loaded
@@ -102,39 +102,39 @@ class Window:
         operations: Collection[str],
         fields: Iterable[str] = _FIELDS,
         *,
-        chooses: Callable[[ManifestFile], bool] = lambda manifest: True,
+        includes: Callable[[ManifestFile], bool] = lambda manifest: True,
     ) -> Iterator[tuple[Snapshot, ManifestColumns]]:
-        """Yield the entries of a status that snapshots of some operations made, snapshot by snapshot."""
+        """Yield the entries of one status written by snapshots of the given operations, snapshot by snapshot."""
         for snapshot in self.snapshots:
             if snapshot.operation is not None and snapshot.operation not in operations:
                 continue
             chosen = [
                 manifest
                 for manifest in self._manifests[snapshot.snapshot_id]
-                if manifest.content is content and _may_have(manifest, status) and chooses(manifest)
+                if manifest.content is content and _may_have(manifest, status) and includes(manifest)
             ]
             for manifest in chosen:
                 files = self._read(manifest, fields)
-                is_theirs = pc.equal(files.column("snapshot_id"), snapshot.snapshot_id)
-                mask = to_mask(pc.and_(pc.equal(files.column("status"), status.value), is_theirs))
+                is_own = pc.equal(files.column("snapshot_id"), snapshot.snapshot_id)
+                mask = to_mask(pc.and_(pc.equal(files.column("status"), status.value), is_own))
                 if mask.any():
                     yield snapshot, replace(files, table=files.table.filter(pa.array(mask)))
 
     @cached_property
     def _manifests(self) -> dict[int, list[ManifestFile]]:
-        """The manifests each snapshot wrote itself."""
+        """The manifests that each snapshot wrote itself."""
         storage = self._loaded.storage
 
         def read_one(snapshot: Snapshot) -> tuple[int, list[ManifestFile]]:
             key = ("manifests of", snapshot.snapshot_id)
-            known: list[ManifestFile] | None = self._context.written.find(key)
-            if known is None:
+            manifests: list[ManifestFile] | None = self._context.written.find(key)
+            if manifests is None:
                 own = (None, snapshot.snapshot_id)
-                known = [
+                manifests = [
                     manifest for manifest in read_manifest_list(storage, snapshot) if manifest.added_snapshot_id in own
                 ]
-                self._context.written.keep(key, known)
-            return snapshot.snapshot_id, known
+                self._context.written.keep(key, manifests)
+            return snapshot.snapshot_id, manifests
 
         threads = min(self._context.threads, max(len(self.snapshots), 1))
         return dict(map_in_order(read_one, self.snapshots, threads=threads))
@@ -146,13 +146,13 @@ class Window:
         )
 
     def matcher(self, read: ReadSet) -> FileMatcher:
-        """Return the filter of what was read."""
+        """Return the filter of a read set."""
         return FileMatcher(self._loaded.metadata, self._specs, read.predicate, case_sensitive=read.case_sensitive)
 
     def deletes_for(self, deletes: ManifestColumns, files: Sequence[DataFile]) -> list[str]:
-        """Return which data files some deletes of one snapshot apply to, all of them taken for old."""
+        """Return the data files that the deletes of a snapshot apply to, regardless of sequence numbers."""
         index = DeleteIndex([deletes], self._loaded.metadata)
-        found: list[str] = []
+        paths: list[str] = []
         for spec_id in {file.spec_id for file in files}:
             group = [file for file in files if file.spec_id == spec_id]
             entries = [ManifestEntry(EntryStatus.EXISTING, file, None, 0, 0) for file in group]
@@ -165,16 +165,16 @@ class Window:
                 spec_id,
                 partition_type,
             )
-            found += [
+            paths += [
                 file.file_path for file, numbers in zip(group, index.deletes_for(columns), strict=True) if numbers
             ]
-        return found
+        return paths
 
 
 def open_window(
     loaded: LoadedTable, context: CommitContext, read: ReadSet, parent: Snapshot | None, branch: str
 ) -> Window:
-    """Return the window of an operation on a branch; refuse one whose history is not known."""
+    """Return the window of an operation on a branch; refuse one whose history is unknown."""
     start_id = read.snapshot_id
     if start_id is not None and start_id in context.own_ids and context.first is not None:
         first = find_parent(context.first, branch)
@@ -188,7 +188,7 @@ def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot
     if parent is None:
         if start_id is None:
             return []
-        raise _unknown_history(start_id, "the branch has no snapshot any more")
+        raise _unknown_history(start_id, "the branch no longer has a snapshot")
     try:
         ids = ancestor_ids_between(metadata, after_snapshot_id=start_id, to_snapshot_id=parent.snapshot_id)
     except InvalidRequestError as problem:
@@ -199,7 +199,7 @@ def _snapshots_after(loaded: LoadedTable, start_id: int | None, parent: Snapshot
 def _unknown_history(start_id: int | None, reason: str) -> ConcurrentChangeError:
     start = "an empty table" if start_id is None else f"snapshot {start_id}"
     return ConcurrentChangeError(
-        f"Cannot commit: what changed since {start} is not known: {reason}",
+        f"Cannot commit: the changes since {start} are unknown: {reason}",
         hint="The snapshot that was read has expired, or the branch was moved. Run the operation again.",
     )
 
@@ -214,9 +214,9 @@ def _may_have(manifest: ManifestFile, status: EntryStatus) -> bool:
 
 
 def check_added_data_files(window: Window, read: ReadSet) -> None:
-    """Refuse where data was added that the operation would have read."""
+    """Refuse if data was added that the operation would have read."""
     matcher = window.matcher(read)
-    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING, chooses=matcher.may_match_manifest)
+    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING, includes=matcher.may_match_manifest)
     for snapshot, files in written:
         _refuse_any(
             files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was added", snapshot
@@ -224,22 +224,22 @@ def check_added_data_files(window: Window, read: ReadSet) -> None:
 
 
 def check_new_delete_files(window: Window, read: ReadSet) -> None:
-    """Refuse where deletes were added that can apply to what the operation read."""
+    """Refuse if deletes were added that may apply to rows that the operation read."""
     matcher = window.matcher(read)
-    written = window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING, chooses=matcher.may_match_manifest)
+    written = window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING, includes=matcher.may_match_manifest)
     for snapshot, files in written:
         mask = _counted(files, snapshot) & matcher.may_match(files, _all(files))
         _refuse_any(files, mask, f"deletes that can match {read.predicate} were added", snapshot)
 
 
-def check_deleted_data_files(window: Window, read: ReadSet, *, counts_moved: bool = True) -> None:
-    """Refuse where data was removed that the operation read; where rows were merely moved, only if those count.
+def check_deleted_data_files(window: Window, read: ReadSet, *, includes_moved: bool = True) -> None:
+    """Refuse if data that the operation read was removed, by default even if its rows were only moved.
 
-    They always do in Iceberg Java.
+    Iceberg Java always includes moved rows.
     """
     matcher = window.matcher(read)
-    operations = _REMOVING if counts_moved else _DELETING
-    written = window.written(ManifestContent.DATA, EntryStatus.DELETED, operations, chooses=matcher.may_match_manifest)
+    operations = _REMOVING if includes_moved else _DELETING
+    written = window.written(ManifestContent.DATA, EntryStatus.DELETED, operations, includes=matcher.may_match_manifest)
     for snapshot, files in written:
         _refuse_any(
             files, matcher.may_match(files, _all(files)), f"data that can match {read.predicate} was removed", snapshot
@@ -247,10 +247,10 @@ def check_deleted_data_files(window: Window, read: ReadSet, *, counts_moved: boo
 
 
 def check_still_whole(window: Window, read: ReadSet) -> None:
-    """Refuse where a compaction put rows that the operation replaces into a file with others."""
+    """Refuse if a compaction moved rows that the operation replaces into a file with other rows."""
     matcher = window.matcher(read)
     replacing = (Operation.REPLACE,)
-    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, replacing, chooses=matcher.may_match_manifest)
+    written = window.written(ManifestContent.DATA, EntryStatus.ADDED, replacing, includes=matcher.may_match_manifest)
     for snapshot, files in written:
         some, every = matcher.match(files, _all(files))
         what = f"rows that match {read.predicate} were moved into a file with others"
@@ -261,7 +261,7 @@ def check_still_whole(window: Window, read: ReadSet) -> None:
 
 
 def check_rows_unchanged(window: Window) -> None:
-    """Refuse where any row was added, changed or deleted; files that were rewritten hold the same rows."""
+    """Refuse if any row was added, changed or deleted; rewritten files hold the same rows."""
     for snapshot in window.snapshots:
         if snapshot.operation != Operation.REPLACE:
             raise ConcurrentChangeError(
@@ -272,7 +272,7 @@ def check_rows_unchanged(window: Window) -> None:
 
 
 def check_columns_unchanged(context: CommitContext) -> None:
-    """Refuse where the table has other columns than when the transaction began."""
+    """Refuse if the columns of the table changed since the transaction began."""
     first, base = context.first, context.base
     if first is None or base is None:
         return
@@ -281,9 +281,10 @@ def check_columns_unchanged(context: CommitContext) -> None:
 
 
 def check_same_ids(written: Schema, context: CommitContext) -> None:
-    """Refuse files for columns that the same transaction made, where others changed the schema since.
+    """Refuse files for columns that the same transaction added, if another writer changed the schema since.
 
-    Made again on another schema, the columns have other ids than the files say, which may be those of others' columns.
+    Added again to another schema, the columns get other ids than those in the files, which may then belong to other
+    columns.
     """
     if context.first is not None and written != context.first.current_schema:
         check_columns_unchanged(context)
@@ -293,29 +294,29 @@ def check_same_ids(written: Schema, context: CommitContext) -> None:
 
 
 def check_added_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
-    """Refuse where data was added to partitions that the operation replaces."""
+    """Refuse if data was added to partitions that the operation replaces."""
     for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.ADDED, _APPENDING):
         _refuse_any(files, _in_partitions(files, keys), "data was added to a partition that is replaced", snapshot)
 
 
 def check_deletes_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
-    """Refuse where deletes were added to partitions that the operation replaces, or to all partitions."""
+    """Refuse if deletes were added to partitions that the operation replaces, or to all partitions."""
     specs = {key[0] for key in keys}
     for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING):
-        # Equality deletes of an unpartitioned spec are about every partition.
+        # Equality deletes of an unpartitioned spec apply to every partition.
         is_global = len(files.partition_type.fields) == 0 and files.spec_id not in specs
         mask = _counted(files, snapshot) & (_all(files) if is_global else _in_partitions(files, keys))
         _refuse_any(files, mask, "deletes were added to a partition that is replaced", snapshot)
 
 
 def check_deleted_in_partitions(window: Window, keys: Collection[PartitionKey]) -> None:
-    """Refuse where data was removed from partitions that the operation replaces."""
+    """Refuse if data was removed from partitions that the operation replaces."""
     for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING):
         _refuse_any(files, _in_partitions(files, keys), "data was removed from a partition that is replaced", snapshot)
 
 
 def check_no_other_specs(window: Window, spec_ids: Collection[int]) -> None:
-    """Refuse where data of another partition spec was added: its partitions cannot be compared with ours.
+    """Refuse if data of another partition spec was added: its partitions cannot be compared.
 
     Stricter than Iceberg Java, which does not see such files.
     """
@@ -328,28 +329,28 @@ def check_no_other_specs(window: Window, spec_ids: Collection[int]) -> None:
 
 
 def check_data_files_exist(window: Window, paths: Collection[str], *, counts_deletes: bool) -> None:
-    """Refuse where a data file was removed that new deletes are about; by a delete only where those count.
+    """Refuse if a data file that new deletes refer to was removed; by a delete only if `counts_deletes`.
 
-    A file that a delete removed has no rows left to delete; one that an overwrite or a compaction removed has
-    its rows elsewhere, where the deletes would not reach them.
+    A file that a delete removed has no rows left to delete. If an overwrite or a compaction removed it, its rows are in
+    other files, which the deletes would not reach.
     """
-    wanted = pa.array(sorted(paths), pa.string())
+    targets = pa.array(sorted(paths), pa.string())
     operations = _REMOVING if counts_deletes else _REMOVING - {Operation.DELETE}
     fields = ("status", "snapshot_id", "file_path")
     for snapshot, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, operations, fields):
-        mask = to_mask(pc.is_in(files.column("file_path"), value_set=wanted))
+        mask = to_mask(pc.is_in(files.column("file_path"), value_set=targets))
         _refuse_any(files, mask, "a data file that deletes refer to was removed", snapshot)
 
 
 def removed_data_files(window: Window, paths: Collection[str]) -> frozenset[str]:
-    """Return which data files were removed since; for those who may go on without them."""
-    wanted = pa.array(sorted(paths), pa.string())
+    """Return the data files that were removed since, for operations that can continue without them."""
+    targets = pa.array(sorted(paths), pa.string())
     fields = ("status", "snapshot_id", "file_path")
-    found: set[str] = set()
+    removed: set[str] = set()
     for _, files in window.written(ManifestContent.DATA, EntryStatus.DELETED, _REMOVING, fields):
-        hit = files.column("file_path").filter(pc.is_in(files.column("file_path"), value_set=wanted))
-        found |= set(hit.to_pylist())
-    return frozenset(found)
+        hit = files.column("file_path").filter(pc.is_in(files.column("file_path"), value_set=targets))
+        removed |= set(hit.to_pylist())
+    return frozenset(removed)
 
 
 def check_new_deletes_for_files(
@@ -359,9 +360,9 @@ def check_new_deletes_for_files(
     ignores_equality: bool = False,
     operations: Collection[str] = _REMOVING,
 ) -> None:
-    """Refuse where deletes were added that apply to data files which the operation replaces or refers to.
+    """Refuse if deletes were added that apply to data files that the operation replaces or refers to.
 
-    Equality deletes are ignored where the new files keep the sequence number of the old: they apply to those too.
+    Equality deletes are ignored if the new files keep the old sequence number, since they apply to those too.
     """
     if not files:
         return
@@ -379,12 +380,12 @@ def check_new_deletes_for_files(
 
 
 def check_added_vectors(window: Window, paths: Collection[str]) -> None:
-    """Refuse where a data file got a deletion vector that the new one for the same file does not know of."""
-    wanted = pa.array(sorted(paths), pa.string())
+    """Refuse if a data file got a deletion vector that the new vector of the file does not include."""
+    targets = pa.array(sorted(paths), pa.string())
     fields = ("status", "snapshot_id", "file_path", "file_format", "referenced_data_file")
     for snapshot, files in window.written(ManifestContent.DELETES, EntryStatus.ADDED, _REMOVING, fields):
         is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
-        is_same = pc.is_in(files.column("referenced_data_file"), value_set=wanted)
+        is_same = pc.is_in(files.column("referenced_data_file"), value_set=targets)
         mask = to_mask(pc.and_(is_vector, is_same))
         _refuse_any(files, mask, "a deletion vector was added to a data file that gets another", snapshot)
 
@@ -393,7 +394,7 @@ def check_added_vectors(window: Window, paths: Collection[str]) -> None:
 
 
 def _counted(deletes: ManifestColumns, snapshot: Snapshot) -> Mask:
-    """Return which added deletes are news: a `replace` moves deletes, and only its vectors may say more than before."""
+    """Return which added deletes are new: a `replace` only moves deletes, except that its vectors may hold more."""
     if snapshot.operation is None or snapshot.operation in _DELETING:
         return _all(deletes)
     return to_mask(pc.equal(deletes.column("file_format"), FileFormat.PUFFIN.value))
@@ -404,9 +405,9 @@ def _all(files: ManifestColumns) -> Mask:
 
 
 def _in_partitions(files: ManifestColumns, keys: Collection[PartitionKey]) -> Mask:
-    wanted = keys if isinstance(keys, set | frozenset) else set(keys)
-    found = [partition_key in wanted for partition_key in partition_keys(files)]
-    return np.array(found, dtype=bool)
+    own = keys if isinstance(keys, set | frozenset) else set(keys)
+    matches = [partition_key in own for partition_key in partition_keys(files)]
+    return np.array(matches, dtype=bool)
 
 
 def _refuse_any(files: ManifestColumns, mask: Mask, what: str, snapshot: Snapshot) -> None:

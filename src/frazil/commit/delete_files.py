@@ -1,7 +1,7 @@
-"""Remove data files: named ones, or all that hold only rows of a filter. No data is read or written.
+"""Remove data files, by path or by a filter that covers all their rows. No data is read or written.
 
-A delete by filter is evaluated on the table as it is at each attempt, so other writers never conflict with it; a
-file that they added and that the filter covers only in part is an error, as it would have been at first.
+A delete by filter is evaluated on the present state of the table at each attempt, so other writers never conflict with
+it. A file that they added and that the filter covers only in part is an error, as it would have been at first.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class DeleteFiles:
 
     def __post_init__(self) -> None:
         if isinstance(self.paths, str):
-            raise InvalidRequestError(f"Cannot delete the files {self.paths!r}: give a set of paths")
+            raise InvalidRequestError(f"Cannot delete the files {self.paths!r}: pass a set of paths")
         object.__setattr__(self, "paths", frozenset(self.paths))
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that removes the files from the branch as it is now; nothing where none is left."""
+        """Return the snapshot that removes the files from the present branch, or nothing if none is left."""
         parent = find_parent(loaded.metadata, self.target.branch)
         writer = ManifestWriter(loaded, context)
         changes = FileChanges(

@@ -1,8 +1,8 @@
 """Remove snapshots that the retention policy no longer keeps. Specification: "Snapshot Retention Policy".
 
-The commit changes metadata only; `commit/expired_files.py` deletes files afterwards. Which snapshots go is decided at
-each attempt from the references as they are then, and the table must have exactly these when the commit
-happens: a tag that somebody put on a snapshot meanwhile keeps it.
+The commit changes only metadata; `commit/expired_files.py` deletes files afterwards. The expired snapshots are chosen
+at each attempt from the present references, and the commit requires exactly these: a tag that another writer adds
+concurrently keeps its snapshot.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from frazil.threads import map_in_order
 
 @dataclass(frozen=True, slots=True)
 class ExpireSnapshots:
-    """Remove snapshots by age and number, or those of given ids.
+    """Remove snapshots by age and number, or by id.
 
-    Where only ids are given, nothing else expires. With `cleans_metadata`, schemas and partition specs go that no
-    snapshot is left to use.
+    If only ids are given, nothing else expires. With `cleans_metadata`, schemas and partition specs are removed that no
+    remaining snapshot uses.
     """
 
     older_than_ms: int | None = None
@@ -46,7 +46,7 @@ class ExpireSnapshots:
     cleans_metadata: bool = False
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the removal of what the table does not keep at this time; nothing where it keeps all."""
+        """Return the removal of everything that the policy does not keep at this time, or nothing if it keeps all."""
         metadata = loaded.metadata
         check_may_collect(metadata, "expire snapshots")
         expired, refs = self._choose(metadata, context.now_ms())
@@ -58,7 +58,7 @@ class ExpireSnapshots:
         if self.cleans_metadata:
             updates += _unused(loaded, context, expired)
         if expired:
-            # Of what was rolled back the chain of parents tells now, and not when snapshots are gone.
+            # For rolled-back writes, only the chain of parents identifies them, and expiry cuts the chain.
             for name, ref in metadata.refs.items():
                 updates += move_records(metadata, name, ref.snapshot_id) if ref.is_branch and name not in refs else ()
         if not updates:
@@ -86,13 +86,13 @@ class ExpireSnapshots:
         for snapshot_id in self.snapshot_ids:
             if snapshot_id in named:
                 raise InvalidRequestError(
-                    f"Cannot expire snapshot {snapshot_id}: branch or tag {named[snapshot_id]!r} is at it",
-                    hint="Drop or move that first.",
+                    f"Cannot expire snapshot {snapshot_id}: branch or tag {named[snapshot_id]!r} refers to it",
+                    hint="Drop or move the reference first.",
                 )
             if snapshot_id in guarded:
                 raise InvalidRequestError(
                     f"Cannot expire snapshot {snapshot_id}: the stream {guarded[snapshot_id]!r} still needs it",
-                    hint=f"If that stream is gone, remove the table's property {GUARD_PREFIX}{guarded[snapshot_id]}.",
+                    hint=f"If that stream is gone, remove the table property {GUARD_PREFIX}{guarded[snapshot_id]}.",
                 )
             if metadata.snapshots.find_head(snapshot_id) is not None:
                 expired.add(snapshot_id)
@@ -100,7 +100,7 @@ class ExpireSnapshots:
 
 
 def check_may_collect(metadata: TableMetadata, what: str) -> None:
-    """Refuse to delete files of a table that says its files are not its own."""
+    """Refuse to delete files of a table whose properties say that it may share them."""
     if not read_property(metadata.properties, properties.GC_ENABLED):
         raise InvalidRequestError(
             f"Cannot {what}: the table's files may be used by other tables",
@@ -109,22 +109,22 @@ def check_may_collect(metadata: TableMetadata, what: str) -> None:
 
 
 def _unused(loaded: LoadedTable, context: CommitContext, expired: set[int]) -> list[TableUpdate]:
-    """Return the removal of schemas and specs that nothing uses once some snapshots are gone."""
+    """Return the removal of schemas and specs that nothing uses once the snapshots have expired."""
     metadata = loaded.metadata
-    left = [metadata.snapshot(known_id) for known_id in metadata.snapshots.ids if known_id not in expired]
-    schema_ids = {metadata.current_schema_id, *(schema.schema_id for schema in left)}
+    remaining = [metadata.snapshot(unused_id) for unused_id in metadata.snapshots.ids if unused_id not in expired]
+    schema_ids = {metadata.current_schema_id, *(schema.schema_id for schema in remaining)}
     spec_ids = {metadata.default_spec_id}
 
     def specs_of(snapshot: Snapshot) -> set[int]:
         return {manifest.partition_spec_id for manifest in read_manifest_list(loaded.storage, snapshot)}
 
-    for found in map_in_order(specs_of, left, threads=min(context.threads, max(len(left), 1))):
-        spec_ids |= found
+    for used in map_in_order(specs_of, remaining, threads=min(context.threads, max(len(remaining), 1))):
+        spec_ids |= used
     updates: list[TableUpdate] = []
-    specs = tuple(known_id for known_id in metadata.specs_by_id if known_id not in spec_ids)
+    specs = tuple(unused_id for unused_id in metadata.specs_by_id if unused_id not in spec_ids)
     if specs:
         updates.append(RemovePartitionSpecs(specs))
-    schemas = tuple(known_id for known_id in metadata.schemas_by_id if known_id not in schema_ids)
+    schemas = tuple(unused_id for unused_id in metadata.schemas_by_id if unused_id not in schema_ids)
     if schemas:
         updates.append(RemoveSchemas(schemas))
     return updates

@@ -1,22 +1,22 @@
-"""Delete the files that only removed snapshots led to. After a commit of `commit/expire_snapshots.py`.
+"""Delete the files that only removed snapshots referenced, after a commit of `commit/expire_snapshots.py`.
 
-Reachability only, over all snapshots that are left, whatever branch or tag or none they are on:
+Files are kept by reachability only, from all remaining snapshots, on any branch or tag or none:
 
-    in use        whatever the table leads to now (`commit/reachable_files.py`): one set for files of every kind
-    candidates    lists, manifests and live files of snapshots that are gone; statistics files that are no longer listed
+    in use        everything that the table references now (`commit/reachable_files.py`): one set for all kinds of files
+    candidates    lists, manifests and live files of removed snapshots; statistics files that are no longer listed
 
-A candidate that is in use under any spelling, links followed, as whatever kind of file, stays. What is left over is
-deleted where it is the table's own (`catalog/owned_folders.py`); the rest stays and is told. If anything of the
-snapshots that are left cannot be read, nothing is known, and nothing is deleted; what cannot be read of those that are
-gone is left behind.
+A candidate that is in use under any spelling, with links resolved, as a file of any kind, stays. The others are deleted
+if the table owns them (`catalog/owned_folders.py`), or else kept and reported. If any metadata of the remaining
+snapshots cannot be read, the files in use are unknown and nothing is deleted. Unreadable metadata of removed snapshots
+leaves their files behind.
 
-Manifests of snapshots that are left are not read where the only candidates are manifest lists that were read as such:
-what is one is no data file.
+Manifests of the remaining snapshots are not read if the only candidates are manifest lists that were read as such: a
+manifest list is not a data file.
 
-Of a file in use sixteen bytes are kept, hashes; candidates come as a stream, manifest by manifest, and are deleted as
-they come. So memory hardly grows with the table. A candidate whose hash is that of a file in use stays.
+A file in use takes sixteen bytes of memory, for its hashes. Candidates are streamed manifest by manifest and deleted as
+they come, so memory hardly grows with the table. A candidate whose hash equals that of a file in use stays.
 
-Order: data files, statistics, manifests, lists, so that an interrupted run leaves files that can be found again.
+Order: data files, statistics, manifests, lists, so that files of an interrupted run can be found again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from frazil.storage.locations import location_key
 from frazil.threads import default_threads, map_in_order
 
 NAMED_FILES = 10_000
-"""Of how many files the paths are told at most; of all others, numbers."""
+"""The most paths to report; for further files only counts are kept."""
 
 Candidate = tuple[str, FileContent, int]
 """A data or delete file: path, content, bytes."""
@@ -58,11 +58,10 @@ Candidate = tuple[str, FileContent, int]
 
 @dataclass(slots=True)
 class ExpiredFiles:
-    """What an expiry deletes, by kind, and what stays, because it is not the table's own or cannot be deleted.
+    """The files that an expiry deletes, by kind, and those that it keeps because it may not or cannot delete them.
 
-    `kept` are the first `NAMED_FILES` of those that stay, with the reason; `kept_count` is how many. `data_files` are
-    data and delete files alike, the first `NAMED_FILES` of them; `counts` are of all, by content, and so is
-    `data_bytes`.
+    `kept` are the first `NAMED_FILES` kept files, with the reason; `kept_count` is the number of all. `data_files` are
+    the first `NAMED_FILES` data and delete files; `counts`, by content, and `data_bytes` include all.
     """
 
     data_files: list[str] = field(default_factory=list)
@@ -75,7 +74,7 @@ class ExpiredFiles:
     kept_count: int = 0
 
     def keep(self, path: str, reason: str) -> None:
-        """Count a file that stays; of the first of them, note why."""
+        """Count a kept file, and record the reason for the first of them."""
         self.kept_count += 1
         if len(self.kept) < NAMED_FILES:
             self.kept[path] = reason
@@ -96,7 +95,7 @@ def find_expired_files(
     delete_roots: Sequence[str] = (),
     threads: int | None = None,
 ) -> ExpiredFiles:
-    """Return the files that a state led to and a later one does not; reads metadata only."""
+    """Return the files that a state references and a later one does not, reading only metadata."""
     return _expire(after, _find(before, after, threads), owned_folders(catalog, after, delete_roots), dry_run=True)
 
 
@@ -108,13 +107,13 @@ def delete_expired_files(
     delete_roots: Sequence[str] = (),
     threads: int | None = None,
 ) -> ExpiredFiles:
-    """Delete the files that a state led to and the table's present one does not; return what was deleted."""
+    """Delete the files that a state references and the table's present state does not; return the deleted files."""
     return _expire(after, _find(before, after, threads), owned_folders(catalog, after, delete_roots), dry_run=False)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What is no longer in use: metadata files, and data and delete files as a stream, each once."""
+class _Unused:
+    """Files that are no longer in use: metadata files, and a stream of distinct data and delete files."""
 
     files: Iterator[Candidate]
     statistics: list[str]
@@ -123,40 +122,40 @@ class _Found:
     threads: int
 
 
-def _expire(after: LoadedTable, found: _Found, owned: OwnedFolders, *, dry_run: bool) -> ExpiredFiles:
-    done = ExpiredFiles()
+def _expire(after: LoadedTable, unused: _Unused, owned: OwnedFolders, *, dry_run: bool) -> ExpiredFiles:
+    result = ExpiredFiles()
     waiting: deque[Candidate] = deque()
 
     def paths() -> Iterator[str]:
-        for file in found.files:
+        for file in unused.files:
             waiting.append(file)
             yield file[0]
 
     # Outcomes come in the order of the paths.
-    for path, reason in delete_paths(after.storage, paths(), owned, threads=found.threads, dry_run=dry_run):
+    for path, reason in delete_paths(after.storage, paths(), owned, threads=unused.threads, dry_run=dry_run):
         file = waiting.popleft()
         if reason is None:
-            done.note(*file)
+            result.note(*file)
         else:
-            done.keep(path, reason)
+            result.keep(path, reason)
     for chosen, deleted in (
-        (found.statistics, done.statistics_files),
-        (found.manifests, done.manifests),
-        (found.lists, done.manifest_lists),
+        (unused.statistics, result.statistics_files),
+        (unused.manifests, result.manifests),
+        (unused.lists, result.manifest_lists),
     ):
-        for path, reason in delete_paths(after.storage, chosen, owned, threads=found.threads, dry_run=dry_run):
+        for path, reason in delete_paths(after.storage, chosen, owned, threads=unused.threads, dry_run=dry_run):
             if reason is None:
                 deleted.append(path)
             else:
-                done.keep(path, reason)
-    return done
+                result.keep(path, reason)
+    return result
 
 
-def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Found:
-    """Return what a state led to and a later one does not; all that is in use has been read when this returns."""
+def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Unused:
+    """Return the files that a state references and a later one does not, after reading all files in use."""
     workers = default_threads() if threads is None else threads
     kept_ids = after.metadata.snapshots.ids
-    gone = [
+    removed = [
         before.metadata.snapshot(snapshot_id)
         for snapshot_id in before.metadata.snapshots.ids
         if snapshot_id not in kept_ids
@@ -167,18 +166,18 @@ def _find(before: LoadedTable, after: LoadedTable, threads: int | None) -> _Foun
         for statistics_file in _statistics(before.metadata)
         if location_key(statistics_file) not in still_listed
     ]
-    if not gone and not statistics:
-        return _Found(iter(()), [], [], [], workers)
+    if not removed and not statistics:
+        return _Unused(iter(()), [], [], [], workers)
     reachable = ReachableFiles(after.storage)
     reachable.add_table(after, threads=workers, old_metadata=False, has_files=False)
-    dropped, unread = _manifests_of(after.storage, gone, workers)
+    dropped, unread = _manifests_of(after.storage, removed, workers)
     unused = set(reachable.find_unreachable(list(dropped))[0])
     old = [manifest for path, manifest in dropped.items() if path in unused]
     if old or statistics or unread:
-        # Every manifest, whatever the counts of a manifest list say: they are not worth a live file.
+        # Read every manifest, whatever the counts in a manifest list say: a wrong count must not cost a live file.
         reachable.add_files(workers)
-    lists = [snapshot.manifest_list for snapshot in gone if snapshot.manifest_list is not None]
-    return _Found(
+    lists = [snapshot.manifest_list for snapshot in removed if snapshot.manifest_list is not None]
+    return _Unused(
         _candidates(before, [manifest for manifest in old if manifest.has_live_files], reachable, workers),
         reachable.find_unreachable(statistics)[0],
         reachable.find_unreachable([manifest.manifest_path for manifest in old])[0],
@@ -197,19 +196,19 @@ def _manifests_of(
             return read_manifest_list(storage, snapshot)
         return None
 
-    found: dict[str, ManifestFile] = {}
+    manifests_by_path: dict[str, ManifestFile] = {}
     unread = False
     for manifests in map_in_order(read_one, snapshots, threads=threads):
         unread = unread or manifests is None
         for manifest in manifests or ():
-            found.setdefault(manifest.manifest_path, manifest)
-    return found, unread
+            manifests_by_path.setdefault(manifest.manifest_path, manifest)
+    return manifests_by_path, unread
 
 
 def _candidates(
     before: LoadedTable, old: list[ManifestFile], reachable: ReachableFiles, threads: int
 ) -> Iterator[Candidate]:
-    """Yield the live files of some manifests that nothing leads to."""
+    """Yield the live files of some manifests that are not in use."""
     seen = SeenHashes()
 
     def read_old(manifest: ManifestFile) -> pa.Table | None:

@@ -1,8 +1,8 @@
-"""Which files of a manifest hold only rows of a filter, and which hold some: the question of a delete by filter.
+"""Match files against a filter for a delete by filter: files that hold only matching rows, and files that hold some.
 
-Two answers for each file: `some` is false only where no row can match, `every` is true only where all rows are
-known to. What the partition tuple settles is settled by it, for each file by its own spec; for what it leaves
-of the filter, metrics are asked. Files are judged as columns, those of one partition together.
+Each file has two results: `some` is false only if no row can match, `every` is true only if all rows are known to. The
+partition tuple decides what it can, for each file by its own spec; the metrics decide the residual filter. Files are
+matched as columns, grouped by partition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from frazil.spec.types import StructType
 
 
 class FileMatcher:
-    """One filter over the files of a table: by names of the current schema, or bound to an earlier one of the table."""
+    """One filter over the files of a table, with names of the current schema, or bound to an earlier schema."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class FileMatcher:
         return self._pruner.prune_files(files, candidates).keep
 
     def match(self, files: ManifestColumns, candidates: Mask) -> tuple[Mask, Mask]:
-        """Return which candidates may hold a matching row, and which are known to hold nothing else."""
+        """Return which candidates may hold a matching row, and which are known to hold only matching rows."""
         some = self.may_match(files, candidates)
         if not some.any():
             return some, some
@@ -76,26 +76,26 @@ class FileMatcher:
         residuals = self._pruner.for_spec(files.spec_id).residuals
         tuples = partition_tuples(files)
         groups: dict[Predicate, list[int]] = defaultdict(list)
-        known: dict[tuple[object, ...], Predicate] = {}
+        residual_of: dict[tuple[object, ...], Predicate] = {}
         for index in np.flatnonzero(undecided).tolist():
             values = tuples[index]
-            if values not in known:
-                known[values] = residuals.of(values)
-            groups[known[values]].append(index)
-        for residual, places in groups.items():
+            if values not in residual_of:
+                residual_of[values] = residuals.of(values)
+            groups[residual_of[values]].append(index)
+        for residual, indexes in groups.items():
             if isinstance(residual, Always):
-                some[places] = every[places] = residual.value
+                some[indexes] = every[indexes] = residual.value
                 continue
-            chosen = replace(files, table=files.table.take(pa.array(places)))
+            chosen = replace(files, table=files.table.take(pa.array(indexes)))
             has_rows = chosen.column("record_count").to_numpy() != 0
-            some[places] = has_rows & metrics_mask(residual, chosen, may_match_mask, unknown=True)
-            every[places] = strict_mask(residual, chosen)
-            # A file without rows holds nothing that does not match; with the rest gone it may go too.
-            some[places] |= every[places]
+            some[indexes] = has_rows & metrics_mask(residual, chosen, may_match_mask, unknown=True)
+            every[indexes] = strict_mask(residual, chosen)
+            # A file without rows has no row that does not match, so it may be removed with the others.
+            some[indexes] |= every[indexes]
 
 
 def _check_unchanged(schema: Schema, predicate: Predicate) -> None:
-    """Refuse a filter bound to columns that have another name or type since, or are gone: it is not what was meant."""
+    """Refuse a filter bound to columns that have since been renamed, retyped or dropped: its meaning changed."""
     for leaf in leaves_of(predicate):
         assert isinstance(leaf, Bound)
         before = leaf.term.reference if isinstance(leaf.term, BoundTransform) else leaf.term
@@ -103,6 +103,6 @@ def _check_unchanged(schema: Schema, predicate: Predicate) -> None:
         name = ".".join(before.path)
         if now is None or schema.name_of(before.field_id) != name or now.field_type != before.field.field_type:
             raise ConcurrentChangeError(
-                f"Cannot commit: the column {name!r} of the condition was changed",
+                f"Cannot commit: the column {name!r} of the condition has changed",
                 hint="Another writer changed the schema, and nothing was committed. Run the operation again.",
             )

@@ -1,4 +1,4 @@
-"""Whether a manifest may hold files of some partitions, by the summaries of its partition fields."""
+"""Whether a manifest may hold files of given partitions, by the summaries of its partition fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from frazil.spec.types import DoubleType, FloatType, StructType, Type
 
 
 def may_hold_partition(manifest: ManifestFile, data_type: StructType, keys: Iterable[PartitionKey]) -> bool:
-    """Return False only where a manifest's summaries rule out every one of some partitions of its spec."""
+    """Return False only if the summaries of a manifest rule out all the partitions, which are of its spec."""
     summaries = manifest.partitions
     if summaries is None or len(summaries) != len(data_type.fields):
         return True
@@ -22,7 +22,7 @@ def may_hold_partition(manifest: ManifestFile, data_type: StructType, keys: Iter
 
 
 def _range_of(summary: FieldSummary, data_type: Type) -> tuple[bool, Any, Any] | None:
-    """Return what a field's values are; None where that is not known, or not in the order of keys, as of floats."""
+    """Return the range of a field's values; None if it is unknown, or not ordered like keys, as for floats."""
     if isinstance(data_type, FloatType | DoubleType):
         return None
     try:
@@ -33,13 +33,13 @@ def _range_of(summary: FieldSummary, data_type: Type) -> tuple[bool, Any, Any] |
     return summary.contains_null, lower, upper
 
 
-def _may_hold(value: Any, known: tuple[bool, Any, Any] | None) -> bool:
-    if known is None:
+def _may_hold(value: Any, range_: tuple[bool, Any, Any] | None) -> bool:
+    if range_ is None:
         return True
-    has_null, lower, upper = known
+    has_null, lower, upper = range_
     if value is None:
         return has_null
     if lower is None or upper is None:
-        # Without any bound all values are null.
+        # If there are no bounds, all values are null.
         return lower is not None or upper is not None
     return bool(lower <= value <= upper)

@@ -1,9 +1,8 @@
-"""One deletion vector for each data file, whoever else deletes rows of it. Specification: "Deletion Vectors".
+"""Keep one deletion vector per data file when writers delete rows concurrently. Specification: "Deletion Vectors".
 
-A file that has a vector gets a new one in its place, never a second. Whoever deletes rows writes a vector with all
-positions deleted so far; where another writer has put a newer vector in the place of the one that was read, or
-one commit brings several for a file, their union is written here. Deletes only ever add positions, so a union
-loses none and brings no row back.
+A data file that has a vector gets a replacement, never a second one. A delete writes a vector with all positions
+deleted so far. If another writer has replaced the vector that was read, or one commit brings several for a file, their
+union is written here. Deletes only ever add positions, so a union loses none and restores no row.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class MergedVectors:
-    """The vectors to add, one for each data file, and the live ones they take the place of."""
+    """The vectors to add, one per data file, and the live vectors they replace."""
 
     added: tuple[DataFile, ...]
     replaced: frozenset[DeleteKey]
@@ -55,28 +54,28 @@ class MergedVectors:
 def find_live_vectors(
     writer: ManifestWriter, manifests: Iterable[ManifestFile], paths: Collection[str]
 ) -> dict[str, DataFile]:
-    """Return the live deletion vectors of data files, by the data file's path."""
-    found: dict[str, DataFile] = {}
-    wanted = pa.array(sorted(paths), pa.string())
+    """Return the live deletion vectors of data files, by the path of the data file."""
+    live: dict[str, DataFile] = {}
+    targets = pa.array(sorted(paths), pa.string())
     for manifest in manifests:
         if manifest.content is not ManifestContent.DELETES or not manifest.has_live_files:
             continue
         files = writer.read(manifest, _FIELDS)
         is_vector = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
-        is_wanted = to_mask(pc.is_in(files.column("referenced_data_file"), value_set=wanted))
-        mask = live_mask(files) & is_vector & is_wanted
+        is_target = to_mask(pc.is_in(files.column("referenced_data_file"), value_set=targets))
+        mask = live_mask(files) & is_vector & is_target
         if not mask.any():
             continue
         for entry in iter_entries(replace(files, table=files.table.filter(pa.array(mask)))):
             path = entry.data_file.referenced_data_file or ""
-            if path in found:
+            if path in live:
                 raise InvalidManifestError(
                     f"Cannot add a deletion vector: two are live for data file {path}",
                     path=manifest.manifest_path,
                     heading="Deletion Vectors",
                 )
-            found[path] = entry.data_file
-    return found
+            live[path] = entry.data_file
+    return live
 
 
 def merge_vectors(
@@ -84,11 +83,11 @@ def merge_vectors(
     context: CommitContext,
     vectors: Sequence[DataFile],
     live: Mapping[str, DataFile],
-    known: frozenset[DeleteKey],
+    included: frozenset[DeleteKey],
 ) -> MergedVectors:
-    """Return the vectors to commit: given ones where they replace what is live, unions where they do not.
+    """Return the vectors to commit: new ones if they include what is live, or else unions.
 
-    `live` are the vectors the data files have now, `known` those that the given ones were made from and include.
+    `live` are the present vectors of the data files, `included` those that the new ones include.
     """
     groups: dict[str, list[DataFile]] = defaultdict(list)
     for vector in vectors:
@@ -96,15 +95,15 @@ def merge_vectors(
     whole: list[DataFile] = []
     parts: dict[str, list[DataFile]] = {}
     replaced: set[DeleteKey] = set()
-    for path, given in groups.items():
+    for path, new in groups.items():
         present = live.get(path)
         if present is not None:
             replaced.add(delete_key(present))
-        is_unknown = present is not None and delete_key(present) not in known
-        if len(given) == 1 and not is_unknown:
-            whole += given
+        is_unknown = present is not None and delete_key(present) not in included
+        if len(new) == 1 and not is_unknown:
+            whole += new
         else:
-            parts[path] = [*given, *([present] if is_unknown and present is not None else [])]
+            parts[path] = [*new, *([present] if is_unknown and present is not None else [])]
     if parts:
         whole += _write_unions(loaded, context, parts)
     return MergedVectors(tuple(whole), frozenset(replaced))
@@ -114,9 +113,9 @@ def _write_unions(
     loaded: LoadedTable, context: CommitContext, parts: Mapping[str, Sequence[DataFile]]
 ) -> list[DataFile]:
     key = ("vectors", frozenset((path, *map(delete_key, files)) for path, files in parts.items()))
-    made: list[DataFile] | None = context.written.find(key)
-    if made is not None:
-        return made
+    merged: list[DataFile] | None = context.written.find(key)
+    if merged is not None:
+        return merged
     unions = {
         path: DeletionVector().union(*(_read(loaded.storage, file) for file in files)) for path, files in parts.items()
     }
@@ -125,7 +124,7 @@ def _write_unions(
     name = f"merged-dvs-{context.snapshot_id}-{context.written.next_number()}-{context.commit_id}.puffin"
     path = data_locations(metadata.location, metadata.properties).new_data_location(name)
     context.written.write(loaded.storage, path, encoded.data)
-    made = [
+    merged = [
         replace(
             parts[stored.referenced_data_file][0],
             file_path=path,
@@ -136,8 +135,8 @@ def _write_unions(
         )
         for stored in encoded.vectors
     ]
-    context.written.keep(key, made)
-    return made
+    context.written.keep(key, merged)
+    return merged
 
 
 def _read(storage: Storage, vector: DataFile) -> DeletionVector:

@@ -1,12 +1,11 @@
-"""A snapshot on top of a branch: the last step of every action that changes files.
+"""Add a snapshot to a branch: the last step of every action that changes files.
 
-The parent is the branch's head; a branch that does not exist yet starts at the table's current snapshot. The
-manifest list is written here, for each attempt anew, with this attempt's sequence number and row ids. What the
-snapshot relied on is required of the table: its UUID, and the branch's head being the parent. So when another
-writer has moved the branch, or has used the sequence number through another branch, the commit is refused
-and prepared again.
+The parent is the branch's head; a branch that does not exist yet starts at the table's current snapshot. The manifest
+list is written here, for each attempt, with the sequence number and row ids of that attempt. The changes require the
+state that they rely on: the UUID of the table, and the parent as the branch's head. So if another writer has moved the
+branch, or has used the sequence number on another branch, the commit is rejected and prepared again.
 
-A staged snapshot is added without a branch, to be published later by a cherry-pick.
+A staged snapshot is added without a branch, to be published by a later cherry-pick.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a snapshot goes, and what its maker adds to its summary.
+    """The destination of a snapshot, and the caller's additions to its summary.
 
-    With `is_staged` nothing leads to the snapshot. `properties` go into the summary as they are.
+    With `is_staged` no reference is set to the snapshot. `properties` are added to the summary unchanged.
     """
 
     branch: str = MAIN_BRANCH
@@ -52,7 +51,7 @@ MAIN = Target()
 
 
 def find_parent(metadata: TableMetadata, branch: str) -> Snapshot | None:
-    """Return the snapshot that the next commit to a branch builds on; None for the first."""
+    """Return the parent of the next commit to a branch, or None for the first commit."""
     ref = metadata.find_ref(branch)
     if ref is None:
         return metadata.current_snapshot
@@ -64,12 +63,12 @@ def find_parent(metadata: TableMetadata, branch: str) -> Snapshot | None:
 
 
 def table_requirement(metadata: TableMetadata) -> tuple[TableRequirement, ...]:
-    """Return the requirement that a table is the same table; old v1 tables have no UUID to tell."""
+    """Return the requirement that a table is the same table; old v1 tables have no UUID to compare."""
     return () if metadata.table_uuid is None else (AssertTableUuid(metadata.table_uuid),)
 
 
 def ref_requirement(metadata: TableMetadata, name: str) -> AssertRefSnapshotId:
-    """Return the requirement that a branch or tag is where it is."""
+    """Return the requirement that a branch or tag has not moved."""
     ref = metadata.find_ref(name)
     return AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
 
@@ -86,7 +85,7 @@ def snapshot_changes(
 ) -> Changes:
     """Write the manifest list of a snapshot and return the changes that add it to a table.
 
-    `files` are data and delete files of the snapshot; those that the action wrote itself are in use with it.
+    `files` are data and delete files of the snapshot; those that the action wrote itself count as in use.
     """
     metadata, context = writer.loaded.metadata, writer.context
     parent_id = None if parent is None else parent.snapshot_id
@@ -112,7 +111,7 @@ def snapshot_changes(
     )
     snapshot = Snapshot(
         context.snapshot_id,
-        # Times only inform; one that ran backwards would confuse readers of the log.
+        # Times are informative only, but one that goes backwards would confuse readers of the log.
         max(context.now_ms(), metadata.last_updated_ms),
         written.path,
         FrozenMap(summary),
@@ -131,7 +130,7 @@ def add_snapshot(
 ) -> Changes:
     """Return the changes that add a snapshot to a table and make it the head of a branch."""
     updates: tuple[TableUpdate, ...] = (AddSnapshot(snapshot),)
-    # Files were checked against the schema that the table has now.
+    # Files were checked against the current schema of the table.
     requirements: tuple[TableRequirement, ...] = (
         *table_requirement(metadata),
         AssertCurrentSchemaId(metadata.current_schema_id),

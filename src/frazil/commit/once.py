@@ -1,24 +1,23 @@
-"""Writes that happen once: an application and a version name a write, and a second one of the same name does nothing.
+"""Idempotent writes: a key of an application and a version identifies a write, and a repetition does nothing.
 
-Where it is written down. In the summary of the snapshot, and, since snapshots expire, in a property of the table for
-each branch and application: `frazil.once.<branch>.<application>`, the last versions with the snapshot of each. The
-property is part of the same commit, which requires the branch to be where it was: of two writers of the same name one
-commits, and the other one finds it done when its commit is prepared again.
+Storage. The key is in the summary of the snapshot and, since snapshots expire, in a table property for each branch and
+application: `frazil.once.<branch>.<application>`, the last versions with the snapshot of each. The property is part of
+the same commit, which requires that the branch has not moved: of two writers with the same key one commits, and the
+other finds the write done when its commit is prepared again.
 
-What done means. The write is in the history of the branch that is written to. A write that was rolled back, or that
-is on another branch, is not, and may be done again. Of a snapshot that has expired the chain of parents still tells
-as far as it goes: a chain that passes by the snapshot's sequence number without it never had it. What lies behind the
-end of the chain is taken as the property says; so rollbacks, moves of branches and expiry take out of the properties
-what is not in the history any more, while the chain still tells.
+Meaning of done. The write is in the history of the target branch. A write that was rolled back, or that is on another
+branch, is not, and may be repeated. For a snapshot that has expired, the chain of parents still decides as far as it
+reaches: a chain that passes the snapshot's sequence number without the snapshot never contained it. Beyond the end of
+the chain the property is trusted; so rollbacks, moves of branches and expiry remove from the properties whatever is no
+longer in the history, while the chain can still tell.
 
-Versions. A whole number is in order: one that is not above the last is done, as for Delta's `txnVersion` and epochs
-of streams. A text is done where that very text was written. The last `_NUMBERS` and `_TEXTS` versions of an
-application are kept, and the last `_APPLICATIONS` applications of a branch; what is older counts for as long as its
-snapshot is there.
+Versions. Integers are ordered: one that is not above the last is done, as for Delta's `txnVersion` and epochs of
+streams. A string is done if that exact string was written. The last `_NUMBERS` and `_TEXTS` versions of an application
+are kept, and the last `_APPLICATIONS` applications of a branch; older ones count as long as their snapshots exist.
 
-Epochs of streams have the names of Iceberg's jar in the summary, so that a query moves between the two. Beside them is
-what the epoch was read from: of two checkpoints that began as copies of one, each may have an epoch of that number, and
-one that has other input is not done.
+Epochs of streams use the names of the Iceberg jar in the summary, so that a query can move between the two. A digest of
+the epoch's input is stored with them: two checkpoints that began as copies of one may each have an epoch of that
+number, and an epoch with other input is not done.
 """
 
 from __future__ import annotations
@@ -58,20 +57,20 @@ Version = int | str
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """The name of a write: who writes, and the how-manyth or which of its writes it is.
+    """The idempotency key of a write: an application, and the number or name of the write.
 
-    That of an epoch of a stream has the names of Iceberg's jar in summaries; an epoch that changes nothing leaves no
-    record, since it changes nothing when it is run again.
+    The key of a stream's epoch uses the names of the Iceberg jar in summaries. An epoch that changes nothing leaves no
+    record, since repeating it changes nothing.
     """
 
     application: str
     version: Version
     is_epoch: bool = False
     input_digest: str | None = None
-    """Of an epoch, by what its input is known, where that can be told."""
+    """For an epoch, a digest of its input, if known."""
 
     def summary(self) -> dict[str, str]:
-        """Return what the snapshot of the write says."""
+        """Return the summary properties of the write's snapshot."""
         if self.is_epoch:
             properties = {QUERY_ID: self.application, EPOCH_ID: str(self.version)}
             return properties if self.input_digest is None else {**properties, EPOCH_INPUT: self.input_digest}
@@ -79,45 +78,45 @@ class Once:
         return {APPLICATION: self.application, key: str(self.version)}
 
     def is_covered_by(self, version: Version) -> bool:
-        """Return whether a write is done where another one of its application is."""
+        """Return whether a write counts as done if another version of its application is done."""
         if isinstance(self.version, int) and isinstance(version, int):
             return self.version <= version
         return self.version == version and type(self.version) is type(version)
 
 
 def parse_once(value: object) -> Once:
-    """Return what a caller gives as the name of a write: a pair of an application and a version."""
+    """Return the idempotency key from a caller's argument: a pair of an application and a version."""
     if isinstance(value, Once):
         return value
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidRequestError(
-            f"Cannot write once as {value!r}: it is no pair of an application and a version",
+            f"Cannot write once as {value!r}: it is not a pair of an application and a version",
             hint='Write once=("job-7", "2026-11-16"), or once=("job-7", 12).',
         )
     application, version = value
     if not isinstance(application, str) or not 0 < len(application) <= _MAX_LENGTH:
         raise InvalidRequestError(
-            f"Cannot write once as {application!r}: the application is no text of 1 to {_MAX_LENGTH} characters"
+            f"Cannot write once as {application!r}: the application must be a string of 1 to {_MAX_LENGTH} characters"
         )
     if isinstance(version, bool) or not isinstance(version, int | str):
         raise InvalidRequestError(
-            f"Cannot write once as version {version!r} of {application!r}: it is neither a text nor a whole number",
-            hint="Texts are compared for being the same; numbers are in order.",
+            f"Cannot write once as version {version!r} of {application!r}: it is neither a string nor an integer",
+            hint="Strings are compared for equality; integers are ordered.",
         )
     if isinstance(version, str) and not 0 < len(version) <= _MAX_LENGTH:
         raise InvalidRequestError(
-            f"Cannot write once as version {version!r} of {application!r}: a text has 1 to {_MAX_LENGTH} characters"
+            f"Cannot write once as version {version!r} of {application!r}: it must have 1 to {_MAX_LENGTH} characters"
         )
     if isinstance(version, int) and abs(version) > _MAX_NUMBER:
         raise InvalidRequestError(
-            f"Cannot write once as version {version} of {application!r}: it has more than 64 bits"
+            f"Cannot write once as version {version} of {application!r}: it does not fit in 64 bits"
         )
     return Once(application, version)
 
 
 @dataclass(frozen=True, slots=True)
 class DoneAt:
-    """A version that is done, the snapshot that the branch was at then, None for none, and its sequence number."""
+    """A version that is done, the snapshot of the branch at that time, or None, and its sequence number."""
 
     version: Version
     snapshot_id: int | None
@@ -128,8 +127,8 @@ class DoneAt:
 _BROKEN: Any = DoneAt("", None, None)  # type: ignore[arg-type]
 
 
-class _History:
-    """The snapshots that a branch came to be from, as far as the table has them, from a head."""
+class _BranchHistory:
+    """The history of a branch from a head, as far as the table still has the snapshots."""
 
     def __init__(self, metadata: TableMetadata, branch: str, head_id: int | None) -> None:
         self._metadata = metadata
@@ -138,7 +137,7 @@ class _History:
 
     @cached_property
     def ids(self) -> dict[int, SnapshotHead]:
-        """The snapshots by id, the newest first."""
+        """The snapshots by id, newest first."""
         if self._head_id is None:
             return {}
         return {ancestor.snapshot_id: ancestor for ancestor in ancestor_heads(self._metadata.snapshots, self._head_id)}
@@ -148,7 +147,7 @@ class _History:
         return next(reversed(self.ids.values()), None)
 
     def has(self, done: DoneAt, branch: str) -> bool:
-        """Return whether what was done on a branch is in this history."""
+        """Return whether a write recorded on a branch is in this history."""
         if done.snapshot_id is None:
             return branch == self.branch
         if done.snapshot_id in self.ids:
@@ -164,23 +163,25 @@ class _History:
             return False
         if branch == self.branch:
             return True
-        other = history_of(self._metadata, branch)
-        return other.oldest is not None and (other.oldest.snapshot_id in self.ids or oldest.snapshot_id in other.ids)
+        other_history = history_of(self._metadata, branch)
+        return other_history.oldest is not None and (
+            other_history.oldest.snapshot_id in self.ids or oldest.snapshot_id in other_history.ids
+        )
 
 
-def history_of(metadata: TableMetadata, branch: str) -> _History:
-    """Return the history of a branch; one that is not there yet begins with the current snapshot."""
+def history_of(metadata: TableMetadata, branch: str) -> _BranchHistory:
+    """Return the history of a branch; a branch that does not exist yet begins with the current snapshot."""
     ref = metadata.find_ref(branch)
     if ref is not None:
-        return _History(metadata, branch, ref.snapshot_id)
-    return _History(metadata, branch, metadata.current_snapshot_id)
+        return _BranchHistory(metadata, branch, ref.snapshot_id)
+    return _BranchHistory(metadata, branch, metadata.current_snapshot_id)
 
 
-# Records: properties of the table
+# Records in table properties
 
 
 def _record_prefix(branch: str) -> str:
-    # A name may have dots; escaped, the first one ends it.
+    # A name may contain dots; they are escaped, so that the first one ends it.
     return f"{RECORD_PREFIX}{branch.replace('%', '%25').replace('.', '%2E')}."
 
 
@@ -191,17 +192,17 @@ def _branch_of(name: str) -> tuple[str, str]:
 
 def _parse_record(name: str, text: str) -> tuple[DoneAt, ...]:
     try:
-        found = tuple(DoneAt(*values) for values in json.loads(text))
+        records = tuple(DoneAt(*values) for values in json.loads(text))
     except (ValueError, TypeError):
-        found = (_BROKEN,)
-    for done in found:
+        records = (_BROKEN,)
+    for done in records:
         is_number = isinstance(done.sequence_number, int) and isinstance(done.snapshot_id, int | None)
         if not is_number or not isinstance(done.version, int | str) or not isinstance(done.input_digest, str | None):
             raise InvalidRequestError(
-                f"Cannot tell which writes are done: the property {name} is {text[:100]!r}",
-                hint="Only writes set it. Remove it where every write that it told of is to be forgotten.",
+                f"Cannot read the records of idempotent writes: the property {name} is {text[:100]!r}",
+                hint="Only writes set it. Remove it to forget all writes that it records.",
             )
-    return found
+    return records
 
 
 def _record_text(all_done: Sequence[DoneAt]) -> str:
@@ -231,26 +232,26 @@ def _shortened(all_done: Sequence[DoneAt]) -> list[DoneAt]:
 
 
 def records_at(metadata: TableMetadata, branch: str, snapshot_id: int | None) -> dict[str, tuple[DoneAt, ...]]:
-    """Return by application what is done on a branch that is put at a snapshot, whichever branch it was done on."""
-    history = _History(metadata, branch, snapshot_id)
-    found: dict[str, list[DoneAt]] = {}
+    """Return, by application, the writes that are done on a branch set to a snapshot, recorded on any branch."""
+    history = _BranchHistory(metadata, branch, snapshot_id)
+    by_application: dict[str, list[DoneAt]] = {}
     for own, application, all_done in _records(metadata):
-        kept = [done for done in all_done if history.has(done, own)]
-        known = found.setdefault(application, [])
-        known += [done for done in kept if done not in known]
-    ordered = {name: sorted(records, key=lambda done: done.sequence_number) for name, records in found.items()}
+        in_history = [done for done in all_done if history.has(done, own)]
+        merged = by_application.setdefault(application, [])
+        merged += [done for done in in_history if done not in merged]
+    ordered = {name: sorted(records, key=lambda done: done.sequence_number) for name, records in by_application.items()}
     return {name: tuple(_shortened(records)) for name, records in ordered.items() if records}
 
 
 def move_records(metadata: TableMetadata, branch: str, snapshot_id: int | None) -> tuple[TableUpdate, ...]:
-    """Return what becomes of the records of a branch that is put at a snapshot."""
+    """Return the updates of the records of a branch that is set to a snapshot."""
     if not any(name.startswith(RECORD_PREFIX) for name in metadata.properties):
         return ()
     return _set_records(metadata, branch, records_at(metadata, branch, snapshot_id))
 
 
 def drop_records(metadata: TableMetadata, branch: str) -> tuple[TableUpdate, ...]:
-    """Return the removal of the records of a branch."""
+    """Return the removal of a branch's records."""
     return _set_records(metadata, branch, {})
 
 
@@ -258,20 +259,20 @@ def _set_records(
     metadata: TableMetadata, branch: str, records: Mapping[str, Sequence[DoneAt]]
 ) -> tuple[TableUpdate, ...]:
     prefix = _record_prefix(branch)
-    wanted = {f"{prefix}{application}": _record_text(all_done) for application, all_done in records.items()}
+    texts = {f"{prefix}{application}": _record_text(all_done) for application, all_done in records.items()}
     present = {name for name in metadata.properties if name.startswith(prefix)}
-    new = {name: text for name, text in wanted.items() if metadata.properties.get(name) != text}
-    gone = tuple(sorted(present - wanted.keys()))
+    new = {name: text for name, text in texts.items() if metadata.properties.get(name) != text}
+    removed = tuple(sorted(present - texts.keys()))
     updates: list[TableUpdate] = []
     if new:
         updates.append(SetProperties(FrozenMap(new)))
-    if gone:
-        updates.append(RemoveProperties(gone))
+    if removed:
+        updates.append(RemoveProperties(removed))
     return tuple(updates)
 
 
 def keep_record(metadata: TableMetadata, branch: str, application: str, done: DoneAt) -> tuple[TableUpdate, ...]:
-    """Return what writes down that a write to a branch is done, and forgets what is long ago."""
+    """Return the updates that record a write to a branch as done, and drop old records."""
     if metadata.find_ref(branch) is None and branch != MAIN_BRANCH:
         records = records_at(metadata, branch, metadata.current_snapshot_id)
     else:
@@ -295,7 +296,7 @@ def keep_record(metadata: TableMetadata, branch: str, application: str, done: Do
 
 
 def once_of_summary(summary: Mapping[str, str] | None) -> Once | None:
-    """Return the name of the write that made a snapshot, by its summary; None where it has none."""
+    """Return the idempotency key of the write that created a snapshot, or None, from its summary."""
     if summary is None:
         return None
     if APPLICATION in summary:
@@ -315,32 +316,32 @@ def _number(text: str | None) -> int | None:
 
 
 def find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: bool = False) -> DoneAt | None:
-    """Return where a write was done before, None where it is not in the branch.
+    """Return the record of an earlier write with the same key, or None if it is not in the branch.
 
-    With `is_staged` it is looked for among all snapshots: no branch leads to one that is staged. Of an epoch that very
-    one is returned, where it is known, and not one after it. One that was read from other input is refused.
+    With `is_staged` all snapshots are searched, since no branch leads to a staged one. For an epoch, that exact epoch
+    is returned if known, rather than a later one. An epoch read from other input is refused.
     """
     done = _find_done(metadata, branch, once, is_staged=is_staged)
     if done is None or done.version != once.version or None in (done.input_digest, once.input_digest):
         return done
     if done.input_digest != once.input_digest:
-        raise another_way(once)
+        raise diverged_epoch_error(once)
     return done
 
 
-def another_way(once: Once) -> InvalidRequestError:
-    """Return the error of an epoch that is not what was written under its number."""
+def diverged_epoch_error(once: Once) -> InvalidRequestError:
+    """Return the error for an epoch that differs from the one written under its number."""
     return InvalidRequestError(
-        f"Cannot write batch {once.version} of the query {once.application}: the table has one of that number, or a "
-        "later one, that was read from other input",
-        hint="The checkpoint is a copy or an old state of one that has gone another way. Go on with the one that wrote "
-        "last, or begin with a new one.",
+        f"Cannot write batch {once.version} of the query {once.application}: the table has this batch, or a later one, "
+        "read from other input",
+        hint="The checkpoint is a copy or an old state of another one that has diverged. Continue with the one that "
+        "wrote last, or start with a new one.",
     )
 
 
 def _find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: bool) -> DoneAt | None:
     if is_staged:
-        return next(_made_by(metadata, reversed(tuple(metadata.snapshots.ids)), once), None)
+        return next(_writes_of(metadata, reversed(tuple(metadata.snapshots.ids)), once), None)
     history = history_of(metadata, branch)
     own = metadata.properties.get(f"{_record_prefix(branch)}{once.application}")
     recorded = () if own is None else _parse_record(f"{_record_prefix(branch)}{once.application}", own)
@@ -353,8 +354,8 @@ def _find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: b
                     return done
                 later = later or done
             newest = done.snapshot_id if newest is None else newest
-    # What the record does not have: writes of Iceberg's jar, and of an application that was forgotten.
-    for done in _made_by(metadata, history.ids, once, until=None if later else newest):
+    # Writes that the record lacks: by the Iceberg jar, and by dropped applications.
+    for done in _writes_of(metadata, history.ids, once, until=None if later else newest):
         if not once.is_epoch or done.version == once.version:
             return done
         later = later or done
@@ -363,24 +364,24 @@ def _find_done(metadata: TableMetadata, branch: str, once: Once, *, is_staged: b
     if own is None:
         for other, application, all_done in _records(metadata):
             if application == once.application and other != branch:
-                found = [
+                covered = [
                     earlier
                     for earlier in all_done
                     if once.is_covered_by(earlier.version) and history.has(earlier, other)
                 ]
-                if found:
-                    return next((earlier for earlier in found if earlier.version == once.version), found[-1])
+                if covered:
+                    return next((earlier for earlier in covered if earlier.version == once.version), covered[-1])
     return None
 
 
-def _made_by(metadata: TableMetadata, snapshot_ids: Any, once: Once, *, until: int | None = None) -> Iterator[DoneAt]:
+def _writes_of(metadata: TableMetadata, snapshot_ids: Any, once: Once, *, until: int | None = None) -> Iterator[DoneAt]:
     for snapshot_id in snapshot_ids:
         if snapshot_id == until:
             return
         snapshot = metadata.snapshot(snapshot_id)
-        made = once_of_summary(snapshot.summary)
-        if made is not None and made.application == once.application and once.is_covered_by(made.version):
-            yield DoneAt(made.version, snapshot_id, snapshot.sequence_number, made.input_digest)
+        key = once_of_summary(snapshot.summary)
+        if key is not None and key.application == once.application and once.is_covered_by(key.version):
+            yield DoneAt(key.version, snapshot_id, snapshot.sequence_number, key.input_digest)
 
 
 # The action
@@ -388,7 +389,7 @@ def _made_by(metadata: TableMetadata, snapshot_ids: Any, once: Once, *, until: i
 
 @dataclass(frozen=True, slots=True)
 class RecordOnly:
-    """Nothing to change: all that is committed is that the write is done."""
+    """An action without changes: the commit only records that the write is done."""
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
         """Return nothing; `WriteOnce` adds the record."""
@@ -397,7 +398,7 @@ class RecordOnly:
 
 @dataclass(frozen=True, slots=True)
 class WriteOnce:
-    """An action that is skipped where it was done before, by this application under this version."""
+    """An action that is skipped if it is already done, by this application under this version."""
 
     action: Action
     once: Once
@@ -405,7 +406,7 @@ class WriteOnce:
     is_staged: bool = False
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return what the action changes and that it is done; nothing, and that it is skipped, where it was."""
+        """Return the changes of the action with its record, or an empty, skipped change if it is already done."""
         metadata = loaded.metadata
         done = find_done(metadata, self.branch, self.once, is_staged=self.is_staged)
         if done is not None:
@@ -417,17 +418,17 @@ class WriteOnce:
 def with_record(
     metadata: TableMetadata, branch: str, once: Once, changes: Changes, head: SnapshotHead | None = None
 ) -> Changes:
-    """Return changes that also write down that a write is done: by the snapshot they add, or by a head."""
-    made: SnapshotHead | None = next(
+    """Return changes that also record a write as done: at the snapshot they add, or at a head."""
+    written: SnapshotHead | None = next(
         (update.snapshot for update in changes.updates if isinstance(update, AddSnapshot)), head
     )
-    if made is None and once.is_epoch:
+    if written is None and once.is_epoch:
         return changes
-    if made is None:
-        made = next(iter(history_of(metadata, branch).ids.values()), None)
+    if written is None:
+        written = next(iter(history_of(metadata, branch).ids.values()), None)
     done = DoneAt(once.version, None, 0, once.input_digest)
-    if made is not None:
-        done = replace(done, snapshot_id=made.snapshot_id, sequence_number=made.sequence_number)
+    if written is not None:
+        done = replace(done, snapshot_id=written.snapshot_id, sequence_number=written.sequence_number)
     record = keep_record(metadata, branch, once.application, done)
     requirements = changes.requirements or (*table_requirement(metadata), ref_requirement(metadata, branch))
     return replace(changes, updates=(*changes.updates, *record), requirements=requirements)

@@ -1,11 +1,10 @@
-"""Replace data files by others: named files (copy-on-write), or all that a filter covers.
+"""Replace data files: named files (copy-on-write), or all that a filter covers.
 
-Named files must be live when the commit happens, and must not have got deletes since they were read: the rows
-written in their place would bring deleted ones back. A filter takes whole files; one of which only some rows
-match is an error. A compaction that came between stops named files, and not a filter: no row changed.
-Under serializable isolation the commit is also refused where others added rows that the operation would have
-read. What an overwrite read is never left out by default: give `read=None` to say that whatever others did in
-between may be replaced.
+Named files must be live when the commit happens and must not have got deletes since they were read, or their
+replacements would bring deleted rows back. A filter covers whole files; a file of which only some rows match is an
+error. A concurrent compaction conflicts with named files, but not with a filter, since no row changed. Under
+serializable isolation the commit is also refused if other writers added rows that the operation would have read. There
+is no default for what an overwrite read: pass `read=None` to replace whatever other writers did meanwhile.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ from frazil.spec.snapshot import Operation, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Overwrite:
-    """Put data files in the place of others.
+    """Replace data files with others.
 
-    `removed` are named files, `where` removes all files that hold only rows of a filter. With `must_match`, every
-    added file must hold only rows of the filter.
+    `removed` are named files; `where` removes all files that hold only rows of a filter. With `must_match`, every added
+    file must hold only rows of the filter.
     """
 
     added: tuple[DataFile, ...]
@@ -58,7 +57,7 @@ class Overwrite:
     written_schema: Schema | None = None
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that replaces the files in the branch as it is now."""
+        """Return the snapshot that replaces the files in the present state of the branch."""
         check_data_only(self.added)
         check_data_only(self.removed)
         check_still_readable(loaded.metadata, self.written_schema, context)
@@ -87,8 +86,8 @@ class Overwrite:
         if self.where != FALSE:
             covered = replace(self.read, predicate=self.where)
             check_new_delete_files(window, covered)
-            # The filter finds rows that a compaction moved, where they are now.
-            check_deleted_data_files(window, covered, counts_moved=False)
+            # The filter also covers rows that a compaction moved.
+            check_deleted_data_files(window, covered, includes_moved=False)
             check_still_whole(window, covered)
         if self.read.is_serializable:
             check_added_data_files(window, self.read)
@@ -118,5 +117,5 @@ class Overwrite:
                 if not is_inside and file.record_count > 0:
                     raise InvalidRequestError(
                         f"Cannot overwrite where {self.where}: rows of {file.file_path!r} may not match",
-                        hint="The new rows have to be within what is overwritten.",
+                        hint="The new rows must lie within the overwritten range.",
                     )

@@ -1,14 +1,14 @@
-"""Which files a table leads to, as a set that stays small: for telling what may be deleted from the rest.
+"""The files that a table references, as a compact set, to distinguish them from files that may be deleted.
 
-    every snapshot      its manifest list, its manifests, the live files in them: data, deletes, vectors' files
-    the table           its metadata files, as far back as each one's log leads; statistics files; the version hint
+    every snapshot      its manifest list, its manifests, and the live files in them: data, deletes, files of vectors
+    the table           its metadata files, as far back as the log of each reaches; statistics files; the version hint
 
-A file is kept as two 64-bit hashes, of its location and of its path alone, so that millions take little memory. Two
-files of one hash are taken for one, which keeps an orphan now and then and never loses a live file.
+A file is stored as two 64-bit hashes, of its location and of its path alone, so that millions of files take little
+memory. Files with equal hashes count as one, which occasionally keeps an orphan and never loses a live file.
 
-One file may be spelt in many ways. Locations are compared as `storage/locations.location_key` spells them, and as
-they are with links followed; schemes and authorities that are told to be the same are the same. Where anything cannot
-be read, what is in use is not known, and an error says so.
+A file may be spelt in many ways. Locations are compared as normalized by `storage/locations.location_key`, and also
+with links resolved; schemes and authorities declared as equal are equal. If anything cannot be read, the files in use
+are unknown, and an error is raised.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from frazil.threads import default_threads, map_in_order
 
 @dataclass(frozen=True, slots=True)
 class SameLocations:
-    """Which schemes, and which authorities, mean the same store: each name to the one it stands for."""
+    """Schemes and authorities that refer to the same store: each name to its canonical name."""
 
     schemes: Mapping[str, str] = field(default_factory=dict)
     authorities: Mapping[str, str] = field(default_factory=dict)
 
     def keys_of(self, location: str) -> tuple[str, str]:
-        """Return what a location is compared by: whole, and without scheme and authority."""
-        return self._cut(location_key(location))
+        """Return the keys that a location is compared by: the whole, and without scheme and authority."""
+        return self._split(location_key(location))
 
     def hashes_of(self, locations: Sequence[str]) -> tuple[Hashes, Hashes]:
-        """Return hashes of what locations are compared by."""
+        """Return hashes of the keys of locations."""
         keys = location_keys(pa.array(locations, pa.string()))
         if self.schemes or self.authorities:
-            pairs = [self._cut(key) for key in keys]
+            pairs = [self._split(key) for key in keys]
             return hashes_of([whole for whole, _ in pairs]), hashes_of([path for _, path in pairs])
         return hashes_of(keys), hashes_of([key.split("/", 3)[3] for key in keys])
 
-    def _cut(self, key: str) -> tuple[str, str]:
+    def _split(self, key: str) -> tuple[str, str]:
         scheme, _, rest = key.partition("://")
         authority, _, path = rest.partition("/")
         scheme = self.schemes.get(scheme, scheme)
@@ -67,7 +67,7 @@ class SameLocations:
 
 
 class ReachableFiles:
-    """The files that one table leads to. States of the table are added; what one of them leads to is in use."""
+    """The files that one table references; states of the table are added, and files of any of them are in use."""
 
     def __init__(self, storage: Storage, same: SameLocations | None = None) -> None:
         self._storage = storage
@@ -84,10 +84,10 @@ class ReachableFiles:
     def add_table(
         self, loaded: LoadedTable, *, threads: int | None = None, old_metadata: bool = True, has_files: bool = True
     ) -> None:
-        """Add what a state of the table leads to; what was added before is not read again.
+        """Add the files that a state of the table references; metadata that was read before is not read again.
 
-        With `old_metadata`, also metadata files that only logs of older metadata files name. Without `has_files`, data
-        and delete files are left out until `add_files`, and no manifest is read.
+        With `old_metadata`, metadata files that only the logs of older metadata files list are added too. Without
+        `has_files`, data and delete files are left out until `add_files`, and no manifest is read.
         """
         workers = default_threads() if threads is None else threads
         metadata = loaded.metadata
@@ -104,10 +104,10 @@ class ReachableFiles:
             return read_manifest_list(self._storage, snapshot)
 
         manifests: dict[str, ManifestFile] = {}
-        for found in map_in_order(lists_of, new, threads=workers):
+        for listed in map_in_order(lists_of, new, threads=workers):
             manifests.update(
                 (manifest.manifest_path, manifest)
-                for manifest in found
+                for manifest in listed
                 if manifest.manifest_path not in self._manifests
             )
         self._add([snapshot.manifest_list for snapshot in new if snapshot.manifest_list is not None])
@@ -126,30 +126,30 @@ class ReachableFiles:
         self._unread = {}
 
     def _read_paths(self, manifest: ManifestFile) -> list[str]:
-        # No partition values are asked for, so the spec does not matter, not even one that is gone.
+        # Partition values are not requested, so the spec does not matter, even if it was removed.
         files = read_manifest(self._storage, manifest, StructType(), ("status", "file_path"))
         paths: list[str] = files.column("file_path").filter(pa.array(live_mask(files))).to_pylist()
         return paths
 
     def _add_metadata_files(self, loaded: LoadedTable, *, old_metadata: bool) -> None:
         own = metadata_folder(loaded.metadata.location, loaded.metadata.properties)
-        found = [] if loaded.metadata_location is None else [loaded.metadata_location]
+        listed = [] if loaded.metadata_location is None else [loaded.metadata_location]
         state: TableMetadata | None = loaded.metadata
         while state is not None:
             logged = [entry.metadata_file for entry in state.metadata_log]
-            found += logged
+            listed += logged
             state = self._oldest(logged) if old_metadata else None
-        folders = {own, *(location.rpartition("/")[0] for location in found)}
-        self._add([*found, *(f"{folder}/{VERSION_HINT}" for folder in folders)])
+        folders = {own, *(location.rpartition("/")[0] for location in listed)}
+        self._add([*listed, *(f"{folder}/{VERSION_HINT}" for folder in folders)])
         self.metadata_folders |= {key for folder in folders for key in self._keys(folder)}
 
     def _oldest(self, logged: Sequence[str]) -> TableMetadata | None:
-        """Return the oldest logged state whose file is still there, None once all of them have been looked at."""
+        """Return the oldest logged state whose file still exists, or None once all have been tried."""
         for location in logged:
             if location in self._metadata_files:
                 continue
             self._metadata_files.add(location)
-            # An old metadata file that is gone or broken leads nowhere, and nothing current depends on it.
+            # An old metadata file that is missing or corrupt references nothing, and nothing current depends on it.
             with contextlib.suppress(MissingFileError, CorruptTableError):
                 return read_table_metadata(self._storage, location)
         return None
@@ -164,7 +164,7 @@ class ReachableFiles:
         return [self._same.keys_of(spelling[0])[0] for spelling in self._spellings([location])]
 
     def _spellings(self, locations: Sequence[str], *, must_resolve: bool = True) -> list[Sequence[str]]:
-        """Return locations as they are written and, where some are on this machine, with links followed."""
+        """Return the locations as written and, if some are local, with links resolved."""
         local = [index for index, location in enumerate(locations) if scheme_of(location) in (None, "file")]
         if not local:
             return [locations]
@@ -175,8 +175,8 @@ class ReachableFiles:
         if len(local) == len(locations):
             return [locations, resolved]
         followed = list(locations)
-        for position, really in zip(local, resolved, strict=True):
-            followed[position] = really
+        for position, target in zip(local, resolved, strict=True):
+            followed[position] = target
         return [locations, followed]
 
     def _resolved(self, locations: Sequence[str], *, must_resolve: bool) -> Sequence[str]:
@@ -185,12 +185,12 @@ class ReachableFiles:
         except FrazilError:
             if must_resolve:
                 raise
-        # One that cannot be looked up is no file that could be deleted; the others are asked about one by one.
-        found = list(locations)
+        # A location that cannot be resolved is not a file that could be deleted; resolve the others individually.
+        resolved = list(locations)
         for index, location in enumerate(locations):
             with contextlib.suppress(FrazilError):
-                found[index] = self._storage.resolve_files([location])[0]
-        return found
+                resolved[index] = self._storage.resolve_files([location])[0]
+        return resolved
 
     def is_metadata_folder(self, folder: str) -> bool:
         """Return whether a folder holds metadata files of this table."""
@@ -202,14 +202,14 @@ class ReachableFiles:
         return whole | paths
 
     def find_unreachable(self, locations: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return which locations are no file of the table, and which differ from one in scheme or authority only."""
+        """Return the locations that are not files of the table, and those that differ only in scheme or authority."""
         whole, paths = self._look_up(locations)
-        missing = [location for location, known in zip(locations, whole | paths, strict=True) if not known]
-        doubtful = [location for location, known in zip(locations, paths & ~whole, strict=True) if known]
+        missing = [path for path, is_known in zip(locations, whole | paths, strict=True) if not is_known]
+        doubtful = [path for path, is_known in zip(locations, paths & ~whole, strict=True) if is_known]
         return missing, doubtful
 
     def _look_up(self, locations: Sequence[str]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Return which locations are known whole, and which by their path alone."""
+        """Return which locations match whole, and which by their path alone."""
         whole = np.zeros(len(locations), dtype=bool)
         paths = np.zeros(len(locations), dtype=bool)
         for spelling in self._spellings(locations, must_resolve=False) if locations else ():

@@ -1,13 +1,14 @@
-"""Remove delete files that can delete nothing any more. Specification: "Scan Planning", scope rules.
+"""Remove delete files that no longer delete anything. Specification: "Scan Planning", scope rules.
 
     deletion vector, deletes of one file    the data file is not live
     position deletes of a partition         older than every live data file of the partition
     equality deletes of a partition         no newer than every live data file of the partition
-    equality deletes of an unpartitioned    no newer than every live data file of the table, whatever its spec: such
-    spec                                    deletes are for all partitions
+    equality deletes of an unpartitioned    no newer than every live data file of the table, of any spec: such
+    spec                                    deletes apply to all partitions
 
-Which are so is decided at each attempt from the branch as it is then, so other writers are no conflict. Files are only
-ever added under a number at or above that of the oldest they replace, so a delete that dangles now always will.
+The set is computed at each attempt from the present state of the branch, so other writers do not conflict. Files are
+only ever added with a sequence number at or above that of the oldest file they replace, so a dangling delete stays
+dangling.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class RemoveDanglingDeletes:
     target: Target = MAIN
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot without them; nothing where there are none."""
+        """Return the snapshot without them, or nothing if there are none."""
         parent = find_parent(loaded.metadata, self.target.branch)
         writer = ManifestWriter(loaded, context)
         dangling = find_dangling_deletes(writer, parent, context.threads)
@@ -58,7 +59,7 @@ class RemoveDanglingDeletes:
 def count_dangling_deletes(
     catalog: Catalog, loaded: LoadedTable, action: RemoveDanglingDeletes, *, cache: ManifestCache | None = None
 ) -> int:
-    """Return how many delete files an action would remove now; nothing is written."""
+    """Return the number of delete files that an action would remove now; nothing is written."""
     commit_id = catalog.new_id()
     context = CommitContext(
         snapshot_id_of(commit_id), commit_id, catalog.now_ms, WrittenManifests(), threads=default_threads(), cache=cache
@@ -69,7 +70,7 @@ def count_dangling_deletes(
 
 @dataclass(slots=True)
 class _LiveData:
-    """What deletes are held against: live paths that some delete names, and the oldest data of each partition."""
+    """The data that deletes are compared with: live paths that some delete names, and the oldest data per partition."""
 
     paths: set[str] = field(default_factory=set)
     oldest: int = _NEVER
@@ -90,10 +91,10 @@ def find_dangling_deletes(writer: ManifestWriter, parent: Snapshot | None, threa
         for key, number in zip(partition_keys(files), numbers, strict=True):
             data.oldest = min(data.oldest, number)
             data.oldest_in[key] = min(data.oldest_in.get(key, _NEVER), number)
-    found: set[DeleteKey] = set()
+    dangling: set[DeleteKey] = set()
     for files in deletes:
-        found |= set(_dangling(files, data, writer.loaded.metadata))
-    return frozenset(found)
+        dangling |= set(_dangling(files, data, writer.loaded.metadata))
+    return frozenset(dangling)
 
 
 def _dangling(files: ManifestColumns, data: _LiveData, metadata: TableMetadata) -> Iterator[DeleteKey]:

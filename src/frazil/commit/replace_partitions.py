@@ -1,7 +1,7 @@
-"""Dynamic overwrite: every partition that gets a new file loses its old ones. Unpartitioned, that is the whole table.
+"""Dynamic overwrite: every partition that gets a new file loses its old ones; unpartitioned, the whole table does.
 
-Partitions are compared within one spec. A file that another writer added under another spec may hold rows of a
-replaced partition and would not be seen; so such a file is a conflict.
+Partitions are compared within one spec. A file that another writer added under another spec might hold rows of a
+replaced partition undetected, so such a file is a conflict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from frazil.spec.snapshot import Operation, Snapshot, Summary
 
 @dataclass(frozen=True, slots=True)
 class ReplacePartitions:
-    """Put data files in the place of all that their partitions hold. `read` is of the snapshot it started from."""
+    """Replace everything in the partitions of new data files; `read` names the snapshot that it started from."""
 
     added: tuple[DataFile, ...]
     read: ReadSet | None
@@ -42,7 +42,7 @@ class ReplacePartitions:
     written_schema: Schema | None = None
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that replaces the partitions of the branch as it is now."""
+        """Return the snapshot that replaces the partitions in the present state of the branch."""
         if not self.added:
             return NOTHING
         check_data_only(self.added)

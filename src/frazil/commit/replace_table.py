@@ -1,13 +1,13 @@
-"""Replace a table's schema, partitioning and order at once; its rows go, its history stays.
+"""Replace a table's schema, partitioning and sort order at once; its rows are removed, its history stays.
 
-What `REPLACE TABLE` and `CREATE OR REPLACE TABLE` do to a table that exists: `main` is taken away, so that the table
-is empty until a snapshot follows in the same transaction; older snapshots, branches and tags stay readable. Columns
-whose names stay keep their ids. Properties are added to those the table has.
+This is `REPLACE TABLE` and `CREATE OR REPLACE TABLE` of an existing table: `main` is removed, so that the table is
+empty until a snapshot follows in the same transaction. Older snapshots, branches and tags stay readable. Columns that
+keep their names keep their ids. Properties are added to the existing ones.
 
-Where the new rows may have been computed from the old (`read`), what others did to the rows or the columns of the table
-since is a conflict, as for an overwrite; a compaction is none. Without that the last writer wins: nothing that happened
-meanwhile can contradict an empty table. Stricter than Iceberg Java, where the last writer always wins and the others'
-snapshots are gone.
+If the new rows may have been computed from the old ones (`read`), changes of other writers to the rows or columns since
+are a conflict, as for an overwrite; a compaction is not. Otherwise the last writer wins, since an empty table
+contradicts nothing. Stricter than Iceberg Java, where the last writer always wins and the snapshots of the others are
+lost.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from frazil.spec.versions import check_schema_allowed, check_upgrade
 
 @dataclass(frozen=True, slots=True)
 class ReplaceTable:
-    """Start a table anew under its name and UUID."""
+    """Start a table afresh under its name and UUID."""
 
     schema: Schema
     partition_by: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class ReplaceTable:
     read: ReadSet | None = None
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the new shape of the table, and the removal of its main branch."""
+        """Return the new schema, partitioning and order of the table, and the removal of its main branch."""
         metadata = loaded.metadata
         self._validate(loaded, context)
         version = metadata.format_version if self.format_version is None else self.format_version
@@ -118,26 +118,26 @@ class ReplaceTable:
         check_columns_unchanged(context)
 
     def _spec(self, metadata: TableMetadata, schema: Schema, version: int) -> PartitionSpec:
-        """Return the partition spec; a field that some spec of the table has keeps its id."""
+        """Return the partition spec; fields that any spec of the table has keep their ids."""
         if not self.partition_by:
             return UNPARTITIONED
         if version < 2 and any(partition_spec.is_partitioned for partition_spec in metadata.partition_specs):
             raise UnsupportedError(
                 "Cannot replace a partitioned table of format version 1 by another partitioned one: the ids of its "
-                "partition fields are given by position",
+                "partition fields are assigned by position",
                 hint="Upgrade the table to format version 2 first, or drop it and create another.",
             )
         built = build_partition_spec(schema, self.partition_by, case_sensitive=self.case_sensitive)
         if version < 2:
             return built
-        known = {
+        ids = {
             (field.source_ids, str(field.transform), field.name): field.field_id
             for spec in metadata.partition_specs
             for field in spec.fields
         }
         next_id = count(metadata.last_partition_id + 1)
         fields = tuple(
-            replace(field, field_id=known.get((field.source_ids, str(field.transform), field.name)) or next(next_id))
+            replace(field, field_id=ids.get((field.source_ids, str(field.transform), field.name)) or next(next_id))
             for field in built.fields
         )
         return replace(built, fields=fields)

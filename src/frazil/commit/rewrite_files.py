@@ -1,11 +1,11 @@
-"""Replace files by others that hold the same rows: compaction, and rewriting of delete files.
+"""Replace files with others that hold the same rows: compaction, and rewriting of delete files.
 
-Rows do not change, so appends never conflict. What does conflict: a replaced file that is gone, and a delete
-that others added to a replaced data file, since it would not reach the rows in their new file. Equality
-deletes reach them where the new files keep the data sequence number of the old; position deletes never do.
+Rows do not change, so appends never conflict. A replaced file that was removed conflicts, and so does a delete that
+another writer added to a replaced data file, since it would not reach the rows in their new file. Equality deletes
+reach them if the new files keep the data sequence number of the old; position deletes never do.
 
-Rewritten delete files keep their data sequence number, or they would delete rows that came after them. A deletion
-vector made from position delete files must include all that its data file has, and be the file's only vector.
+Rewritten delete files keep their data sequence number, or they would delete newer rows. A deletion vector made from
+position delete files must include all deletes of its data file, and be its only vector.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from frazil.spec.snapshot import Operation, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class RewriteFiles:
-    """Put files with the same rows, or the same deletes, in the place of others.
+    """Replace files with others that hold the same rows or the same deletes.
 
-    `start_snapshot_id` is the snapshot the files were read from. `data_sequence_number` is that of the new data
-    files, where they keep an old one. New delete files come with the number they keep. `included_deletes` are position
-    delete files whose positions new vectors include, and that stay because they are about other data files too.
+    `start_snapshot_id` is the snapshot that the files were read from. `data_sequence_number` is that of the new data
+    files, if they keep an old one. New delete files carry the number they keep. `included_deletes` are position delete
+    files whose positions new vectors include, and that stay because they also refer to other data files.
     """
 
     removed: tuple[DataFile, ...]
@@ -52,7 +52,7 @@ class RewriteFiles:
             if file.content is FileContent.DATA:
                 raise InvalidRequestError(f"Cannot rewrite {file.file_path!r} as a delete file: it holds data")
         if not self.removed and not self.removed_deletes:
-            raise InvalidRequestError("Cannot rewrite files: none are to be replaced")
+            raise InvalidRequestError("Cannot rewrite files: there are none to replace")
         if self.added and not self.removed:
             raise InvalidRequestError("Cannot rewrite files: data files are added, but none are replaced")
         if self.added_deletes and not self.removed_deletes:
@@ -61,21 +61,21 @@ class RewriteFiles:
             if added.sequence_number is None:
                 raise InvalidRequestError(
                     f"Cannot rewrite delete file {added.file.file_path!r}: its data sequence number is missing",
-                    hint="Give the number of the files it replaces, or it would delete rows that came after them.",
+                    hint="Set it to the number of the files it replaces, or it would delete newer rows.",
                 )
         before, after = _rows(self.removed), _rows(self.added)
         if after > before:
-            raise InvalidRequestError(f"Cannot rewrite files: {after} rows are to replace {before}")
+            raise InvalidRequestError(f"Cannot rewrite files: {after} rows would replace {before}")
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that replaces the files in the branch as it is now."""
+        """Return the snapshot that replaces the files in the present state of the branch."""
         parent = find_parent(loaded.metadata, self.target.branch)
         window = open_window(loaded, context, ReadSet(self.start_snapshot_id), parent, self.target.branch)
         check_new_deletes_for_files(window, self.removed, ignores_equality=self.data_sequence_number is not None)
         writer = ManifestWriter(loaded, context)
         vectors = [added_delete.file for added_delete in self.added_deletes if added_delete.file.is_deletion_vector]
         if vectors:
-            # A vector of a file that is gone would be left dangling, and its rows would be elsewhere.
+            # A vector of a removed file would dangle, and its rows would be in another file.
             check_data_files_exist(
                 window, {vector.referenced_data_file or "" for vector in vectors}, counts_deletes=True
             )
@@ -90,7 +90,7 @@ class RewriteFiles:
         return snapshot_changes(writer, changed, parent, self.target, Operation.REPLACE)
 
     def _check_vectors(self, writer: ManifestWriter, parent: Snapshot | None, vectors: list[DataFile]) -> None:
-        """Refuse vectors of data files that others gave one meanwhile, and those that leave deletes out."""
+        """Refuse vectors of data files that got another one concurrently, and those that omit existing deletes."""
         removed = {delete_key(removed_delete) for removed_delete in self.removed_deletes}
         base = writer.read_base(parent)
         live = find_live_vectors(writer, base, {vector.referenced_data_file or "" for vector in vectors})

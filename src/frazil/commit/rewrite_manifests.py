@@ -1,10 +1,10 @@
-"""Write manifests anew, for faster planning: files of one partition side by side, manifests of the target size.
+"""Rewrite manifests for faster planning: files of a partition next to each other, manifests of the target size.
 
-No file is added or removed; every entry that was live is EXISTING, with its ids, numbers and row ids. The snapshot's
-operation is `replace`. Which manifests are rewritten is decided anew at each attempt, from those that are there,
-so other writers are no conflict; rewritten manifests are kept for later attempts while their sources stay.
+No file is added or removed. Every live entry becomes EXISTING and keeps its ids, sequence numbers and row ids. The
+operation of the snapshot is `replace`. The manifests to rewrite are chosen at each attempt from the present ones, so
+other writers do not conflict; rewritten manifests are reused by later attempts while their sources stay.
 
-Memory is bounded, however many files there are: see `commit/cluster_entries.py`.
+Memory is bounded for any number of files: see `commit/cluster_entries.py`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from frazil.spec.snapshot import Operation, Summary
 from frazil.threads import map_in_order
 
 _SAMPLED = 2_000
-"""Of how many entries the size is measured before all are written."""
+"""The number of entries whose size is measured before all are written."""
 _SLACK = 1.2
-"""How much larger than the target a manifest may get before it is cut in two; sizes are estimates until then."""
+"""How far a manifest may exceed the target size before it is split; until then sizes are estimates."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteManifests:
-    """Rewrite manifests of data files, and of delete files where asked.
+    """Rewrite manifests of data files and, on request, of delete files.
 
     `spec_id` limits it to one partition spec. With `only_small`, manifests of at least the target size stay. Entries
-    come in the order of `sort_by`, names of partition fields, and then of the other fields.
+    are sorted by `sort_by`, names of partition fields, and then by the other fields.
     """
 
     spec_id: int | None = None
@@ -54,7 +54,7 @@ class RewriteManifests:
     sort_by: tuple[str, ...] = ()
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot with fewer manifests; nothing where there is nothing to gain."""
+        """Return the snapshot with fewer manifests, or nothing if there is nothing to gain."""
         parent = find_parent(loaded.metadata, self.target.branch)
         writer = ManifestWriter(loaded, context)
         base = writer.read_base(parent)
@@ -68,9 +68,9 @@ class RewriteManifests:
             entries += count
         if not replaced:
             return NOTHING
-        gone = {manifest.manifest_path for manifest in replaced}
-        kept = [manifest for manifest in base if manifest.manifest_path not in gone]
-        # Data manifests first, as readers of Iceberg Java expect.
+        replaced_paths = {manifest.manifest_path for manifest in replaced}
+        kept = [manifest for manifest in base if manifest.manifest_path not in replaced_paths]
+        # Data manifests first, as Iceberg Java expects.
         manifests = sorted([*new, *kept], key=lambda manifest: manifest.content)
         return snapshot_changes(
             writer,
@@ -82,24 +82,24 @@ class RewriteManifests:
         )
 
     def groups(self, loaded: LoadedTable, base: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
-        """Return the manifests to rewrite, those of one content and spec together."""
-        known = [partition_spec.spec_id for partition_spec in loaded.metadata.partition_specs]
-        if self.spec_id is not None and self.spec_id not in known:
+        """Return the manifests to rewrite, grouped by content and spec."""
+        spec_ids = [partition_spec.spec_id for partition_spec in loaded.metadata.partition_specs]
+        if self.spec_id is not None and self.spec_id not in spec_ids:
             raise InvalidRequestError(
                 f"Cannot rewrite manifests of partition spec {self.spec_id}: {loaded.name} has no such spec",
-                hint=f"Its specs are: {', '.join(map(str, known))}.",
+                hint=f"Its specs are: {', '.join(map(str, spec_ids))}.",
             )
 
         def group_of(manifest: ManifestFile) -> tuple[ManifestContent, int]:
             return manifest.content, manifest.partition_spec_id
 
-        chosen = sorted([manifest for manifest in base if self._chooses(loaded, manifest)], key=group_of)
-        found = [list(members) for _, members in groupby(chosen, key=group_of)]
-        for group in found:
+        chosen = sorted([manifest for manifest in base if self._includes(loaded, manifest)], key=group_of)
+        groups = [list(members) for _, members in groupby(chosen, key=group_of)]
+        for group in groups:
             self._first_fields(loaded, group[0].partition_spec_id)
-        return [group for group in found if not _is_settled(group)]
+        return [group for group in groups if not _is_settled(group)]
 
-    def _chooses(self, loaded: LoadedTable, manifest: ManifestFile) -> bool:
+    def _includes(self, loaded: LoadedTable, manifest: ManifestFile) -> bool:
         if self.spec_id is not None and manifest.partition_spec_id != self.spec_id:
             return False
         if manifest.content is ManifestContent.DELETES and not self.includes_deletes:
@@ -121,7 +121,7 @@ class RewriteManifests:
 
 
 def _is_settled(group: Sequence[ManifestFile]) -> bool:
-    """Return whether rewriting changes nothing: one manifest, all of it live."""
+    """Return whether a rewrite would change nothing: a single manifest without removed entries."""
     return len(group) == 1 and not group[0].has_deleted_files and group[0].has_live_files
 
 
@@ -129,25 +129,25 @@ def _rewrite(
     writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile], first_fields: Sequence[int]
 ) -> tuple[list[ManifestFile], int]:
     key = ("rewritten", writer.format_version, *map(manifest_key, group))
-    known: tuple[list[ManifestFile], int] | None = context.written.find(key)
-    if known is None:
-        known = _write(writer, context, [manifest for manifest in group if manifest.has_live_files], first_fields)
-        context.written.keep(key, known)
-    return known
+    rewritten: tuple[list[ManifestFile], int] | None = context.written.find(key)
+    if rewritten is None:
+        rewritten = _write(writer, context, [manifest for manifest in group if manifest.has_live_files], first_fields)
+        context.written.keep(key, rewritten)
+    return rewritten
 
 
 def _write(
     writer: ManifestWriter, context: CommitContext, group: Sequence[ManifestFile], first_fields: Sequence[int]
 ) -> tuple[list[ManifestFile], int]:
     def read_keys(manifest: ManifestFile) -> pa.Table:
-        columns = writer.read(manifest, ("status", "partition"), keeps=False)
+        columns = writer.read(manifest, ("status", "partition"), caches=False)
         return columns.table.select(["partition"]).filter(pa.array(live_mask(columns)))
 
     def read_rows(manifest: ManifestFile) -> pa.Table:
-        columns = writer.read(manifest, keeps=False)
+        columns = writer.read(manifest, caches=False)
         return without_files(columns, np.zeros(len(columns), dtype=bool), context.snapshot_id)
 
-    # What is read to see how large entries are is not read again, and that is all of them where they are few.
+    # The manifests that were read to measure entries are not read again; if they are few, those are all.
     sample = _read_some(counted("manifests read", map_in_order(read_rows, group, threads=context.threads)))
     rest = group[len(sample) :]
     ranks = rank_entries(chain(sample, map_in_order(read_keys, rest, threads=context.threads)), first_fields)
@@ -155,34 +155,35 @@ def _write(
         return [], 0
     first = group[0]
     made: list[ManifestFile] = []
-    count, most_bytes = _needed(writer, first, pa.concat_tables(sample), len(ranks))
+    count, max_bytes = _needed(writer, first, pa.concat_tables(sample), len(ranks))
     with Clusters(ranks, count) as clusters:
         more = map_in_order(read_rows, rest, threads=context.threads, ahead=context.threads)
         for rows in chain(sample, counted("manifests read", more)):
             clusters.deal(rows)
         for rows in clusters.take():
-            written = writer.write_rows(rows, first.partition_spec_id, first.content, most_bytes=most_bytes)
-            made += counted("manifests written", written)
+            parts = writer.write_rows(rows, first.partition_spec_id, first.content, max_bytes=max_bytes)
+            made += counted("manifests written", parts)
     return made, len(ranks)
 
 
 def _read_some(manifests: Iterable[pa.Table]) -> list[pa.Table]:
-    """Return the entries of the first manifests, of enough of them to see how large entries are."""
-    found: list[pa.Table] = []
+    """Return the entries of the first manifests, as many as are needed to measure the size of entries."""
+    sample: list[pa.Table] = []
     count = 0
     for rows in manifests:
-        found.append(rows)
+        sample.append(rows)
         count += rows.num_rows
         if count >= _SAMPLED:
             break
-    return found
+    return sample
 
 
 def _needed(writer: ManifestWriter, like: ManifestFile, sample: pa.Table, entries: int) -> tuple[int, int]:
-    """Return how many manifests some entries need, by what a sample takes, and how large one may get."""
+    """Return how many manifests the entries need, extrapolated from a sample, and the maximum size of one."""
     rows = sample.slice(0, _SAMPLED)
-    # Every manifest begins with the schema, so one of a single entry is nearly all beginning.
-    begin, whole = (writer.measure(sample, like.partition_spec_id, like.content) for sample in (rows.slice(0, 1), rows))
-    per_entry = (whole - begin) / max(rows.num_rows - 1, 1)
-    needed: int = math.ceil((begin + entries * per_entry) / writer.target_bytes)
-    return max(needed, 1), begin + int(_SLACK * writer.target_bytes)
+    # Every manifest begins with the schema, so a manifest of a single entry is nearly all header.
+    measured = (writer.measure(sample, like.partition_spec_id, like.content) for sample in (rows.slice(0, 1), rows))
+    header, whole = measured
+    per_entry = (whole - header) / max(rows.num_rows - 1, 1)
+    needed: int = math.ceil((header + entries * per_entry) / writer.target_bytes)
+    return max(needed, 1), header + int(_SLACK * writer.target_bytes)

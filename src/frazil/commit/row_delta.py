@@ -1,20 +1,20 @@
 """Change rows without rewriting their files: data files, position deletes, equality deletes and deletion vectors.
 
-Every merge-on-read DELETE, UPDATE and MERGE ends here. What other writers did since the rows were read decides:
+Every merge-on-read DELETE, UPDATE and MERGE ends here. Conflicts with other writers since the rows were read:
 
-    always            a data file that new deletes are about was removed by an overwrite or a compaction: its rows
-                      are elsewhere now. (Removed by a delete, there is nothing left to delete.)
-    DELETE            an UPDATE or MERGE deleted rows of the same files: it may have written them anew, and this
+    always            an overwrite or a compaction removed a data file that new deletes refer to: its rows are
+                      in other files now. (If a delete removed it, there is nothing left to delete.)
+    DELETE            an UPDATE or MERGE deleted rows of the same files: it may have rewritten them, and this
                       delete would miss them. Stricter than Iceberg Java, which loses the delete. Other DELETEs
-                      are no conflict; in v3 the vectors are united.
-    UPDATE, MERGE     any delete that may be about rows that were read; a data file removed by a delete; another
-                      vector for one of the files: a row would be changed twice
+                      are not a conflict; in v3 the vectors are merged.
+    UPDATE, MERGE     any delete that may apply to rows that were read; a data file removed by a delete; another
+                      vector for one of the files, since a row would be changed twice
     serializable      rows that the operation would have read were added
 
-Equality deletes of an upsert that did not read the table conflict with nothing: sequence numbers order them.
+Equality deletes of an upsert that did not read the table conflict with nothing, since sequence numbers order them.
 
-In v3 there are no new position delete files, and one deletion vector at most for each data file. The first one of a
-data file includes what position delete files from before v3 say of it, or it is refused.
+In v3 no new position delete files are written, and each data file has at most one deletion vector. The first vector of
+a data file must include its position delete files from before v3, or it is refused.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ Command: TypeAlias = Literal["delete", "update", "merge"]
 class RowDelta:
     """Add data files and deletes to a branch.
 
-    `command` is what the user asked for; `read` what it read, None for a blind upsert. `referenced` are the data
-    files that position delete files are about, where the delete files do not name them. `removed` are data files
-    that go whole, `removed_deletes` delete files whose deletes the added ones include, as for vectors;
-    `included_deletes` are position delete files that stay, since they are about other data files too.
+    `command` is the statement of the user; `read` its read set, or None for a blind upsert. `referenced` are the data
+    files that position delete files refer to, if the delete files do not name them. `removed` are data files that are
+    removed whole, `removed_deletes` delete files whose deletes the added ones include, as for vectors;
+    `included_deletes` are position delete files that stay, since they also refer to other data files.
     """
 
     added: tuple[DataFile, ...]
@@ -70,7 +70,7 @@ class RowDelta:
     included_deletes: tuple[DataFile, ...] = ()
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot that changes the rows of the branch as it is now."""
+        """Return the snapshot that changes the rows in the present state of the branch."""
         if not (self.added or self.removed or self.removed_deletes):
             return NOTHING
         check_data_only(self.removed)
@@ -80,8 +80,8 @@ class RowDelta:
         parent = find_parent(loaded.metadata, self.target.branch)
         gone = self._validate(loaded, context, parent, referenced)
         writer = ManifestWriter(loaded, context)
-        wanted = tuple(delete for delete in self.added if delete.referenced_data_file not in gone)
-        added, removed_deletes = self._merge_vectors(loaded, context, writer, parent, wanted)
+        remaining = tuple(delete for delete in self.added if delete.referenced_data_file not in gone)
+        added, removed_deletes = self._merge_vectors(loaded, context, writer, parent, remaining)
         if not (added or self.removed or removed_deletes):
             return NOTHING
         changes = FileChanges(
@@ -96,31 +96,31 @@ class RowDelta:
         )
 
     def _referenced(self) -> tuple[DataFile, ...]:
-        """Return the data files of the table that new position deletes are about, each with its partition."""
+        """Return the data files of the table that new position deletes refer to, each with its partition."""
         own = {file.file_path for file in self.added if file.content is FileContent.DATA}
-        found = {file.file_path: file for file in self.referenced}
+        referenced = {file.file_path: file for file in self.referenced}
         for delete in self.added:
             path = delete.referenced_data_file
-            if delete.content is FileContent.POSITION_DELETES and path is not None and path not in found:
-                found[path] = DataFile(
+            if delete.content is FileContent.POSITION_DELETES and path is not None and path not in referenced:
+                referenced[path] = DataFile(
                     path, FileFormat.PARQUET, 0, 0, spec_id=delete.spec_id, partition=delete.partition
                 )
-        return tuple(file for path, file in found.items() if path not in own)
+        return tuple(file for path, file in referenced.items() if path not in own)
 
     def _check_request(self, referenced: tuple[DataFile, ...]) -> None:
         both = {file.file_path for file in referenced} & {file.file_path for file in self.removed}
         if both:
-            raise InvalidRequestError(f"Cannot remove data file {min(both)!r}: new deletes are about rows of it")
+            raise InvalidRequestError(f"Cannot remove data file {min(both)!r}: new deletes refer to its rows")
         if self.read is None and (referenced or self.removed):
             raise InvalidRequestError(
                 "Cannot commit deletes of rows by their position without the snapshot they were read from",
-                hint="Give the read set of the operation.",
+                hint="Pass the read set of the operation.",
             )
 
     def _validate(
         self, loaded: LoadedTable, context: CommitContext, parent: Snapshot | None, referenced: tuple[DataFile, ...]
     ) -> frozenset[str]:
-        """Refuse what conflicts; return the data files that a DELETE need not delete from, since they are gone."""
+        """Refuse conflicts; return the removed data files, from which a DELETE need not delete any more."""
         if self.read is None:
             return frozenset()
         window = open_window(loaded, context, self.read, parent, self.target.branch)
@@ -130,7 +130,7 @@ class RowDelta:
         check_data_files_exist(window, paths, counts_deletes=not is_delete)
         check_new_deletes_for_files(window, self.removed)
         if is_delete:
-            # Vectors of the same files are among these.
+            # This includes vectors of the same files.
             check_new_deletes_for_files(window, referenced, operations=frozenset({Operation.OVERWRITE}))
         else:
             check_new_delete_files(window, self.read)
@@ -145,21 +145,21 @@ class RowDelta:
         context: CommitContext,
         writer: ManifestWriter,
         parent: Snapshot | None,
-        wanted: tuple[DataFile, ...],
+        added: tuple[DataFile, ...],
     ) -> tuple[tuple[DataFile, ...], frozenset[DeleteKey]]:
-        """Return the files to add with one vector for each data file, and the deletes to remove."""
+        """Return the files to add, with one vector per data file, and the deletes to remove."""
         removed = frozenset(delete_key(removed_delete) for removed_delete in self.removed_deletes)
         targets = {delete.referenced_data_file or "" for delete in self.added if delete.is_deletion_vector}
-        vectors = [delete for delete in wanted if delete.is_deletion_vector]
+        vectors = [delete for delete in added if delete.is_deletion_vector]
         if not targets:
-            return wanted, removed
+            return added, removed
         base = writer.read_base(parent)
         live = find_live_vectors(writer, base, targets)
         first = [vector for vector in vectors if vector.referenced_data_file not in live]
         check_deletes_included(writer, base, first, {*removed, *map(delete_key, self.included_deletes)})
         merged = merge_vectors(loaded, context, vectors, live, removed)
-        others = tuple(delete for delete in wanted if not delete.is_deletion_vector)
-        # Deletes that were to be replaced, and that another writer's vectors have replaced already, may be gone.
+        others = tuple(delete for delete in added if not delete.is_deletion_vector)
+        # Deletes to be replaced may be gone, if vectors of another writer have replaced them already.
         replaced = {path for path in targets if path in live and delete_key(live[path]) not in removed}
         stale = {
             delete_key(removed_delete)

@@ -1,11 +1,11 @@
-"""The summary of a snapshot: what it added and removed, and what the table has after it.
+"""The summary of a snapshot: its additions and removals, and the totals of the table after it.
 
-Specification: "Snapshots", "Optional Snapshot Summary Fields". Counts of zero are left out, totals are written
-even where they are zero. A total is the parent's plus what was added less what was removed; where the parent
-has none, or one that is no number, or the result would be negative, there is no total: none is better than a
-wrong one. The first snapshot of a table starts at zero.
+Specification: "Snapshots", "Optional Snapshot Summary Fields". Counts of zero are left out, but totals are written
+even if zero. A total is the parent's plus the additions minus the removals. If the parent has no valid total, or the
+result would be negative, it is left out: a missing total is better than a wrong one. The first snapshot of a table
+starts at zero.
 
-Sizes are those of the content: the blob of a deletion vector, not the file it shares with others.
+Sizes are those of the content: the blob of a deletion vector, not the file that it shares with others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from frazil.spec.snapshot import Snapshot, Summary, summary_number
 from frazil.spec.table_metadata import TableMetadata
 
 COMMIT_ID: Final = "frazil-commit-id"
-"""The key of the commit's own id: a snapshot that has it was made by that commit."""
+"""The key of the commit id, which identifies the commit that created a snapshot."""
 VERSION: Final = "frazil-version"
 
 SUMMARY_FIELDS = (
@@ -53,7 +53,7 @@ _TOTALS = (
     (Summary.TOTAL_EQUALITY_DELETES, Summary.ADDED_EQUALITY_DELETES, Summary.REMOVED_EQUALITY_DELETES),
 )
 ENGINE: Final = "frazil"
-"""Who made a snapshot, where no engine is named."""
+"""The engine in summaries, if none is named."""
 _VECTOR: Final = -1
 """The kind of a deletion vector, beside those of `FileContent`."""
 
@@ -68,7 +68,7 @@ def frazil_version() -> str:
 
 
 class SummaryCounts:
-    """Counts what a commit adds and removes, in all and for each partition."""
+    """Counts of added and removed files, in total and per partition."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -76,78 +76,78 @@ class SummaryCounts:
         self._tuples: dict[PartitionKey, tuple[Any, ...]] = {}
 
     def add_files(self, files: Iterable[DataFile]) -> None:
-        """Count files that are added."""
+        """Count added files."""
         for file in files:
             content = _VECTOR if file.is_deletion_vector else int(file.content)
             size = file.content_size_in_bytes if file.is_deletion_vector else file.file_size_in_bytes
-            found = _counted(content, 1, file.record_count, size or 0, is_added=True)
+            counts = _counted(content, 1, file.record_count, size or 0, is_added=True)
             key = partition_key(file.spec_id, file.partition)
             self._tuples.setdefault(key, file.partition)
-            _add(self.counts, found)
-            _add(self._partitions[key], found)
+            _add(self.counts, counts)
+            _add(self._partitions[key], counts)
 
     def remove_files(self, files: ManifestColumns) -> None:
-        """Count files that are removed; all rows given are."""
+        """Count removed files; every row is one."""
         if len(files) == 0:
             return
         rows = np.maximum(files.column("record_count").to_numpy(), 0)
         vectors = to_mask(pc.equal(files.column("file_format"), FileFormat.PUFFIN.value))
         blobs = files.column("content_size_in_bytes")
         sizes = np.maximum(pc.if_else(pc.is_valid(blobs), blobs, files.column("file_size_in_bytes")).to_numpy(), 0)
-        kinds = np.where(vectors, _VECTOR, files.column("content").to_numpy())
-        places: dict[tuple[PartitionKey, int], list[int]] = defaultdict(list)
-        for index, (values, content) in enumerate(zip(partition_tuples(files), kinds.tolist(), strict=True)):
+        contents = np.where(vectors, _VECTOR, files.column("content").to_numpy())
+        indexes: dict[tuple[PartitionKey, int], list[int]] = defaultdict(list)
+        for index, (values, content) in enumerate(zip(partition_tuples(files), contents.tolist(), strict=True)):
             key = partition_key(files.spec_id, values)
             self._tuples.setdefault(key, values)
-            places[key, content].append(index)
-        for (key, content), chosen in places.items():
-            found = _counted(content, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
-            self.counts.update(found)
-            self._partitions[key].update(found)
+            indexes[key, content].append(index)
+        for (key, content), chosen in indexes.items():
+            counts = _counted(content, len(chosen), int(rows[chosen].sum()), int(sizes[chosen].sum()), is_added=False)
+            self.counts.update(counts)
+            self._partitions[key].update(counts)
 
     def summary(
         self, metadata: TableMetadata, parent: Snapshot | None, operation: str, *, extra: Mapping[str, str]
     ) -> dict[str, str]:
-        """Return the whole summary of a snapshot on top of a parent. `extra` is what the caller adds."""
+        """Return the whole summary of a snapshot on top of a parent; `extra` are the caller's additions."""
         summary = {**extra, Summary.OPERATION: operation}
         summary |= {name: str(count) for name, count in self.counts.items() if count > 0}
         summary |= self._partition_summary(metadata)
-        summary |= totals(parent, self.counts)
+        summary |= totals_after(parent, self.counts)
         return summary
 
     def _partition_summary(self, metadata: TableMetadata) -> dict[str, str]:
-        found = {Summary.CHANGED_PARTITION_COUNT: str(len(self._partitions))}
+        summary = {Summary.CHANGED_PARTITION_COUNT: str(len(self._partitions))}
         limit = read_property(metadata.properties, properties.WRITE_PARTITION_SUMMARY_LIMIT)
         if not 0 < len(self._partitions) <= limit:
-            return found
-        found[Summary.PARTITION_SUMMARIES_INCLUDED] = "true"
+            return summary
+        summary[Summary.PARTITION_SUMMARIES_INCLUDED] = "true"
         for key, counts in self._partitions.items():
             spec = metadata.spec(key[0])
             path = spec.partition_path(self._tuples[key], metadata.current_schema, other_schemas=metadata.schemas)
             if path:
                 text = ",".join(f"{name}={count}" for name, count in counts.items() if count > 0)
-                found[f"{Summary.CHANGED_PARTITION_PREFIX}{path}"] = text
-        return found
+                summary[f"{Summary.CHANGED_PARTITION_PREFIX}{path}"] = text
+        return summary
 
 
 def _counted(content: int, files: int, rows: int, size: int, *, is_added: bool) -> dict[str, int]:
-    """Return the counts of some files of one kind that were added or removed."""
-    found = {Summary.ADDED_FILES_SIZE if is_added else Summary.REMOVED_FILES_SIZE: size}
+    """Return the counts of added or removed files of one content."""
+    counts = {Summary.ADDED_FILES_SIZE if is_added else Summary.REMOVED_FILES_SIZE: size}
     if content == FileContent.DATA:
-        found[Summary.ADDED_DATA_FILES if is_added else Summary.DELETED_DATA_FILES] = files
-        found[Summary.ADDED_RECORDS if is_added else Summary.DELETED_RECORDS] = rows
-        return found
-    found[Summary.ADDED_DELETE_FILES if is_added else Summary.REMOVED_DELETE_FILES] = files
+        counts[Summary.ADDED_DATA_FILES if is_added else Summary.DELETED_DATA_FILES] = files
+        counts[Summary.ADDED_RECORDS if is_added else Summary.DELETED_RECORDS] = rows
+        return counts
+    counts[Summary.ADDED_DELETE_FILES if is_added else Summary.REMOVED_DELETE_FILES] = files
     if content == FileContent.EQUALITY_DELETES:
-        found[Summary.ADDED_EQUALITY_DELETE_FILES if is_added else Summary.REMOVED_EQUALITY_DELETE_FILES] = files
-        found[Summary.ADDED_EQUALITY_DELETES if is_added else Summary.REMOVED_EQUALITY_DELETES] = rows
-        return found
+        counts[Summary.ADDED_EQUALITY_DELETE_FILES if is_added else Summary.REMOVED_EQUALITY_DELETE_FILES] = files
+        counts[Summary.ADDED_EQUALITY_DELETES if is_added else Summary.REMOVED_EQUALITY_DELETES] = rows
+        return counts
     if content == _VECTOR:
-        found[Summary.ADDED_DVS if is_added else Summary.REMOVED_DVS] = files
+        counts[Summary.ADDED_DVS if is_added else Summary.REMOVED_DVS] = files
     else:
-        found[Summary.ADDED_POSITION_DELETE_FILES if is_added else Summary.REMOVED_POSITION_DELETE_FILES] = files
-    found[Summary.ADDED_POSITION_DELETES if is_added else Summary.REMOVED_POSITION_DELETES] = rows
-    return found
+        counts[Summary.ADDED_POSITION_DELETE_FILES if is_added else Summary.REMOVED_POSITION_DELETE_FILES] = files
+    counts[Summary.ADDED_POSITION_DELETES if is_added else Summary.REMOVED_POSITION_DELETES] = rows
+    return counts
 
 
 def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
@@ -156,13 +156,13 @@ def _add(counts: Counter[str], more: Mapping[str, int]) -> None:
         counts[name] += count
 
 
-def totals(parent: Snapshot | None, counts: Mapping[str, int]) -> dict[str, str]:
-    """Return what the table has after a commit, by what its parent says it had."""
-    found = {}
+def totals_after(parent: Snapshot | None, counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the totals of the table after a commit, computed from those of its parent."""
+    totals = {}
     for name, added, removed in _TOTALS:
         before = 0 if parent is None else summary_number(parent, name)
         if before is not None:
             after = before + counts.get(added, 0) - counts.get(removed, 0)
             if after >= 0:
-                found[name] = str(after)
-    return found
+                totals[name] = str(after)
+    return totals

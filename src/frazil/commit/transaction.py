@@ -1,39 +1,38 @@
-"""Transactions: from actions to a commit of one or several tables, and what to do when that fails half way.
+"""Transactions: from actions to a commit of one or several tables, and recovery from failures half-way.
 
-Layout. A `Transaction` has, for each table, the state it starts from (`base`), the actions added so far, and for
-each action a slot: the action's snapshot id and commit id, which stay the same for all attempts, and the files
-it has written. Adding an action prepares it at once, on the state that the actions before it lead to (`staged`),
-so that a caller can write data for a schema that the same transaction made.
+Layout. A `Transaction` has, for each table, the state it starts from (`base`), the actions added so far, and for each
+action a slot: the action's snapshot id and commit id, which are the same for all attempts, and the files it has
+written. An added action is prepared immediately, on the state after the actions before it (`staged`), so that a caller
+can write data for a schema created in the same transaction.
 
-Algorithm. `commit` gathers the updates of all actions, and what they rely on of the base, and has the catalog make
-them. The loop of `commit/commit_loop.py` tries until the outcome is known. For each attempt after the first the
-tables are loaded anew; where a snapshot of this transaction is in one of them, the commit happened after all; else
-every action is prepared again on the new state. After a commit the files of this transaction that the new state
-does not use are deleted.
+Algorithm. `commit` gathers the updates of all actions and their requirements on the base, and sends them to the
+catalog. The loop of `commit/commit_loop.py` retries until the outcome is known. Each attempt after the first reloads
+the tables. If one of them has a snapshot of this transaction, the commit happened after all; otherwise every action is
+prepared again on the new state. After a commit, files of this transaction that the new state does not use are deleted.
 
-The catalog makes the new metadata of the updates. Here they are carried out only where something asks for the table
-as staged: the second action of a transaction, or a caller.
+The catalog builds the new metadata from the updates. They are applied here only if the staged table is needed: by the
+second action of a transaction, or by a caller.
 
-What may fail. Everything that touches storage or the catalog, before or after it has taken effect; and this process
-may die at any instruction. Nothing it does is visible before the catalog's commit, which is atomic. After a crash
-there may be files that nothing leads to, which orphan removal finds.
+Failures. Every call to storage or catalog may fail, before or after it has taken effect, and this process may die at
+any instruction. Nothing is visible before the catalog's commit, which is atomic. A crash may leave unreferenced files
+behind, which orphan removal finds.
 
 Why it is safe.
 
-  - At most once. Attempts of one commit start from different bases, and require what their actions relied on: the
-    branch is where it was, say. A rejected attempt stays rejected. After an unknown one nothing is tried before it
-    is resolved. Snapshot ids are the same in all attempts, so the table itself tells whether the commit is in it;
-    the commit's id in the snapshot's summary tells it apart from another writer's snapshot that got the same id.
-  - No acknowledged commit is lost. The catalog makes a new state from the present one, by the updates, where that
-    meets the requirements: what others committed in between is in it, or the commit is rejected.
-  - No live file is deleted. Clean-up deletes files this commit wrote, less those that the table leads to, and only
-    when no outcome in this commit was ever unknown. On failure the table is loaded once more for that; where it
-    cannot be, or holds a sign of this commit, nothing is deleted. Leaving a file behind is always allowed.
-    Interrupts and crashes (exceptions that are no `Exception`) pass through, and nothing is deleted.
+  - At most once. Attempts of one commit start from different bases and require the state that their actions relied
+    on, such as the position of the branch. A rejected attempt stays rejected. An unknown one is resolved before the
+    next attempt. Snapshot ids are the same in all attempts, so the table itself shows whether it has the commit; the
+    commit id in the snapshot's summary distinguishes it from another writer's snapshot with the same id.
+  - No acknowledged commit is lost. The catalog applies the updates to the present state if that meets the
+    requirements: the new state has the commits of other writers since, or the commit is rejected.
+  - No live file is deleted. Clean-up deletes only files that this commit wrote and the table does not reference, and
+    only if no outcome in this commit was ever unknown. On failure the table is loaded once more for that; if it
+    cannot be loaded, or has a sign of this commit, nothing is deleted. Leaving a file behind is always allowed.
+    Interrupts and crashes (exceptions that are not an `Exception`) pass through, and nothing is deleted.
 
-Data files are not deleted here in any case: whoever wrote them decides, by the error's `may_clean_up`.
+Data files are never deleted here: their writer decides, by `may_clean_up` of the error.
 
-Several tables go through the catalog's `commit_many`: all change, or none.
+A commit of several tables uses the catalog's `commit_many`: all change, or none.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _ID_TRIES = 10
 
 @dataclass(slots=True)
 class _Slot:
-    """One action in one transaction: its ids and files, and what it came to at the last attempt."""
+    """One action of a transaction, with its ids and files, and the changes of its last attempt."""
 
     action: Action
     commit_id: str
@@ -73,15 +72,15 @@ class _Slot:
     written: WrittenManifests = field(default_factory=WrittenManifests)
     changes: Changes = field(default_factory=Changes)
 
-    def made(self, snapshot: Snapshot | None) -> bool:
-        """Return whether a snapshot is this action's, and not another writer's of the same id."""
+    def created(self, snapshot: Snapshot | None) -> bool:
+        """Return whether a snapshot is this action's, and not another writer's with the same id."""
         if snapshot is None or snapshot.summary is None:
             return False
         return snapshot.summary.get(COMMIT_ID) == self.commit_id and snapshot.manifest_list in self.written.paths
 
 
 class TableTransaction:
-    """The changes of one table in a transaction. Made by `Transaction.table`."""
+    """The changes of one table in a transaction, created by `Transaction.table`."""
 
     def __init__(self, transaction: Transaction, loaded: LoadedTable) -> None:
         self._transaction = transaction
@@ -93,7 +92,7 @@ class TableTransaction:
 
     @property
     def staged(self) -> LoadedTable:
-        """The table as it will be after the actions added so far, if nobody else changes it."""
+        """The table after the actions added so far, assuming no concurrent changes."""
         while self._pending:
             updates = self._pending[0].updates
             self._metadata = apply_updates(self._metadata, updates, now_ms=self._transaction.catalog.now_ms())
@@ -102,9 +101,9 @@ class TableTransaction:
         return LoadedTable(base.identifier, self._metadata, base.metadata_location, base.storage)
 
     def add(self, action: Action) -> Snapshot | None:
-        """Prepare an action on the table as staged; return the snapshot it will make, None where it makes none.
+        """Prepare an action on the staged table; return the snapshot that it will create, or None.
 
-        What it writes becomes visible by the transaction's commit only.
+        Its changes become visible only by the transaction's commit.
         """
         slot = self._new_slot(action)
         self._slots.append(slot)
@@ -118,7 +117,7 @@ class TableTransaction:
         return next((snapshot for snapshot in added if snapshot.snapshot_id == slot.snapshot_id), None)
 
     def _prepare_first(self, slot: _Slot) -> None:
-        """Prepare an action; where the state it starts from has expired since it was read, on the present one."""
+        """Prepare an action, on the present state if the state it starts from has expired since it was read."""
         try:
             self._prepare(slot, attempt=1)
         except MissingFileError:
@@ -137,7 +136,7 @@ class TableTransaction:
             snapshot_id = snapshot_id_of(commit_id)
             if snapshot_id not in taken and self.base.metadata.snapshots.find_head(snapshot_id) is None:
                 return _Slot(action, commit_id, snapshot_id)
-        raise InvalidRequestError(f"Cannot commit to {self.base.name}: every snapshot id that is tried is taken")
+        raise InvalidRequestError(f"Cannot commit to {self.base.name}: every generated snapshot id is taken")
 
     def _prepare(self, slot: _Slot, attempt: int) -> None:
         transaction = self._transaction
@@ -173,7 +172,7 @@ class TableTransaction:
         self._pending.clear()
 
     def change(self) -> TableChange:
-        """Return the changes of this attempt, with what they rely on of the state they start from."""
+        """Return the changes of this attempt, with their requirements on the state they start from."""
         changes = [slot.changes for slot in self._slots]
         updates = tuple(update for change in changes for update in change.updates)
         if self.is_new:
@@ -193,13 +192,13 @@ class TableTransaction:
 
     def is_in(self, metadata: TableMetadata) -> bool:
         """Return whether a snapshot of this transaction is in a table's metadata."""
-        return any(slot.made(metadata.find_snapshot(slot.snapshot_id)) for slot in self._slots)
+        return any(slot.created(metadata.find_snapshot(slot.snapshot_id)) for slot in self._slots)
 
 
 class Transaction:
-    """Changes of one or several tables that happen together or not at all.
+    """Changes of one or several tables that are committed together or not at all.
 
-    `engine` goes into the summaries of snapshots. A transaction is used once, by one thread.
+    `engine` is added to the summaries of snapshots. A transaction is used once, by one thread.
     """
 
     def __init__(
@@ -221,28 +220,28 @@ class Transaction:
 
     @property
     def attempts(self) -> int:
-        """How often the commit was tried."""
+        """The number of attempts of the commit."""
         return self._loop.attempts
 
     @property
     def was_unknown(self) -> bool:
-        """Whether an outcome was ever unknown: then nothing that was written for it may be deleted."""
+        """Whether an outcome was ever unknown; if so, files written for the commit must not be deleted."""
         return self._loop.was_unknown
 
     def table(self, loaded: LoadedTable) -> TableTransaction:
-        """Return the changes of a table; the state given is what they start from, at the first call."""
+        """Return the changes of a table; the state passed by the first call is the one they start from."""
         self._check_open()
-        found = self._tables.get(loaded.identifier)
-        if found is None:
-            found = self._tables[loaded.identifier] = TableTransaction(self, loaded)
-        return found
+        changes = self._tables.get(loaded.identifier)
+        if changes is None:
+            changes = self._tables[loaded.identifier] = TableTransaction(self, loaded)
+        return changes
 
     def commit(self) -> tuple[LoadedTable, ...]:
-        """Make all changes, in one step; return the new states in the order in which tables were named.
+        """Commit all changes in one step; return the new states in the order of the tables.
 
-        Other writers' commits are built upon, up to the limits of the tables' properties. A CommitConflictError says
-        that they always came first, a ConcurrentChangeError that they changed what an action read, a
-        CommitStateUnknownError that it is not known whether the changes happened: nothing may be deleted then.
+        Commits of other writers are built upon, up to the limits of the tables' properties. A CommitConflictError means
+        that other writers always came first, a ConcurrentChangeError that they changed rows or columns that an action
+        read, and a CommitStateUnknownError that the outcome is unknown: nothing may be deleted then.
         """
         self._check_open()
         self._is_over = True
@@ -256,7 +255,7 @@ class Transaction:
             raise
 
     def roll_back(self) -> None:
-        """Give up: nothing happens to any table, and the files written for it are deleted."""
+        """Abandon the transaction: no table changes, and the files written for it are deleted."""
         self._check_open()
         self._is_over = True
         for table in self._tables.values():
@@ -266,7 +265,7 @@ class Transaction:
         if self._is_over:
             raise InvalidRequestError("Cannot use the transaction: it is over", hint="Start another one.")
 
-    # What the loop asks for
+    # Called by the commit loop
 
     @property
     def names(self) -> str:
@@ -274,18 +273,18 @@ class Transaction:
         return ", ".join(table.base.name for table in self._tables.values())
 
     def send(self) -> Outcome[LoadedTable]:
-        """Have the catalog make the changes of this attempt."""
-        wanted = [table.change() for table in self._tables.values()]
-        wanted = [
+        """Send the changes of this attempt to the catalog."""
+        changes = [table.change() for table in self._tables.values()]
+        changes = [
             table_change
-            for table_change in wanted
+            for table_change in changes
             if table_change.updates or table_change.base.metadata_location is None
         ]
-        if not wanted:
+        if not changes:
             return Committed(())
-        if len(wanted) == 1:
-            return self.catalog.commit(wanted[0].base, wanted[0].updates, wanted[0].requirements)
-        return self.catalog.commit_many(wanted)
+        if len(changes) == 1:
+            return self.catalog.commit(changes[0].base, changes[0].updates, changes[0].requirements)
+        return self.catalog.commit_many(changes)
 
     def rebase(self, attempt: int) -> tuple[LoadedTable, ...] | None:
         """Prepare all actions on the present states of the tables, unless those show that the commit happened."""
@@ -297,12 +296,12 @@ class Transaction:
         return None
 
     def find_committed(self) -> tuple[LoadedTable, ...] | None:
-        """Return the present states of the tables where a snapshot of this transaction is in one of them."""
+        """Return the present states of the tables if one of them has a snapshot of this transaction."""
         fresh = self._refresh()
         return tuple(fresh.values()) if self._is_committed(fresh) else None
 
     def _refresh(self) -> dict[tuple[str, ...], LoadedTable]:
-        """Load the tables anew; one that is being created stays as it is, since it is not there."""
+        """Reload the tables; a table that is being created does not exist yet and stays unchanged."""
         return {
             name: table.base if table.is_new else self.catalog.refresh(table.base)
             for name, table in self._tables.items()
@@ -321,17 +320,17 @@ class Transaction:
     # Clean-up
 
     def _delete_unused(self, table: TableTransaction, state: LoadedTable) -> None:
-        """Delete what earlier attempts wrote and the committed one does not use."""
+        """Delete files that earlier attempts wrote and the committed one does not use."""
         for slot in table.slots:
             used = set(slot.changes.written_files)
             snapshot = state.metadata.find_snapshot(slot.snapshot_id)
             if slot.written.paths and snapshot is not None and snapshot.manifest_list not in used:
-                # Another attempt than the last one is in the table; what that uses is not known here.
+                # An earlier attempt was committed, and the files that it uses are unknown here.
                 continue
             self._delete(state, [path for path in slot.written.paths if path not in used])
 
     def discard(self, table: TableTransaction, slots: Sequence[_Slot], error: Exception | None) -> None:
-        """Delete what a failed commit wrote, where the table as it is now proves that it is not in use."""
+        """Delete the files of a failed commit, if the present state of the table proves that they are not in use."""
         paths = [path for slot in slots for path in slot.written.paths]
         if not paths or (isinstance(error, FrazilError) and not error.may_clean_up):
             return
@@ -346,24 +345,24 @@ class Transaction:
                 self._delete(state, [path for path in paths if location_key(path) not in used])
 
     def _exists(self, loaded: LoadedTable) -> bool:
-        """Return whether a table that was to be created is there after all; another one of its name is not it."""
+        """Return whether a table to be created exists after all; another table of its name does not count."""
         try:
-            found = self.catalog.load_table(loaded.identifier)
+            present = self.catalog.load_table(loaded.identifier)
         except TableNotFoundError:
             return False
-        return found.metadata.table_uuid == loaded.metadata.table_uuid
+        return present.metadata.table_uuid == loaded.metadata.table_uuid
 
     def _delete(self, state: LoadedTable, paths: Iterable[str]) -> None:
-        """Delete files of this commit: it chose their names, and `create` gave it none that was taken."""
+        """Delete files of this commit: it generated their names, and `create` overwrote nothing."""
         for path in paths:
             with contextlib.suppress(FrazilError):
                 state.storage.delete(path)
 
 
 def _reachable_since(state: LoadedTable, before: TableMetadata, own_ids: set[int]) -> set[str] | None:
-    """Return the files that snapshots since a state lead to; None where they show that this commit happened.
+    """Return the files that snapshots since a state reference, or None if they show that this commit happened.
 
-    Files of this commit did not exist before that state, so that older snapshots cannot lead to them.
+    Files of this commit did not exist before that state, so older snapshots cannot reference them.
     """
     used: set[str] = set()
     for head in state.metadata.snapshots.heads:

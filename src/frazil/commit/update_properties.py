@@ -1,6 +1,6 @@
-"""Set and remove properties, set the location of new files, raise the format version. They never conflict.
+"""Set and remove properties, set the location of new files, upgrade the format version. They never conflict.
 
-Setting a property that another writer set meanwhile overwrites it: the last writer wins, as for any single value.
+A property that another writer set concurrently is overwritten: the last writer wins, as for any single value.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from frazil.spec.versions import check_upgrade
 
 @dataclass(frozen=True, slots=True)
 class UpdateProperties:
-    """Set properties and remove others. Values are checked, names that are not known are kept."""
+    """Set properties and remove others. Values are checked; unknown names are kept."""
 
     updates: FrozenMap[str, str] = NO_PROPERTIES
     removals: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if isinstance(self.removals, str):
-            raise InvalidRequestError(f"Cannot remove the properties {self.removals!r}: give a list of names")
+            raise InvalidRequestError(f"Cannot remove the properties {self.removals!r}: pass a list of names")
         object.__setattr__(self, "updates", FrozenMap(self.updates))
         object.__setattr__(self, "removals", frozenset(self.removals))
         both = self.removals & self.updates.keys()
@@ -40,7 +40,7 @@ class UpdateProperties:
         check_name_mapping(self.updates)
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the properties that differ from the present ones; nothing where none does."""
+        """Return the properties that differ from the present ones, or nothing if none does."""
         present = loaded.metadata.properties
         check_metrics_columns(loaded.metadata.current_schema, self.updates)
         updates: list[TableUpdate] = []
@@ -55,12 +55,12 @@ class UpdateProperties:
 
 @dataclass(frozen=True, slots=True)
 class UpdateLocation:
-    """Put new files elsewhere; files that exist stay where they are."""
+    """Set the location of new files; existing files stay in place."""
 
     location: str
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the new location; nothing where it is the present one."""
+        """Return the new location, or nothing if it is the present one."""
         if without_trailing_slash(self.location) == loaded.metadata.location:
             return NOTHING
         return Changes((SetLocation(self.location),), table_requirement(loaded.metadata))
@@ -68,12 +68,12 @@ class UpdateLocation:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeFormat:
-    """Raise the format version. There is no way back."""
+    """Upgrade the format version. Downgrades are impossible."""
 
     format_version: int
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the new version; nothing where the table has it."""
+        """Return the new version, or nothing if the table has it."""
         if check_upgrade(loaded.metadata.format_version, self.format_version) == loaded.metadata.format_version:
             return NOTHING
         return Changes((UpgradeFormatVersion(self.format_version),), table_requirement(loaded.metadata))

@@ -1,7 +1,7 @@
 """Create, move and drop branches and tags; roll back. Specification: "Snapshot References".
 
-Each action requires that the references it looked at are where they were, so that nobody's commit to a branch is
-lost by moving it.
+Each action requires that the references it read have not moved, so that moving a branch never loses a concurrent commit
+to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class CreateRef:
-    """Create a branch or tag at a snapshot, the current one unless given. `replaces`: one that exists is replaced."""
+    """Create a branch or tag at a snapshot, by default the current one; `replaces` allows replacing an existing one."""
 
     name: str
     type: RefType
@@ -39,18 +39,18 @@ class CreateRef:
         present = metadata.find_ref(self.name)
         if present is not None and self.exist_ok and not self.replaces:
             if present.type != self.type:
-                raise AlreadyExistsError(f"Cannot create {self.type} {self.name!r}: there is a {present.type}")
+                raise AlreadyExistsError(f"Cannot create {self.type} {self.name!r}: it exists as a {present.type}")
             return NOTHING
         if present is not None and not self.replaces:
             raise AlreadyExistsError(
-                f"Cannot create {self.type} {self.name!r}: there is a {present.type} of that name",
+                f"Cannot create {self.type} {self.name!r}: it exists as a {present.type}",
                 hint="Replace it, or drop it first.",
             )
         snapshot_id = self.snapshot_id if self.snapshot_id is not None else metadata.current_snapshot_id
         if snapshot_id is None:
             raise InvalidRequestError(
                 f"Cannot create {self.type} {self.name!r}: the table has no snapshot yet",
-                hint="Commit something first.",
+                hint="Commit a snapshot first.",
             )
         metadata.snapshot(snapshot_id)
         ref = SnapshotRef(
@@ -61,7 +61,7 @@ class CreateRef:
 
 @dataclass(frozen=True, slots=True)
 class SetRetention:
-    """Set how long a branch or tag keeps snapshots; what is None stays as it is, 0 takes a limit away."""
+    """Set how long a branch or tag retains snapshots; None leaves a limit unchanged, 0 removes it."""
 
     name: str
     min_snapshots_to_keep: int | None = None
@@ -96,7 +96,7 @@ class DropRef:
     missing_ok: bool = False
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the removal of the reference as it is now."""
+        """Return the removal of the present reference."""
         metadata = loaded.metadata
         if self.name == MAIN_BRANCH:
             raise InvalidRequestError(f"Cannot drop branch {MAIN_BRANCH!r}: a table always has it")
@@ -114,7 +114,7 @@ class DropRef:
 
 @dataclass(frozen=True, slots=True)
 class RenameBranch:
-    """Give a branch another name."""
+    """Rename a branch."""
 
     name: str
     new_name: str
@@ -146,13 +146,13 @@ class RenameBranch:
 
 @dataclass(frozen=True, slots=True)
 class FastForward:
-    """Move a branch to the head of another reference, which must have come from it; a new branch is made at it."""
+    """Move a branch to the head of another reference that descends from it; a missing branch is created."""
 
     branch: str
     to: str
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the branch at the other reference's snapshot; nothing where it is there."""
+        """Return the branch at the other reference's snapshot, or nothing if it is there already."""
         metadata = loaded.metadata
         target = metadata.ref(self.to)
         present = metadata.find_ref(self.branch)
@@ -162,9 +162,9 @@ class FastForward:
             return NOTHING
         if present is not None and not is_ancestor_of(metadata, target.snapshot_id, present.snapshot_id):
             raise InvalidRequestError(
-                f"Cannot fast-forward {self.branch!r} to {self.to!r}: snapshot {present.snapshot_id} is no ancestor of "
-                f"snapshot {target.snapshot_id}",
-                hint="The branch has commits that the other has not.",
+                f"Cannot fast-forward {self.branch!r} to {self.to!r}: snapshot {present.snapshot_id} is not an "
+                f"ancestor of snapshot {target.snapshot_id}",
+                hint="The branch has commits that the other does not.",
             )
         changes = _set(metadata, self.branch, moved_ref(metadata, self.branch, target.snapshot_id))
         return replace(changes, requirements=(*changes.requirements, ref_requirement(metadata, self.to)))
@@ -172,13 +172,13 @@ class FastForward:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceBranch:
-    """Put a branch at a snapshot, whatever it was at before; the branch must exist."""
+    """Set an existing branch to a snapshot, regardless of its history."""
 
     branch: str
     snapshot_id: int
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the branch at the snapshot; nothing where it is there."""
+        """Return the branch at the snapshot, or nothing if it is there already."""
         metadata = loaded.metadata
         if metadata.ref(self.branch).is_tag:
             raise InvalidRequestError(f"Cannot move {self.branch!r}: it is a tag")
@@ -188,7 +188,7 @@ class ReplaceBranch:
 
 @dataclass(frozen=True, slots=True)
 class SetCurrentSnapshot:
-    """Make a snapshot, or what a branch or tag names, the table's current state, whatever its history."""
+    """Make a snapshot, or the snapshot of a branch or tag, the table's current state, regardless of its history."""
 
     snapshot_id: int | None = None
     ref: str | None = None
@@ -197,7 +197,7 @@ class SetCurrentSnapshot:
         """Return `main` at the snapshot."""
         metadata = loaded.metadata
         if (self.snapshot_id is None) == (self.ref is None):
-            raise InvalidRequestError("Cannot set the current snapshot: give either a snapshot id or a reference")
+            raise InvalidRequestError("Cannot set the current snapshot: pass either a snapshot id or a reference")
         if self.snapshot_id is not None:
             snapshot_id = metadata.snapshot(self.snapshot_id).snapshot_id
             return _set(metadata, MAIN_BRANCH, moved_ref(metadata, MAIN_BRANCH, snapshot_id))
@@ -208,7 +208,7 @@ class SetCurrentSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """Put a branch back at an earlier snapshot of its own history: one by id, or the last before a time."""
+    """Move a branch back to an earlier snapshot of its history: by id, or the last one before a time."""
 
     snapshot_id: int | None = None
     before_ms: int | None = None
@@ -218,14 +218,14 @@ class Rollback:
         """Return the branch at the earlier snapshot."""
         metadata = loaded.metadata
         if (self.snapshot_id is None) == (self.before_ms is None):
-            raise InvalidRequestError("Cannot roll back: give either a snapshot id or a time")
+            raise InvalidRequestError("Cannot roll back: pass either a snapshot id or a time")
         head = metadata.ref(self.branch).snapshot_id
         if self.snapshot_id is not None:
             metadata.snapshot(self.snapshot_id)
             if not is_ancestor_of(metadata, head, self.snapshot_id):
                 raise InvalidRequestError(
                     f"Cannot roll back to snapshot {self.snapshot_id}: it is not in the history of {self.branch!r}",
-                    hint="Set the current snapshot instead, to go where the branch has not been.",
+                    hint="Set the current snapshot instead, to move to a snapshot outside the history.",
                 )
             return _set(metadata, self.branch, moved_ref(metadata, self.branch, self.snapshot_id))
         before_ms = self.before_ms or 0
@@ -240,7 +240,7 @@ class Rollback:
 def _set(metadata: TableMetadata, name: str, ref: SnapshotRef) -> Changes:
     if metadata.find_ref(name) == ref:
         return NOTHING
-    # Writes that are not in the history any more may be done again.
+    # Writes that are no longer in the history may be repeated.
     records = () if ref.is_tag else move_records(metadata, name, ref.snapshot_id)
     return Changes(
         (SetSnapshotRef(name, ref), *records), (*table_requirement(metadata), ref_requirement(metadata, name))

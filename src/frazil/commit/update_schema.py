@@ -1,8 +1,8 @@
-"""Change the schema, and what goes by its names: the name mapping and the properties of columns.
+"""Change the schema, and what depends on its names: the name mapping and the properties of columns.
 
-Steps are taken anew on the schema as it is at each attempt, and the table must still have it when the commit
-happens: column ids are given out by whoever commits first. A step that another writer's change made
-impossible, such as a column of a name that is taken now, is an error.
+Steps are repeated on the present schema at each attempt, and the commit requires that schema: column ids are assigned
+by whichever writer commits first. A step that a concurrent change made impossible, such as adding a column under a name
+that is now taken, is an error.
 
 Specification: "Schema Evolution", "Name Mapping Serialization".
 """
@@ -30,13 +30,13 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class UpdateSchema:
-    """Change the current schema: `change` is called with an update of it, once for each attempt."""
+    """Change the current schema: `change` is called with a schema update, once per attempt."""
 
     change: Callable[[SchemaUpdate], object]
     case_sensitive: bool = True
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the schema that the steps lead to from the present one; nothing where it is the same."""
+        """Return the schema that the steps produce from the present one, or nothing if it is the same."""
         metadata = loaded.metadata
         before = metadata.current_schema
         update = SchemaUpdate(
@@ -81,19 +81,19 @@ def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:
 
 
 def check_names_left(metadata: TableMetadata, after: Schema) -> None:
-    """Refuse a column of the name of a partition field that has another source, in the spec now or in one before."""
+    """Refuse a column with the name of a present or former partition field that has another source."""
     specs = metadata.partition_specs
-    known = {field.name for field, _ in find_taken_names(metadata.current_schema, specs)}
+    taken = {field.name for field, _ in find_taken_names(metadata.current_schema, specs)}
     for field, source in find_taken_names(after, specs):
-        if field.name not in known:
+        if field.name not in taken:
             raise SchemaChangeError(
-                f"Cannot name a column {field.name!r}: a partition field has that name, of column {source!r}",
-                hint="Choose another name. Fields that were removed from the spec keep theirs, for older files.",
+                f"Cannot name a column {field.name!r}: a partition field of column {source!r} has that name",
+                hint="Choose another name. Fields that were removed from the spec keep their names, for older files.",
             )
 
 
 def property_updates(metadata: TableMetadata, after: Schema) -> tuple[TableUpdate, ...]:
-    """Return what a change of schema does to the properties that go by column names."""
+    """Return the updates that a schema change makes to properties keyed by column names."""
     before, stored = metadata.current_schema, metadata.properties
     gone: list[str] = []
     new: dict[str, str] = {}

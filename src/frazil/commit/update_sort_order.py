@@ -22,11 +22,11 @@ class UpdateSortOrder:
 
     def __post_init__(self) -> None:
         if isinstance(self.terms, str):
-            raise InvalidRequestError(f"Cannot sort by {self.terms!r}: give a list of terms")
+            raise InvalidRequestError(f"Cannot sort by {self.terms!r}: pass a list of terms")
         object.__setattr__(self, "terms", tuple(self.terms))
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the order over the present schema; nothing where it is the default already."""
+        """Return the order over the present schema, or nothing if it is already the default."""
         metadata = loaded.metadata
         order = build_sort_order(metadata.current_schema, self.terms, case_sensitive=self.case_sensitive)
         if order.same_order(metadata.default_sort_order):

@@ -1,7 +1,7 @@
-"""Change the partition spec that new data is written under. Specification: "Partition Evolution".
+"""Change the partition spec that new data is written with. Specification: "Partition Evolution".
 
-Files keep the spec they were written with. As for schemas, the steps are taken anew at each attempt, and ids
-of partition fields are given out by whoever commits first.
+Files keep the spec they were written with. As for schemas, the steps are repeated at each attempt, and ids of partition
+fields are assigned by whichever writer commits first.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from frazil.spec.partition_evolution import PartitionSpecUpdate
 
 @dataclass(frozen=True, slots=True)
 class UpdateSpec:
-    """Change the default partition spec: `change` is called with an update of it, once for each attempt."""
+    """Change the default partition spec: `change` is called with a spec update, once per attempt."""
 
     change: Callable[[PartitionSpecUpdate], object]
     case_sensitive: bool = True
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the spec that the steps lead to from the present one; nothing where it is the same."""
+        """Return the spec that the steps produce from the present one, or nothing if it is the same."""
         metadata = loaded.metadata
         update = PartitionSpecUpdate(
             metadata.current_schema,

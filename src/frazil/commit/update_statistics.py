@@ -1,4 +1,4 @@
-"""Set and remove statistics files of snapshots. They only inform; the last writer wins.
+"""Set and remove statistics files of snapshots. They are informative only, so the last writer wins.
 
 Specification: "Table Statistics", "Partition Statistics".
 """
@@ -22,7 +22,7 @@ from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatistics:
-    """Set the statistics files of snapshots, and forget those of others. Files themselves stay."""
+    """Set the statistics files of snapshots, and remove those of others from the metadata. The files stay."""
 
     statistics: tuple[StatisticsFile, ...] = ()
     partition_statistics: tuple[PartitionStatisticsFile, ...] = ()
@@ -30,7 +30,7 @@ class UpdateStatistics:
     removed_partition: tuple[int, ...] = ()
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the changes; a snapshot that statistics are set for must be in the table."""
+        """Return the changes; snapshots with new statistics must be in the table."""
         metadata = loaded.metadata
         for snapshot_id in [statistics_file.snapshot_id for statistics_file in self.statistics] + [
             statistics_file.snapshot_id for statistics_file in self.partition_statistics

@@ -1,18 +1,18 @@
-"""Entries to manifests, manifests to a manifest list. Specification: "Manifests", "Manifest Lists", "Snapshots".
+"""From entries to manifests, and from manifests to a list. Specification: "Manifests", "Manifest Lists", "Snapshots".
 
-On the write path between descriptions of files and a snapshot:
+This is the part of the write path between files and a snapshot:
 
-    new files          one or more manifests for each content and partition spec, cut at the target size
-    changed manifests  a manifest that loses files is written again: files that stay are EXISTING and keep the
-                       snapshot that added them, both sequence numbers and their row ids; files that go are
-                       DELETED by this snapshot; what older snapshots deleted is forgotten
+    new files          one or more manifests per content and partition spec, split at the target size
+    changed manifests  a manifest that loses files is rewritten: remaining files are EXISTING and keep the snapshot
+                       that added them, both sequence numbers and their row ids; removed files are DELETED by this
+                       snapshot; entries that older snapshots deleted are dropped
     merging            small manifests of one spec become one, so that planning reads few of them
     the list           gives new manifests this commit's sequence number and, in v3, row ids
 
-Manifests hold nothing that depends on the attempt: sequence numbers and row ids of new files are inherited
-from the list. So they are written once and used by every attempt, and a retry writes a list only.
+Manifests hold nothing that depends on the attempt: sequence numbers and row ids of new files are inherited from the
+list. So they are written once and used by every attempt, and a retry writes only a list.
 
-Existing manifests are rewritten as columns; an object is made only for a new file.
+Existing manifests are rewritten as columns; objects are built only for new files.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from frazil.storage.locations import manifest_list_name, manifest_name, metadata
 from frazil.threads import map_in_order
 
 FILES_PER_MANIFEST = 10_000
-"""New files that one manifest holds at most, and one thread encodes at a time."""
+"""The most new files in one manifest, which one thread encodes at a time."""
 
 _COUNTS = ("added_files_count", "existing_files_count", "deleted_files_count")
 Weighed = TypeVar("Weighed")
@@ -55,19 +55,19 @@ Weighed = TypeVar("Weighed")
 
 @dataclass(frozen=True, slots=True)
 class AddedFile:
-    """A file a commit adds. A sequence number is given where rows keep the age they had, as in compaction."""
+    """A file that a commit adds; the sequence number is set if its rows keep their age, as in compaction."""
 
     file: DataFile
     sequence_number: int | None = None
 
     @property
     def content(self) -> ManifestContent:
-        """The kind of manifest that holds it."""
+        """The content of the manifest that holds it."""
         return ManifestContent.DATA if self.file.content is FileContent.DATA else ManifestContent.DELETES
 
 
 class ManifestWriter:
-    """Writes the manifests of one attempt: the table's specs, properties and names, and the commit's files."""
+    """Writes the manifests of one attempt with the table's specs, properties and names."""
 
     def __init__(self, loaded: LoadedTable, context: CommitContext) -> None:
         self.loaded = loaded
@@ -85,10 +85,10 @@ class ManifestWriter:
         """The format version that manifests are written in."""
         return self._metadata.format_version
 
-    # Reading what is there
+    # Reading
 
     def read_base(self, snapshot: Snapshot | None) -> list[ManifestFile]:
-        """Return the manifests of the snapshot a commit builds on, with counts where version 1 left them out."""
+        """Return the manifests of the base snapshot, with the counts that version 1 left out."""
         if snapshot is None:
             return []
         manifests = read_manifest_list(self.loaded.storage, snapshot, self.context.cache)
@@ -98,25 +98,25 @@ class ManifestWriter:
 
     def partition_of(self, manifest: ManifestFile) -> tuple[PartitionSpec, StructType]:
         """Return the spec of a manifest and the type of its tuples."""
-        found = self.specs.get(manifest.partition_spec_id)
-        if found is None:
+        spec = self.specs.get(manifest.partition_spec_id)
+        if spec is None:
             raise InvalidManifestError(
                 f"Cannot use the manifest: the table has no partition spec {manifest.partition_spec_id}",
                 path=manifest.manifest_path,
                 heading="Manifest Lists",
             )
-        return found
+        return spec
 
     @property
     def target_bytes(self) -> int:
-        """The size that manifests are to have."""
+        """The target size of manifests."""
         return self._target_bytes
 
-    def read(self, manifest: ManifestFile, fields: Iterable[str] = COLUMNS, *, keeps: bool = True) -> ManifestColumns:
-        """Return columns of a manifest of the base or of this commit, which `keeps` says to remember."""
+    def read(self, manifest: ManifestFile, fields: Iterable[str] = COLUMNS, *, caches: bool = True) -> ManifestColumns:
+        """Return columns of a manifest of the base or of this commit; `caches` stores them in the manifest cache."""
         _, partition_type = self.partition_of(manifest)
         return read_manifest(
-            self.loaded.storage, manifest, partition_type, frozenset(fields), cache=self.context.cache, keeps=keeps
+            self.loaded.storage, manifest, partition_type, frozenset(fields), cache=self.context.cache, keeps=caches
         )
 
     def _counted(self, manifest: ManifestFile) -> ManifestFile:
@@ -135,28 +135,28 @@ class ManifestWriter:
     # Writing
 
     def write_new(self, files: Sequence[AddedFile], content: ManifestContent) -> list[ManifestFile]:
-        """Return manifests of new files of one content, newest spec first; written by the first attempt only."""
+        """Return manifests of new files of one content, newest spec first; only the first attempt writes them."""
         written: list[ManifestFile] = []
         chosen = [file for file in files if file.content is content]
         for spec_id in sorted({added_file.file.spec_id for added_file in chosen}, reverse=True):
             group = [added_file for added_file in chosen if added_file.file.spec_id == spec_id]
-            # What an action adds may differ between attempts: vectors are united with those of others.
+            # The added files may differ between attempts, since vectors are merged with those of other writers.
             names = tuple(
                 (added_file.file.file_path, added_file.file.content_offset, added_file.sequence_number)
                 for added_file in group
             )
             key = ("new", content, spec_id, self._metadata.format_version, names)
-            known: list[ManifestFile] | None = self.context.written.find(key)
-            if known is None:
+            manifests: list[ManifestFile] | None = self.context.written.find(key)
+            if manifests is None:
                 parts = [
                     group[index : index + FILES_PER_MANIFEST] for index in range(0, len(group), FILES_PER_MANIFEST)
                 ]
                 threads = min(self.context.threads, len(parts))
-                known = [
-                    manifest for made in map_in_order(self._write_part, parts, threads=threads) for manifest in made
+                manifests = [
+                    manifest for group in map_in_order(self._write_part, parts, threads=threads) for manifest in group
                 ]
-                self.context.written.keep(key, known)
-            written += known
+                self.context.written.keep(key, manifests)
+            written += manifests
         return written
 
     def _write_part(self, files: Sequence[AddedFile]) -> list[ManifestFile]:
@@ -169,19 +169,19 @@ class ManifestWriter:
         return self.write_rows(entries_to_table(entries, self.specs[spec_id][1]), spec_id, content)
 
     def write_rows(
-        self, rows: pa.Table, spec_id: int, content: ManifestContent, *, most_bytes: int | None = None
+        self, rows: pa.Table, spec_id: int, content: ManifestContent, *, max_bytes: int | None = None
     ) -> list[ManifestFile]:
-        """Write entries as columns: as one manifest of up to `most_bytes`, or as many as the target size asks for."""
+        """Write entries as one manifest of up to `max_bytes`, or as many as the target size requires."""
         path, data, manifest = self._encode(rows, spec_id, content)
         count = min(-(-len(data) // self._target_bytes), rows.num_rows)
-        if count <= 1 or (most_bytes is not None and len(data) <= most_bytes):
+        if count <= 1 or (max_bytes is not None and len(data) <= max_bytes):
             self.context.written.write(self.loaded.storage, path, data)
             return [manifest]
         size = -(-rows.num_rows // count)
         return [self._write_one(rows.slice(index, size), spec_id, content) for index in range(0, rows.num_rows, size)]
 
     def measure(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> int:
-        """Return how many bytes a manifest of some entries has, without writing it."""
+        """Return the size of a manifest of the entries in bytes, without writing it."""
         return len(self._encode(rows, spec_id, content)[1])
 
     def _write_one(self, rows: pa.Table, spec_id: int, content: ManifestContent) -> ManifestFile:
@@ -207,22 +207,22 @@ class ManifestWriter:
         return path, encoded.data, encoded.manifest
 
     def write_without(self, manifest: ManifestFile, columns: ManifestColumns, removed: Mask) -> ManifestFile:
-        """Write a manifest again, given whole, with some of its files deleted by this commit."""
+        """Rewrite a whole manifest with some of its files deleted by this commit."""
         return self._write_one(
             without_files(columns, removed, self.context.snapshot_id), manifest.partition_spec_id, manifest.content
         )
 
     def merge(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """Return manifests of one content with small ones merged, as the table's properties say.
+        """Return manifests of one content with small ones merged by the table's properties.
 
-        The newest manifests come first. Manifests of one spec are packed from the oldest on, without changing
-        their order, so that it is the newest group that stays small and is merged with what comes next. That
-        group waits until it has the least number of manifests; a group of one stays as it is.
+        The newest manifests come first. Manifests of one spec are packed from the oldest on, in order, so that the
+        newest group stays small and is merged with later ones. That group waits until it has the minimum number of
+        manifests; a group of one stays unchanged.
         """
         table = self._metadata.properties
         if len(manifests) < 2 or not read_property(table, properties.MANIFEST_MERGE_ENABLED):
             return list(manifests)
-        least = read_property(table, properties.MANIFEST_MIN_MERGE_COUNT)
+        min_count = read_property(table, properties.MANIFEST_MIN_MERGE_COUNT)
         newest = manifests[0]
         merged: list[ManifestFile] = []
         for spec_id in sorted({manifest.partition_spec_id for manifest in manifests}, reverse=True):
@@ -231,7 +231,7 @@ class ManifestWriter:
             merged += [
                 manifest
                 for written in map_in_order(
-                    lambda packed: list(packed) if _stays(packed, newest, least) else [self._write_merged(packed)],
+                    lambda packed: list(packed) if _stays(packed, newest, min_count) else [self._write_merged(packed)],
                     bins,
                     threads=min(self.context.threads, len(bins)),
                 )
@@ -241,13 +241,13 @@ class ManifestWriter:
 
     def _write_merged(self, manifests: Sequence[ManifestFile]) -> ManifestFile:
         key = ("merged", self._metadata.format_version, *map(manifest_key, manifests))
-        known: ManifestFile | None = self.context.written.find(key)
-        if known is None:
+        merged: ManifestFile | None = self.context.written.find(key)
+        if merged is None:
             parts = [merged_files(self.read(manifest), self.context.snapshot_id) for manifest in manifests]
             first = manifests[0]
-            known = self._write_one(pa.concat_tables(parts), first.partition_spec_id, first.content)
-            self.context.written.keep(key, known)
-        return known
+            merged = self._write_one(pa.concat_tables(parts), first.partition_spec_id, first.content)
+            self.context.written.keep(key, merged)
+        return merged
 
     def write_list(self, manifests: Sequence[ManifestFile], parent_snapshot_id: int | None) -> WrittenList:
         """Write the manifest list of this attempt."""
@@ -271,7 +271,7 @@ class ManifestWriter:
 
 @dataclass(frozen=True, slots=True)
 class WrittenList:
-    """A manifest list as it was written, and the row ids it gave out; before v3 it gives out none."""
+    """A written manifest list, and the row ids it assigned, which are None before v3."""
 
     path: str
     manifests: tuple[ManifestFile, ...]
@@ -280,19 +280,19 @@ class WrittenList:
 
 
 def without_files(columns: ManifestColumns, removed: Mask, snapshot_id: int) -> pa.Table:
-    """Return a manifest's live entries with some deleted by a snapshot; the others exist as they did."""
+    """Return a manifest's live entries, with some deleted by a snapshot and the others EXISTING."""
     live = live_mask(columns)
     rows = columns.table.filter(pa.array(live))
-    gone = removed[live]
-    status = np.where(gone, EntryStatus.DELETED.value, EntryStatus.EXISTING.value).astype(np.int32)
-    ids = pc.if_else(pa.array(gone), pa.scalar(snapshot_id, pa.int64()), rows.column("snapshot_id"))
+    is_removed = removed[live]
+    status = np.where(is_removed, EntryStatus.DELETED.value, EntryStatus.EXISTING.value).astype(np.int32)
+    ids = pc.if_else(pa.array(is_removed), pa.scalar(snapshot_id, pa.int64()), rows.column("snapshot_id"))
     return _with(rows, status=pa.array(status), snapshot_id=ids)
 
 
 def merged_files(columns: ManifestColumns, snapshot_id: int) -> pa.Table:
-    """Return a manifest's entries for a merged manifest of a snapshot.
+    """Return the entries of a manifest for a merged manifest of a snapshot.
 
-    What the snapshot itself added and deleted stays so; other live files exist; older deletes are forgotten.
+    Additions and deletions of the snapshot itself stay; other live files are EXISTING; older deletes are dropped.
     """
     is_own = pc.fill_null(pc.equal(columns.column("snapshot_id"), snapshot_id), False).to_numpy().astype(bool)
     live = live_mask(columns)
@@ -309,7 +309,7 @@ def _with(rows: pa.Table, **columns: pa.Array) -> pa.Table:
 
 
 def pack_from_end(items: Sequence[Weighed], weights: Sequence[int], target: int) -> list[list[Weighed]]:
-    """Return items in groups of at most a weight, in order; groups fill up from the end."""
+    """Return items in order in groups of at most a weight, filled up from the end."""
     bins: list[list[Weighed]] = []
     room = 0
     for item, weight in zip(reversed(items), reversed(weights), strict=True):
@@ -322,12 +322,12 @@ def pack_from_end(items: Sequence[Weighed], weights: Sequence[int], target: int)
     return [list(reversed(packed)) for packed in reversed(bins)]
 
 
-def _stays(group: Sequence[ManifestFile], newest: ManifestFile, least: int) -> bool:
-    return len(group) == 1 or (newest in group and len(group) < least)
+def _stays(group: Sequence[ManifestFile], newest: ManifestFile, min_count: int) -> bool:
+    return len(group) == 1 or (newest in group and len(group) < min_count)
 
 
 def manifest_key(manifest: ManifestFile) -> tuple[object, ...]:
-    """Return what decides the content of a manifest, with what its entries inherit."""
+    """Return the key of the content of a manifest, including what its entries inherit."""
     return (
         manifest.manifest_path,
         manifest.sequence_number,

@@ -1,1 +1,1 @@
-"""One file at a time, as Arrow: reading data and delete files, on a driver or on an executor."""
+"""Data and delete files as Arrow, one file at a time, on the driver or on an executor."""

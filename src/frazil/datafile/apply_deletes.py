@@ -1,7 +1,7 @@
-"""The deletes of one task, ready to be asked which rows are gone. Specification: "Row-level Deletes".
+"""The deletes of one task, ready to test rows. Specification: "Row-level Deletes".
 
-All of a data file's position deletes and its deletion vector are one set of positions; equality deletes are a set
-of keys for each set of columns they compare. A row is deleted where any of them says so.
+All position deletes of a data file and its deletion vector are merged into one set of positions; equality deletes are a
+set of keys for each set of compared columns. A row is deleted if any of them matches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frazil.storage.base import Storage
 
 @dataclass(frozen=True, slots=True)
 class TaskDeletes:
-    """What is deleted in one data file: positions, None where there are none, and keys."""
+    """The deletes of one data file: positions, or None, and keys."""
 
     positions: DeletionVector | None = None
     equality: tuple[EqualityDeletes, ...] = ()
@@ -52,7 +52,7 @@ def load_deletes(
 
 
 def position_tasks(task: FileScanTask) -> list[DeleteTask]:
-    """Return the deletes of a task that go by position."""
+    """Return the position deletes of a task."""
     return [
         delete_file
         for delete_file in task.delete_files
@@ -61,9 +61,9 @@ def position_tasks(task: FileScanTask) -> list[DeleteTask]:
 
 
 def load_positions(storage: Storage, task: FileScanTask, cache: DeleteCache) -> DeletionVector | None:
-    """Return the positions that are deleted in a task's data file, None where there are none."""
-    found = [read_file_positions(storage, delete, task.data_file, cache) for delete in position_tasks(task)]
-    vectors = [vector for vector in found if not vector.is_empty]
+    """Return the deleted positions of a task's data file, or None if there are none."""
+    loaded = [read_file_positions(storage, delete, task.data_file, cache) for delete in position_tasks(task)]
+    vectors = [vector for vector in loaded if not vector.is_empty]
     if not vectors:
         return None
     return vectors[0] if len(vectors) == 1 else vectors[0].union(*vectors[1:])

@@ -1,9 +1,8 @@
-"""What the columns of an Avro file are as Arrow: their types, their parts, and how decoded arrays become that.
+"""The columns of an Avro file as Arrow: their types, their parts, and the conversion of decoded arrays.
 
-`codec/avro_decode.py` gives columns in the plain types Avro stores: dates are integers, decimals bytes, maps with
-keys that are not text are lists of pairs, and a record that cannot be null is no column at all, its fields stand
-in its place. Here they become what the schema says they are; the table's own types come later
-(`datafile/project.py`).
+`codec/avro_decode.py` returns columns in the plain types of Avro: dates are integers, decimals are bytes, maps with
+non-string keys are lists of pairs, and a record that cannot be null has no column of its own, but only its fields. They
+are converted here to the types of the file's schema; the table's types follow later (`datafile/project.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Make = Callable[[Any], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An Avro type as Arrow: its type, its named parts, and the conversion of an array as it was decoded."""
+    """An Avro type as Arrow: its type, its named parts, and the conversion of decoded arrays."""
 
     arrow: pa.DataType
     parts: tuple[tuple[str, int | None, Shape], ...]
@@ -34,7 +33,7 @@ class Shape:
 
 
 def shape_of(avro_type: AvroType) -> Shape:
-    """Return what a type is as Arrow. Schemas bound the depth of the recursion."""
+    """Return the Arrow shape of a type. Schemas bound the depth of the recursion."""
     if avro_type.kind == "record":
         return _record(avro_type)
     if avro_type.kind == "map":
@@ -56,9 +55,7 @@ def shape_of(avro_type: AvroType) -> Shape:
 
 def _refuse(avro_type: AvroType) -> Make:
     def refuse(_: pa.Array) -> pa.Array:
-        raise FormRefusal(
-            f"it is stored as {avro_type.kind} of logical type {avro_type.logical}, which is not understood"
-        )
+        raise FormRefusal(f"it is stored as {avro_type.kind} of the unsupported logical type {avro_type.logical}")
 
     return refuse
 
@@ -74,7 +71,7 @@ def _record(avro_type: AvroType) -> Shape:
 
     def make(array: pa.Array) -> pa.Array:
         if pa.types.is_integer(array.type):
-            # An optional record whose fields take no bytes is stored as the number of its branch alone.
+            # An optional record whose fields take no bytes is stored only as the number of its branch.
             valid = pc.not_equal(array, null_branch)
             children = [pa.nulls(len(array), shape.arrow) for _, shape in stored]
             return pa.Array.from_buffers(target, len(array), [valid.buffers()[1]], children=children)
@@ -102,7 +99,7 @@ _TEXT = Shape(pa.string(), (), lambda array: array)
 
 
 def _pairs(pair: AvroType) -> Shape:
-    """Return the shape of a map that is stored as an array of key and value records."""
+    """Return the shape of a map stored as an array of key and value records."""
     first, second = pair.fields
     key, value = (second, first) if first.name == "value" and second.name == "key" else (first, second)
     numbers = {id(field): number for number, field in enumerate(pair.fields)}
@@ -130,17 +127,19 @@ def _map_shape(
 
     def make(array: pa.Array) -> pa.Array:
         keys, items = split(array)
-        made = key.make(keys)
-        if made.null_count:
+        converted_keys = key.make(keys)
+        if converted_keys.null_count:
             raise FormRefusal("a key of a map is null")
-        pairs = pa.Array.from_buffers(entries, len(made), [None], children=[made, value.make(items)])
+        pairs = pa.Array.from_buffers(
+            entries, len(converted_keys), [None], children=[converted_keys, value.make(items)]
+        )
         return with_values(array, pairs, target)
 
     return Shape(target, (("key", key_id, key), ("value", value_id, value)), make)
 
 
 def file_field(name: str, field_id: int | None, shape: Shape, index: int, leaf: int) -> FileField:
-    """Return a column as files of all formats describe theirs; all of it is one stored column, number `leaf`."""
+    """Describe a column like those of other formats; it is a single stored column, number `leaf`."""
     parts = tuple(
         [
             file_field(name_of_part, part_id, inner, position, leaf)
@@ -151,7 +150,7 @@ def file_field(name: str, field_id: int | None, shape: Shape, index: int, leaf: 
 
 
 class Column:
-    """One column of a file: its shape, and the decoded leaves that it is made of."""
+    """One column of a file: its shape, and the decoded leaves that it consists of."""
 
     def __init__(self, field: AvroField, first_leaf: int) -> None:
         self.shape = shape_of(field.avro_type)
@@ -159,13 +158,13 @@ class Column:
         self.leaves = range(first_leaf, first_leaf + _leaf_count(field.avro_type))
 
     def array(self, leaves: dict[int, pa.Array], length: int) -> pa.Array:
-        """Return the column from its decoded leaves."""
-        made, _ = _assemble(self._avro_type, self.shape, leaves, self.leaves.start, length)
-        return made
+        """Assemble the column from its decoded leaves."""
+        array, _ = _assemble(self._avro_type, self.shape, leaves, self.leaves.start, length)
+        return array
 
 
 def is_flattened(avro_type: AvroType) -> bool:
-    """Return whether a record has no column of its own because it cannot be null; see `codec/avro_schema.flatten`."""
+    """Return whether a record has no column of its own since it cannot be null; see `codec/avro_schema.flatten`."""
     return avro_type.kind == "record" and not avro_type.is_optional and len(avro_type.fields) > 0
 
 
@@ -176,12 +175,12 @@ def _leaf_count(avro_type: AvroType) -> int:
 def _assemble(
     avro_type: AvroType, shape: Shape, leaves: dict[int, pa.Array], index: int, length: int
 ) -> tuple[pa.Array, int]:
-    """Return a field's array and the number of the leaf after its last one."""
+    """Return a field's array and the number of the leaf after its last."""
     if not is_flattened(avro_type):
-        found = leaves.get(index)
-        return pa.nulls(length, shape.arrow) if found is None else shape.make(found), index + 1
+        decoded = leaves.get(index)
+        return pa.nulls(length, shape.arrow) if decoded is None else shape.make(decoded), index + 1
     children = []
     for field, (_, _, inner) in zip(avro_type.fields, shape.parts, strict=True):
-        made, index = _assemble(field.avro_type, inner, leaves, index, length)
-        children.append(made)
+        child, index = _assemble(field.avro_type, inner, leaves, index, length)
+        children.append(child)
     return pa.Array.from_buffers(shape.arrow, length, [None], children=children), index

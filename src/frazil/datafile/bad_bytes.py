@@ -1,7 +1,7 @@
-"""What decoders of data files raise on bytes that break their format; `reading` in `open_file.py` gives it a path."""
+"""The error of decoders for bytes that violate a data file's format; `reading` in `open_file.py` adds the path."""
 
 from __future__ import annotations
 
 
 class BadBytes(ValueError):
-    """Why a file cannot be read. Never escapes the room: it becomes an `InvalidDataFileError`."""
+    """The reason why a file cannot be read. Internal to this room: it becomes an `InvalidDataFileError`."""

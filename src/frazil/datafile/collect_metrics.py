@@ -1,13 +1,13 @@
 """Metrics of a file from the rows written to it. Specification: "Field-level Metrics and Statistics".
 
-Collected while a file is written, from Arrow columns and not from a file format's own statistics: those may be missing,
-truncated or wrong about NaN. What each column gets follows its metrics mode (`spec/metrics_config.py`). Values inside
-lists and maps are not measured, as in Iceberg Java: readers could not tell to which row they belong. Inside structs
-they are; a field is null wherever a struct around it is.
+Metrics are collected while a file is written, from Arrow columns rather than the file format's own statistics, which
+may be missing, truncated or wrong about NaN. The metrics mode of each column (`spec/metrics_config.py`) selects its
+metrics. Values inside lists and maps are not measured, as in Iceberg Java, since readers could not attribute them to
+rows. Fields of structs are; a field is null wherever an enclosing struct is.
 
-Bounds hold for every reader: NaN is left out, a lower bound of zero is -0.0 and an upper one 0.0, so that a reader
-finds the file whether or not it takes the two for equal, and long text and binary is cut as `codec/truncate_bounds.py`
-does.
+Bounds are valid for every reader: NaN is excluded, a lower bound of zero is -0.0 and an upper one 0.0, so that readers
+find the file whether or not they treat the two as equal, and long strings and binaries are truncated by
+`codec/truncate_bounds.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from frazil.spec.types import (
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What is known of the columns of a file, by field id."""
+    """The metrics of a file's columns, by field id."""
 
     value_counts: Mapping[int, int] = field(default_factory=dict)
     null_value_counts: Mapping[int, int] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Metrics:
 
 
 class MetricsCollector:
-    """Measures the rows of one file, a few at a time; rows are of the schema, columns in its order."""
+    """Measures the rows of one file in batches; columns are in the order of the schema."""
 
     __slots__ = ("_columns", "_forms", "_rows")
 
@@ -75,44 +75,46 @@ class MetricsCollector:
         self._columns = [_Column(form) for form in forms]
 
     def for_another_file(self) -> MetricsCollector:
-        """Return a collector of the same columns that has seen no rows."""
-        made = MetricsCollector.__new__(MetricsCollector)
-        made._start(self._forms)
-        return made
+        """Return a collector of the same columns without rows."""
+        collector = MetricsCollector.__new__(MetricsCollector)
+        collector._start(self._forms)
+        return collector
 
     @property
     def row_count(self) -> int:
-        """The rows measured so far."""
+        """The number of rows measured so far."""
         return self._rows
 
     def add(self, rows: pa.Table) -> None:
-        """Measure some more rows."""
+        """Measure further rows."""
         self._rows += rows.num_rows
         for column in self._columns:
             column.add(rows.column(column.form.path[0]))
 
     def metrics(self) -> Metrics:
         """Return the metrics of all rows so far."""
-        found = Metrics({}, {}, {}, {}, {})
+        metrics = Metrics({}, {}, {}, {}, {})
         for column in self._columns:
-            column.write(found, self._rows)
-        return found
+            column.write(metrics, self._rows)
+        return metrics
 
 
-def _measured(fields: tuple[NestedField, ...], above: tuple[int, ...]) -> list[tuple[NestedField, tuple[int, ...]]]:
-    """Return the fields that hold values, those in structs included, each with its index."""
-    found: list[tuple[NestedField, tuple[int, ...]]] = []
+def _measured(
+    fields: tuple[NestedField, ...], parent_path: tuple[int, ...]
+) -> list[tuple[NestedField, tuple[int, ...]]]:
+    """Return the fields with values, including those in structs, each with its path of indexes."""
+    measured: list[tuple[NestedField, tuple[int, ...]]] = []
     for index, nested_field in enumerate(fields):
         data_type = nested_field.field_type
         if isinstance(data_type, StructType):
-            found += _measured(data_type.fields, (*above, index))
+            measured += _measured(data_type.fields, (*parent_path, index))
         elif not isinstance(data_type, ListType | MapType | UnknownType):
-            found.append((nested_field, (*above, index)))
-    return found
+            measured.append((nested_field, (*parent_path, index)))
+    return measured
 
 
 class _Form:
-    """What is to be measured of one column: the same for every file of a write."""
+    """The settings for measuring one column, shared by all files of a write."""
 
     __slots__ = (
         "encode",
@@ -142,7 +144,7 @@ class _Form:
 
 
 class _Column:
-    """One column's counts and bounds so far."""
+    """The counts and bounds of one column so far."""
 
     __slots__ = ("_box", "_high", "_low", "_nans", "_nulls", "form")
 
@@ -175,26 +177,26 @@ class _Column:
         if self._box is not None:
             _add_geometries(self._box, array, form.name)
         elif form.has_order:
-            found = pc.min_max(to_plain_integers(array))
-            self._widen(found["min"].as_py(), found["max"].as_py())
+            extremes = pc.min_max(to_plain_integers(array))
+            self._widen(extremes["min"].as_py(), extremes["max"].as_py())
 
     def _add_few(self, array: pa.Array) -> bool:
-        """Measure a few values one by one, which takes less than to call Arrow; return whether that could be done."""
+        """Measure a few values in Python, which is faster than in Arrow; return False if they are not valid text."""
         try:
             values = to_plain_integers(array).to_pylist()
         except UnicodeDecodeError:
             return False
-        known = [value for value in values if value is not None]
-        numbers = [value for value in known if value == value] if self.form.is_floating else known
-        self._nulls += len(values) - len(known)
-        self._nans += len(known) - len(numbers)
+        values_present = [value for value in values if value is not None]
+        numbers = [value for value in values_present if value == value] if self.form.is_floating else values_present
+        self._nulls += len(values) - len(values_present)
+        self._nans += len(values_present) - len(numbers)
         if numbers:
             self._widen(min(numbers), max(numbers))
         return True
 
-    def _widen(self, least: Any, most: Any) -> None:
+    def _widen(self, lowest: Any, highest: Any) -> None:
         to_value = self.form.to_value
-        low, high = (least, most) if to_value is None else (to_value(least), to_value(most))
+        low, high = (lowest, highest) if to_value is None else (to_value(lowest), to_value(highest))
         self._low = low if self._low is None or low < self._low else self._low
         self._high = high if self._high is None or high > self._high else self._high
 
@@ -236,7 +238,7 @@ _POINT_HEAD = np.frombuffer(b"\x01\x01\0\0\0", np.uint8)
 
 
 def _add_geometries(box: GeoBoundsCollector, array: pa.Array, column: str) -> None:
-    """Widen a box by geometries in WKB. Columns of plain points, the most common, are read without a loop."""
+    """Extend a box by geometries in WKB. Columns of plain points, the most common, are read without a loop."""
     try:
         for value in _corners(array):
             if value is not None:
@@ -246,7 +248,7 @@ def _add_geometries(box: GeoBoundsCollector, array: pa.Array, column: str) -> No
 
 
 def _corners(array: pa.Array) -> list[bytes | None]:
-    """Return geometries with the same box as those of an array: of plain points two, else all."""
+    """Return geometries with the same box as an array's: two for plain points, otherwise all."""
     valid = array.drop_null()
     lengths = pc.binary_length(valid).to_numpy(zero_copy_only=False)
     if len(valid) < 3 or (lengths != _POINT_BYTES).any():

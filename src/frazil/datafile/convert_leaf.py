@@ -1,9 +1,8 @@
-"""Values of a file's column as values of the table's type. Specification: "Schema Evolution", "Data Type Mappings".
+"""Convert values of a file's column to the table's type. Specification: "Schema Evolution", "Data Type Mappings".
 
-A file holds the type its column had when it was written, in whatever width and unit its format and writer chose.
-Only what keeps every value is converted: promotions of the specification, other units of the same times, other
-layouts of the same bytes. What would lose something is refused, at once where the types tell, else at the
-first value that does not fit.
+A file has the type that its column had when it was written, in the width and unit of its format and writer. Only
+lossless conversions are made: promotions of the specification, other units of the same times, other layouts of the same
+bytes. Anything else is refused, by type if possible, or else at the first value that does not fit.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def keep(array: pa.Array) -> pa.Array:
-    """Return an array as it is: the conversion of a column that needs none."""
+    """Return an array unchanged: the conversion of a column that needs none."""
     return array
 
 
 def leaf_converter(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
-    """Return the function that makes arrays of a file's type arrays of the table's, or None where none may."""
+    """Return the conversion from arrays of a file's type to the table's, or None if there is none."""
     if source == target:
         return keep
     if pa.types.is_null(source):
@@ -63,8 +62,8 @@ def leaf_converter(source: pa.DataType, data_type: Type, target: pa.DataType) ->
     if isinstance(target, pa.BaseExtensionType):
         inner = leaf_converter(source, data_type, target.storage_type)
         return None if inner is None else lambda array: pa.ExtensionArray.from_storage(target, inner(array))
-    maker = _MAKERS.get(type(data_type))
-    return None if maker is None else maker(source, data_type, target)
+    make_converter = _CONVERTERS.get(type(data_type))
+    return None if make_converter is None else make_converter(source, data_type, target)
 
 
 def _after(first: Convert, source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
@@ -84,7 +83,7 @@ def _numbers(*accepted: pa.DataType) -> Callable[[pa.DataType, Type, pa.DataType
 
 
 def _decimal(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
-    # A wider column than the table's is read as long as its values fit; a cast checks each.
+    # A column with a higher precision than the table's is readable if its values fit, which the cast checks.
     if pa.types.is_decimal(source) and source.scale == target.scale:
         return _cast_to(target)
     return None
@@ -108,12 +107,12 @@ def _timestamp(source: pa.DataType, data_type: Type, target: pa.DataType) -> Con
         return lambda array: pc.multiply_checked(array.view(pa.int32()).cast(pa.int64()), factor).view(target)
     if not pa.types.is_timestamp(source):
         return None
-    have, want = _PER_SECOND[source.unit], _PER_SECOND[target.unit]
-    if have == want:
-        # Values are from 1970 in UTC, or without a zone: the number is the same either way.
+    source_unit, target_unit = _PER_SECOND[source.unit], _PER_SECOND[target.unit]
+    if source_unit == target_unit:
+        # Values count from 1970 in UTC, or source_unit no zone: the number is the same either way.
         return lambda array: array.view(target)
-    if have < want:
-        return lambda array: pc.multiply_checked(array.view(pa.int64()), want // have).view(target)
+    if source_unit < target_unit:
+        return lambda array: pc.multiply_checked(array.view(pa.int64()), target_unit // source_unit).view(target)
     plain = pa.timestamp(target.unit)
     return lambda array: array.view(pa.timestamp(source.unit)).cast(plain).view(target)
 
@@ -129,12 +128,12 @@ def _binary(source: pa.DataType, data_type: Type, target: pa.DataType) -> Conver
 
 
 def _fixed(source: pa.DataType, data_type: Type, target: pa.DataType) -> Convert | None:
-    # Where lengths differ from value to value, the cast checks each.
+    # The cast checks the length of each value.
     return _cast_to(target) if is_binary(source) else None
 
 
 _SMALL = (pa.int8(), pa.int16(), pa.uint8(), pa.uint16())
-_MAKERS: dict[type[Type], Callable[[pa.DataType, Type, pa.DataType], Convert | None]] = {
+_CONVERTERS: dict[type[Type], Callable[[pa.DataType, Type, pa.DataType], Convert | None]] = {
     BooleanType: _numbers(),
     IntType: _numbers(*_SMALL),
     LongType: _numbers(*_SMALL, pa.int32(), pa.uint32()),

@@ -1,8 +1,8 @@
-"""Decoded deletes shared by the tasks of one scan, within a budget of bytes.
+"""A cache of decoded deletes, shared by the tasks of one scan, with a memory budget.
 
-A delete file of a partition applies to many data files. The first task that needs it reads it, others that come
-meanwhile wait for that one, later ones find it here. What does not fit is not kept, and is read again. Safe to
-use from several threads.
+A delete file of a partition applies to many data files. The first task that needs it reads it; concurrent tasks wait
+for that one, and later ones use the cache. Values that exceed the budget are not cached and are read again.
+Thread-safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 
 class DeleteCache:
-    """Values by key, least recently used first to go, measured in bytes."""
+    """A least-recently-used cache of values by key, measured in bytes."""
 
     def __init__(self, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
         self.budget_bytes = budget_bytes
@@ -29,22 +29,22 @@ class DeleteCache:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes held."""
+        """The size of the cached values."""
         return self._bytes
 
-    def load(self, key: Hashable, make: Callable[[], tuple[Value, int]]) -> Value:
-        """Return the value of a key; make it, with its size in bytes, where it is not here."""
-        found = self._find(key)
-        if found is not None:
-            return found[0]  # type: ignore[no-any-return]
+    def load(self, key: Hashable, read: Callable[[], tuple[Value, int]]) -> Value:
+        """Return the value of a key; on a miss, call `read` for the value and its size in bytes."""
+        entry = self._find(key)
+        if entry is not None:
+            return entry[0]  # type: ignore[no-any-return]
         with self._lock:
             turn = self._loading.setdefault(key, Lock())
         with turn:
-            found = self._find(key)
-            if found is not None:
-                return found[0]  # type: ignore[no-any-return]
+            entry = self._find(key)
+            if entry is not None:
+                return entry[0]  # type: ignore[no-any-return]
             try:
-                value, size = make()
+                value, size = read()
                 self._keep(key, value, size)
             finally:
                 with self._lock:

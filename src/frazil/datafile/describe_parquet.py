@@ -1,8 +1,8 @@
-"""A Parquet file that another writer made, as a description for a commit: its counts and bounds, from its footer.
+"""Describe a Parquet file of another writer for a commit, with counts and bounds from its footer.
 
-Spark's own writer tells nobody what it wrote, and files that are added to a table were written by anyone. Of such a
-file the footer is all that is read. What the footer does not say stays unsaid: there are no counts of NaN, and a
-column whose row groups do not all have bounds has none. Specification: "Field-level Metrics and Statistics".
+Spark's writer does not report metrics, and files added to a table may come from any writer. Only the footer of such a
+file is read. Metrics that the footer lacks stay unset: NaN counts always, and the bounds of a column unless all row
+groups have them. Specification: "Field-level Metrics and Statistics".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEADING = "Parquet"
 
 @dataclass(frozen=True, slots=True)
 class DescribeRules:
-    """What all files of one write share: the table's schema, what to measure, and names for files without ids."""
+    """The settings for all files of one write: the table's schema, metrics modes, and names for files without ids."""
 
     schema: Schema
     modes: Mapping[int, MetricsMode]
@@ -45,7 +45,7 @@ class DescribeRules:
 
 @dataclass(frozen=True, slots=True)
 class ParquetDescription:
-    """What a footer says of a file: its description, and what its writer noted in it."""
+    """A file's description from its footer, and the notes of its writer."""
 
     file: DataFile
     notes: Mapping[str, str]
@@ -61,7 +61,7 @@ def describe_parquet(
     partition: tuple[Any, ...] = (),
     sort_order_id: int | None = None,
 ) -> ParquetDescription:
-    """Read a file's footer and return its description; with `needs_ids`, refuse a file whose fields have no ids."""
+    """Describe a file by its footer; with `needs_ids`, refuse a file whose fields have no ids."""
     file = open_file(storage, path, size=size_bytes)
     try:
         with reading("Parquet file", path, HEADING, file):
@@ -80,12 +80,12 @@ def describe_parquet(
     finally:
         file.close()
     rows = metadata.num_rows
-    found = _Found()
+    metrics = _Metrics()
     for leaf, field in leaves.items():
         mode = rules.modes.get(field.field_id) if field.field_id is not None else None
-        known = rules.schema.find_field(field.field_id) if field.field_id is not None else None
-        if mode is not None and known is not None and mode.has_counts:
-            _measure(found, footer, leaf, field, known, mode, rows)
+        table_field = rules.schema.find_field(field.field_id) if field.field_id is not None else None
+        if mode is not None and table_field is not None and mode.has_counts:
+            _measure(metrics, footer, leaf, field, table_field, mode, rows)
     described = DataFile(
         path,
         FileFormat.PARQUET,
@@ -94,10 +94,10 @@ def describe_parquet(
         spec_id=spec_id,
         partition=partition,
         column_sizes=sizes,
-        value_counts=found.values,
-        null_value_counts=found.nulls,
-        lower_bounds=found.lower,
-        upper_bounds=found.upper,
+        value_counts=metrics.values,
+        null_value_counts=metrics.nulls,
+        lower_bounds=metrics.lower,
+        upper_bounds=metrics.upper,
         split_offsets=offsets,
         sort_order_id=sort_order_id,
     )
@@ -107,7 +107,7 @@ def describe_parquet(
     return ParquetDescription(described, notes)
 
 
-class _Found:
+class _Metrics:
     """Metrics by field id."""
 
     __slots__ = ("lower", "nulls", "upper", "values")
@@ -129,31 +129,31 @@ def _check_ids(fields: Sequence[FileField], path: str) -> None:
 
 def _identified(fields: Sequence[FileField]) -> list[FileField]:
     """Return the fields that must have an id; the parts of a variant have none."""
-    found = []
+    identified = []
     stack = list(fields)
     while stack:
         file_field = stack.pop()
-        found.append(file_field)
+        identified.append(file_field)
         is_variant = {child.name for child in file_field.parts} == {
             "metadata",
             "value",
         } and file_field.field_id is not None
         if not is_variant or any(field.field_id is not None for field in file_field.parts):
             stack += file_field.parts
-    return found
+    return identified
 
 
 def _measured(fields: Sequence[FileField]) -> list[FileField]:
-    """Return the columns whose values belong to one row each: those of lists and maps are left out."""
-    found = []
+    """Return the columns whose values belong to one row each, without those in lists and maps."""
+    measured = []
     stack = list(reversed(fields))
     while stack:
         file_field = stack.pop()
         if not file_field.parts:
-            found.append(file_field)
+            measured.append(file_field)
         elif not is_list(file_field.arrow) and not pa.types.is_map(file_field.arrow):
             stack += reversed(file_field.parts)
-    return found
+    return measured
 
 
 def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int], tuple[int, ...]]:
@@ -173,16 +173,22 @@ def _layout(metadata: Any, fields: Sequence[FileField]) -> tuple[dict[int, int],
 
 
 def _measure(
-    found: _Found, footer: Footer, leaf: int, file_field: FileField, known: NestedField, mode: MetricsMode, rows: int
+    metrics: _Metrics,
+    footer: Footer,
+    leaf: int,
+    file_field: FileField,
+    table_field: NestedField,
+    mode: MetricsMode,
+    rows: int,
 ) -> None:
     chunks = [group[leaf] for group in footer.groups if leaf in group]
-    field_type, field_id = known.field_type, known.field_id
+    field_type, field_id = table_field.field_type, table_field.field_id
     if len(chunks) != len(footer.groups) or isinstance(field_type, VariantType):
         return
-    found.values[field_id] = rows
+    metrics.values[field_id] = rows
     nulls = [chunk.null_count for chunk in chunks]
     if all(null is not None for null in nulls):
-        found.nulls[field_id] = sum(null for null in nulls if null is not None)
+        metrics.nulls[field_id] = sum(null for null in nulls if null is not None)
     if not mode.has_bounds:
         return
     low = high = None
@@ -191,7 +197,7 @@ def _measure(
             continue
         lower, upper = bounds(file_field.arrow, field_type, chunk, is_ordered=leaf in footer.ordered)
         if lower is None or upper is None:
-            # Of this row group nothing is known, so nothing is of the file. NaN does that to floating columns.
+            # Without bounds of this row group, the file has none. NaN has this effect on floating-point columns.
             return
         low = lower if low is None or lower < low else low
         high = upper if high is None or upper > high else high
@@ -205,6 +211,6 @@ def _measure(
             truncate_upper_bound(high, field_type, mode.length),
         )
     if low is not None:
-        found.lower[field_id] = encode_bound(low, field_type)
+        metrics.lower[field_id] = encode_bound(low, field_type)
     if high is not None:
-        found.upper[field_id] = encode_bound(high, field_type)
+        metrics.upper[field_id] = encode_bound(high, field_type)

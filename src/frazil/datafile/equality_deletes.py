@@ -1,12 +1,12 @@
-"""Rows deleted by the values they hold. Specification: "Equality Delete Files".
+"""Rows deleted by their values. Specification: "Equality Delete Files".
 
-A row is deleted where some delete row equals it in all delete columns, null equal to null. The planner has decided
-which delete files apply; here those that compare the same columns become one set of keys, which many rows at once
-are looked up in.
+A row is deleted if some delete row equals it in all delete columns, with null equal to null. The planner has decided
+which delete files apply. Here, files that compare the same columns are merged into one set of keys, in which many rows
+are looked up at once.
 
-With one column that is a lookup. With several, each column's values are replaced by the number they have among the
-deletes, and numbers are joined pairwise; a row drops out at the first column whose value no delete has. Nothing
-loops over rows.
+With one column that is a lookup. With several, each column's values are replaced by their number among the deletes, and
+numbers are combined pairwise; a row drops out at the first column whose value no delete has. There is no loop over
+rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Numbers = npt.NDArray[np.int64]
 
 
 class _Lookup:
-    """The distinct values of one column, each with a number; looked up with Arrow's hash tables."""
+    """The numbered distinct values of one column, looked up with Arrow's hash tables."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
@@ -46,19 +46,19 @@ class _Lookup:
         self.nbytes = int(values.nbytes)
 
     def numbers(self, column: pa.Array) -> _Numbers:
-        """Return the number of each value, -1 where it has none; null is a value."""
-        found = pc.fill_null(pc.index_in(column, value_set=self._values), -1)
-        numbers: _Numbers = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        """Return the number of each value, or -1 if it has none; null is a value."""
+        indexes = pc.fill_null(pc.index_in(column, value_set=self._values), -1)
+        numbers: _Numbers = indexes.to_numpy(zero_copy_only=False).astype(np.int64)
         return numbers
 
     def mask(self, column: pa.Array) -> Mask:
         """Return which values have a number."""
-        found: Mask = pc.is_in(column, value_set=self._values).to_numpy(zero_copy_only=False).astype(bool)
-        return found
+        is_known: Mask = pc.is_in(column, value_set=self._values).to_numpy(zero_copy_only=False).astype(bool)
+        return is_known
 
 
 class _IntegerLookup(_Lookup):
-    """The same for integers, which most keys are: a bit table rules most rows out before any are searched for."""
+    """A lookup for integers, the most common keys: a bit table excludes most rows before the search."""
 
     _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
@@ -66,26 +66,26 @@ class _IntegerLookup(_Lookup):
         super().__init__(values)
         self._sorted = np.sort(values.drop_null().to_numpy().astype(np.int64))
         self._null_number = len(self._sorted) if values.null_count else -1
-        # About sixteen slots for each value, so that few others fall on one of them.
+        # About sixteen slots per value, so that few other values share one.
         self._shift = np.uint64(64 - min(24, max(4, (16 * len(self._sorted)).bit_length())))
         self._table = np.zeros(1 << (64 - int(self._shift)), dtype=np.bool_)
-        self._table[self._places(self._sorted)] = True
+        self._table[self._slots(self._sorted)] = True
         self.nbytes = int(self._sorted.nbytes + self._table.nbytes)
 
-    def _places(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    def _slots(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         return (values.view(np.uint64) * self._FACTOR) >> self._shift
 
     def numbers(self, column: pa.Array) -> _Numbers:
-        """Return the number of each value, -1 where it has none; null is a value."""
+        """Return the number of each value, or -1 if it has none; null is a value."""
         plain = pc.fill_null(column, 0) if column.null_count else column
         values = plain.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
         numbers = np.full(len(values), -1, dtype=np.int64)
         if len(self._sorted):
-            rows = np.flatnonzero(self._table[self._places(values)])
-            wanted = values[rows]
-            places = np.minimum(np.searchsorted(self._sorted, wanted), len(self._sorted) - 1)
-            is_found = self._sorted[places] == wanted
-            numbers[rows[is_found]] = places[is_found]
+            rows = np.flatnonzero(self._table[self._slots(values)])
+            candidates = values[rows]
+            positions = np.minimum(np.searchsorted(self._sorted, candidates), len(self._sorted) - 1)
+            is_found = self._sorted[positions] == candidates
+            numbers[rows[is_found]] = positions[is_found]
         if column.null_count:
             numbers[column.is_null().to_numpy(zero_copy_only=False)] = self._null_number
         return numbers
@@ -96,11 +96,11 @@ class _IntegerLookup(_Lookup):
 
 
 class KeySet:
-    """Keys of one or several columns, in the form in which values are compared."""
+    """Keys of one or several columns, in comparable form."""
 
     def __init__(self, columns: Sequence[pa.Array]) -> None:
         distinct = [pc.unique(column) for column in columns]
-        # The column with the most values first: it leaves the fewest rows to look at.
+        # The column with the most values comes first, since it leaves the fewest rows.
         self._order = sorted(range(len(columns)), key=lambda index: -len(distinct[index]))
         self._lookups = [_lookup_of(distinct[index]) for index in self._order]
         self._joined: list[_Numbers] = []
@@ -113,11 +113,11 @@ class KeySet:
 
     @property
     def nbytes(self) -> int:
-        """The bytes held."""
+        """The size of the keys."""
         return sum(lookup.nbytes for lookup in self._lookups) + sum(int(column.nbytes) for column in self._joined)
 
     def mask(self, columns: Sequence[pa.Array]) -> Mask:
-        """Return which rows have one of the keys; columns are in the order they were given in."""
+        """Return which rows have one of the keys; columns are in the order of the constructor."""
         first = columns[self._order[0]]
         if not self._joined:
             return self._lookups[0].mask(first)
@@ -130,9 +130,9 @@ class KeySet:
             lookup = self._lookups[step]
             numbers = lookup.numbers(columns[self._order[step]].take(pa.array(rows)))
             joined = state * lookup.count + numbers
-            places = np.minimum(np.searchsorted(keys, joined), len(keys) - 1)
-            is_found = (numbers >= 0) & (keys[places] == joined)
-            rows, state = rows[is_found], places[is_found]
+            positions = np.minimum(np.searchsorted(keys, joined), len(keys) - 1)
+            is_found = (numbers >= 0) & (keys[positions] == joined)
+            rows, state = rows[is_found], positions[is_found]
         mask = np.zeros(len(first), dtype=np.bool_)
         mask[rows] = True
         return mask
@@ -144,7 +144,7 @@ def _lookup_of(values: pa.Array) -> _Lookup:
 
 @dataclass(frozen=True, slots=True)
 class EqualityDeletes:
-    """The deletes of one set of columns that apply to a data file. `schema` are those columns, as a reader asks for."""
+    """The deletes of one set of columns that apply to a data file; `schema` has those columns for a reader."""
 
     schema: Schema
     field_ids: tuple[int, ...]
@@ -156,7 +156,7 @@ class EqualityDeletes:
 
 
 def key_columns(rows: pa.RecordBatch, schema: Schema, field_ids: Sequence[int]) -> list[pa.Array]:
-    """Return the columns to compare; below a null struct all are null."""
+    """Return the columns to compare; they are null below a null struct."""
     columns = []
     for field_id in field_ids:
         reference = reference_to(schema, field_id)
@@ -167,11 +167,11 @@ def key_columns(rows: pa.RecordBatch, schema: Schema, field_ids: Sequence[int]) 
 def load_equality_deletes(
     storage: Storage, tasks: Sequence[DeleteTask], schemas: Sequence[Schema], rules: ReadRules, cache: DeleteCache
 ) -> list[EqualityDeletes]:
-    """Read equality delete files, those with the same columns together; `schemas` are the table's, newest first."""
+    """Read equality delete files, grouped by columns; `schemas` are the table's, newest first."""
     groups: dict[tuple[int, ...], list[DeleteTask]] = {}
     for task in tasks:
         groups.setdefault(tuple(sorted(set(task.data_file.equality_ids or ()))), []).append(task)
-    made = []
+    loaded = []
     for field_ids, members in groups.items():
         schema = equality_columns(schemas, field_ids, members[0].data_file.file_path)
         paths = tuple(sorted(task.data_file.file_path for task in members))
@@ -190,19 +190,19 @@ def load_equality_deletes(
 
         keys = cache.load(("keys", field_ids, paths, schema.schema_id), make)
         if keys is not None:
-            made.append(EqualityDeletes(schema, field_ids, keys))
-    return made
+            loaded.append(EqualityDeletes(schema, field_ids, keys))
+    return loaded
 
 
 def equality_columns(schemas: Sequence[Schema], field_ids: tuple[int, ...], path: str) -> Schema:
-    """Return the columns to compare, all optional: a data file that is older than a column has null there."""
+    """Return the columns to compare, all optional, since they are null in data files older than the column."""
     try:
-        found = equality_read_schema(schemas, field_ids)
+        schema = equality_read_schema(schemas, field_ids)
         for field_id in field_ids:
-            check_equality_field(found, field_id)
+            check_equality_field(schema, field_id)
     except InvalidRequestError as error:
         raise InvalidDataFileError(error.message, path=path, heading=EQUALITY_HEADING) from error
-    return Schema(tuple(_as_optional(field) for field in found.fields), found.schema_id)
+    return Schema(tuple(_as_optional(field) for field in schema.fields), schema.schema_id)
 
 
 def _as_optional(nested_field: NestedField) -> NestedField:
@@ -220,14 +220,14 @@ def _read(
     rules: ReadRules,
     cache: DeleteCache,
 ) -> list[pa.Array]:
-    """Return the key columns of one delete file, kept for other sets that it is part of."""
+    """Return the key columns of one delete file, cached for other groups with the same file."""
 
     def make() -> tuple[list[pa.Array], int]:
-        found: list[list[pa.Array]] = [[] for _ in field_ids]
+        batches: list[list[pa.Array]] = [[] for _ in field_ids]
         for batch in read_columns(storage, task.data_file, schema, rules):
             for index, column in enumerate(key_columns(batch, schema, field_ids)):
-                found[index].append(column)
-        columns = [_joined(parts) for parts in found]
+                batches[index].append(column)
+        columns = [_joined(parts) for parts in batches]
         return columns, sum(int(column.nbytes) for column in columns)
 
     return cache.load(("equality", task.data_file.file_path, schema.schema_id), make)

@@ -1,13 +1,13 @@
-"""A file's own columns: their field ids, their parts, which of them are read. Specification: "Column Projection".
+"""The columns of a file: their field ids, their parts, and which are read. Specification: "Column Projection".
 
-Each format's reader describes its file as a tree of `FileField`, in the order of the file. Ids come from the
-file; where it carries none, from the table's name mapping; and where the table has no mapping:
+Each format's reader describes its file as a tree of `FileField`, in the order of the file. Ids come from the file; if
+it has none, from the table's name mapping; and if the table has no mapping:
 
-    Parquet     top-level columns are numbered from 1 in their order, as Iceberg Java does ("files without ids
-                are read as if columns were only ever added at the end"); their parts go by name
+    Parquet     top-level columns are numbered from 1 in order, as in Iceberg Java ("files without ids are read as
+                if columns were only ever added at the end"); their parts are matched by name
     ORC, Avro   by the present names of the table's schema
 
-A column whose id is not known is not in the table.
+A column without a known id is not part of the table.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ HEADING = "Column Projection"
 class FileField:
     """A column of a file, or a part of one.
 
-    `at` is its position among its siblings as they are read. The parts of a list are its element, of a map
-    its key and value. `leaves` are the numbers of the stored columns below it, `start` to `end`.
+    `index` is its position among its siblings as read. The parts of a list are its element, those of a map its key and
+    value. `start` and `end` are the range of the stored columns below it.
     """
 
     name: str
@@ -44,19 +44,19 @@ class FileField:
     end: int = 0
 
     def find(self, field_id: int) -> FileField | None:
-        """Return the part of an id."""
+        """Return the part with an id, or None."""
         return next((field for field in self.parts if field.field_id == field_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """The columns of a file. `is_mapped` says that the ids are not the file's own."""
+    """The columns of a file; `is_mapped` means that the ids do not come from the file."""
 
     fields: tuple[FileField, ...]
     is_mapped: bool = False
 
     def find(self, field_id: int) -> FileField | None:
-        """Return the column of an id."""
+        """Return the column with an id, or None."""
         return next((field for field in self.fields if field.field_id == field_id), None)
 
     @property
@@ -75,12 +75,12 @@ def walk(fields: Collection[FileField]) -> Iterator[FileField]:
 
 
 def describe_arrow(schema: pa.Schema, id_key: bytes) -> tuple[FileField, ...]:
-    """Return the columns of a file that pyarrow describes, with ids from their metadata."""
+    """Describe the columns of a file from pyarrow's schema, with ids from field metadata."""
     fields = []
     leaf = 0
     for index, field in enumerate(schema):
-        made, leaf = _describe(field, id_key, index, leaf, 1)
-        fields.append(made)
+        column, leaf = _describe(field, id_key, index, leaf, 1)
+        fields.append(column)
     return tuple(fields)
 
 
@@ -94,15 +94,15 @@ def _describe(
     parts = []
     start = leaf
     for position, (child, part_name) in enumerate(_children(field.type)):
-        made, leaf = _describe(child, id_key, position, leaf, depth + 1, part_name)
-        parts.append(made)
+        child_field, leaf = _describe(child, id_key, position, leaf, depth + 1, part_name)
+        parts.append(child_field)
     end = leaf if parts else leaf + 1
     name = field.name if name is None else name
     return FileField(name, _id_of(field, id_key), field.type, index, tuple(parts), start, end), end
 
 
 def _children(arrow: pa.DataType) -> list[tuple[pa.Field, str | None]]:
-    """Return the parts of a type, those of lists and maps with the names that mappings use."""
+    """Return the parts of a type; parts of lists and maps have the names that mappings use."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pa.types.is_struct(arrow):
@@ -113,7 +113,7 @@ def _children(arrow: pa.DataType) -> list[tuple[pa.Field, str | None]]:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Return whether an Arrow type is a list of any layout, and not a map."""
+    """Return whether an Arrow type is a list of any layout, but not a map."""
     return bool(
         pa.types.is_list(arrow)
         or pa.types.is_large_list(arrow)
@@ -139,9 +139,9 @@ def with_ids(
     by_position: bool,
     history: tuple[Schema, ...] = (),
 ) -> FileSchema:
-    """Return a file's columns with the ids that hold for this table; `schema` is the table's.
+    """Return a file's columns with their ids in the table; `schema` is the table's.
 
-    With a `history`, all schemas that the table has had, a file whose ids are not the table's is refused.
+    With a `history` of all the table's schemas, a file with ids that are not the table's is refused.
     """
     if any(field.field_id is not None for field in walk(fields)):
         if history:
@@ -156,14 +156,14 @@ def with_ids(
 
 
 def _numbered_by_parts(file_field: FileField, schema: Schema, own: Collection[int | None]) -> FileField:
-    """Return a column with the id that its parts tell: some writers number stored columns only."""
+    """Return a column with the id implied by its parts, since some writers set ids only on stored columns."""
     if not file_field.parts:
         return file_field
     parts = tuple([_numbered_by_parts(child, schema, own) for child in file_field.parts])
     field_id = file_field.field_id
     if field_id is None:
-        around = {schema.parents_by_id.get(field.field_id) for field in parts if field.field_id is not None} - {None}
-        field_id = next(iter(around)) if len(around) == 1 and not around & set(own) else None
+        parents = {schema.parents_by_id.get(field.field_id) for field in parts if field.field_id is not None} - {None}
+        field_id = next(iter(parents)) if len(parents) == 1 and not parents & set(own) else None
     return replace(file_field, field_id=field_id, parts=parts)
 
 
@@ -182,55 +182,55 @@ def _check_unique(fields: tuple[FileField, ...]) -> None:
 
 
 def _check_own(fields: tuple[FileField, ...], history: tuple[Schema, ...]) -> None:
-    """Refuse a file whose ids and names do not say the same of the table.
+    """Refuse a file whose ids and names disagree about the table's columns.
 
-    Whoever reads a file that has ids goes by them, in any engine: names count where it has none. Ids of another table
-    are other columns here, and those that are not given yet will be.
+    Every engine reads a file with ids by its ids, and by names only if it has none. Ids of another table would mean
+    other columns here, and unassigned ids would match future columns.
     """
-    known = _known_places(history)
-    columns = {name for places in known.values() for name, above in places if above is None}
+    positions = _positions_by_id(history)
+    columns = {name for entries in positions.values() for name, parent_field in entries if parent_field is None}
     seen: dict[int, str] = {}
     stack: list[tuple[FileField, FileField | None]] = [(field, None) for field in reversed(fields)]
     while stack:
-        file_field, above = stack.pop()
+        file_field, parent_field = stack.pop()
         stack += [(child, file_field) for child in reversed(file_field.parts)]
         number = file_field.field_id
         if number is None:
             if (
-                above is None
+                parent_field is None
                 and file_field.name in columns
                 and not any(field.field_id for field in walk(file_field.parts))
             ):
-                raise _foreign(f"its column {file_field.name!r} has no field id, and others have")
+                raise _foreign_ids(f"its column {file_field.name!r} has no field id, but others have")
             continue
         if number in seen:
-            raise _foreign(f"its columns {seen[number]!r} and {file_field.name!r} have the same field id {number}")
+            raise _foreign_ids(f"its columns {seen[number]!r} and {file_field.name!r} have the same field id {number}")
         seen[number] = file_field.name
-        if not any(_is_at(file_field, above, name, parent) for name, parent in known.get(number, ())):
-            raise _foreign(f"its column {file_field.name!r} has the field id {number}, {_meaning(number, history)}")
+        if not any(_is_at(file_field, parent_field, name, parent) for name, parent in positions.get(number, ())):
+            raise _foreign_ids(f"its column {file_field.name!r} has the field id {number}, {_meaning(number, history)}")
 
 
-def _known_places(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None, int | None]]]:
-    """Return the names each id has had, None in lists and maps, and the ids of what it is part of."""
-    known: dict[int, set[tuple[str | None, int | None]]] = {
+def _positions_by_id(history: tuple[Schema, ...]) -> dict[int, set[tuple[str | None, int | None]]]:
+    """Return the names and parent ids that each id has had; names are None in lists and maps."""
+    positions: dict[int, set[tuple[str | None, int | None]]] = {
         lineage_column.field_id: {(lineage_column.name, None)} for lineage_column in ROW_LINEAGE_COLUMNS
     }
     for schema in history:
         for field_id, field in schema.fields_by_id.items():
-            above = schema.parents_by_id.get(field_id)
-            is_named = above is None or isinstance(schema.field(above).field_type, StructType)
-            # Writers escape names that Avro does not take.
+            parent_id = schema.parents_by_id.get(field_id)
+            is_named = parent_id is None or isinstance(schema.field(parent_id).field_type, StructType)
+            # Writers escape names that Avro does not allow.
             names = {field.name, make_avro_name(field.name)} if is_named else {None}
-            known.setdefault(field_id, set()).update((name, above) for name in names)
-    return known
+            positions.setdefault(field_id, set()).update((name, parent_id) for name in names)
+    return positions
 
 
-def _is_at(file_field: FileField, above: FileField | None, name: str | None, parent: int | None) -> bool:
-    """Return whether a column of a file is where a field of the table is; some writers number stored columns only."""
-    if above is None:
+def _is_at(file_field: FileField, parent_field: FileField | None, name: str | None, parent: int | None) -> bool:
+    """Return whether a file's column is at the position of a field of the table, allowing for missing parent ids."""
+    if parent_field is None:
         return parent is None and file_field.name == name
-    is_same = name is None or not pa.types.is_struct(_storage(above.arrow)) or file_field.name == name
-    return parent is not None and is_same and above.field_id in (None, parent)
+    is_same = name is None or not pa.types.is_struct(_storage(parent_field.arrow)) or file_field.name == name
+    return parent is not None and is_same and parent_field.field_id in (None, parent)
 
 
 def _storage(arrow: pa.DataType) -> pa.DataType:
@@ -238,14 +238,14 @@ def _storage(arrow: pa.DataType) -> pa.DataType:
 
 
 def _meaning(field_id: int, history: tuple[Schema, ...]) -> str:
-    found = [schema for schema in history if schema.find_field(field_id) is not None]
-    return f"which is {found[-1].name_of(field_id)!r} in the table" if found else "which the table does not know"
+    schemas = [schema for schema in history if schema.find_field(field_id) is not None]
+    return f"which is {schemas[-1].name_of(field_id)!r} in the table" if schemas else "which the table does not have"
 
 
-def _foreign(reason: str) -> InvalidDataFileError:
+def _foreign_ids(reason: str) -> InvalidDataFileError:
     return InvalidDataFileError(
         f"Cannot add the file: {reason}",
-        hint="Files with field ids are read by them, not by names. Write the file again without ids (on Spark, with "
+        hint="Files with field ids are read by ids, not by names. Rewrite the file without ids (on Spark, with "
         "spark.sql.parquet.fieldId.write.enabled=false), or insert its rows into the table.",
         heading=HEADING,
     )
@@ -253,21 +253,23 @@ def _foreign(reason: str) -> InvalidDataFileError:
 
 def _numbered(file_field: FileField, schema: Schema) -> FileField:
     field_id = file_field.index + 1
-    known = schema.find_field(field_id)
-    if known is None or field_id in schema.parents_by_id:
-        # Either no column of the table, or the number of a part of one, which a column is not.
+    column = schema.find_field(field_id)
+    if column is None or field_id in schema.parents_by_id:
+        # Either not a column of the table, or the id of a nested field, which a top-level column cannot have.
         return replace(file_field, field_id=None if field_id in schema.parents_by_id else field_id)
-    mapped = create_name_mapping(Schema((known,))).fields[0]
-    return replace(_named((replace(file_field, name=known.name),), NameMapping((mapped,)))[0], name=file_field.name)
+    mapped = create_name_mapping(Schema((column,))).fields[0]
+    return replace(_named((replace(file_field, name=column.name),), NameMapping((mapped,)))[0], name=file_field.name)
 
 
 def _named(fields: tuple[FileField, ...], mapping: NameMapping) -> tuple[FileField, ...]:
     ids = assign_ids_by_name([_named_column(field) for field in fields], mapping)
 
     def apply(file_field: FileField, path: tuple[str, ...]) -> FileField:
-        here = (*path, file_field.name)
+        column_path = (*path, file_field.name)
         return replace(
-            file_field, field_id=ids.get(here), parts=tuple([apply(child, here) for child in file_field.parts])
+            file_field,
+            field_id=ids.get(column_path),
+            parts=tuple([apply(child, column_path) for child in file_field.parts]),
         )
 
     return tuple([apply(field, ()) for field in fields])
@@ -278,7 +280,7 @@ def _named_column(file_field: FileField) -> NamedColumn:
 
 
 def prune(fields: tuple[FileField, ...], leaves: Collection[int]) -> tuple[FileField, ...]:
-    """Return the columns as they are read when only some stored columns are: others vanish, positions close up."""
+    """Return the columns when only some stored columns are read: others are dropped, and positions renumbered."""
     kept: list[FileField] = []
     for field in fields:
         if not any(field.start <= leaf < field.end for leaf in leaves):

@@ -1,7 +1,7 @@
-"""What a file format must be able to do so that files can be written in it; `write_parquet.py` and its kin do it.
+"""The interface of file formats for writing, implemented by `write_parquet.py` and its siblings.
 
-A `WriteFormat` is made once for all files of one write. Rows come as tables whose columns are those of its schema, in
-the Arrow types of `codec/arrow_schema.py`.
+A `WriteFormat` is created once for all files of a write. Rows are tables with the columns of its schema, in the Arrow
+types of `codec/arrow_schema.py`.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class FileLayout:
-    """What is known of a file once its last byte is written, beside the metrics of its rows."""
+    """Properties of a complete file, besides the metrics of its rows."""
 
     split_offsets: tuple[int, ...] | None = None
     column_sizes: Mapping[int, int] | None = None
 
 
 class FormatWriter(ABC):
-    """One file while rows are added to it."""
+    """One file that rows are added to."""
 
     __slots__ = ()
 
     holds_rows: ClassVar[bool] = False
-    """Whether rows stay in memory after `write`, so that the file's size does not tell what was written."""
+    """Whether rows stay in memory after `write`, so that the file's size does not include them."""
 
     @property
     def buffered_bytes(self) -> int:
-        """How many bytes of the file are made and not handed to it yet."""
+        """The size of encoded data that has not been written to the file yet."""
         return 0
 
     @abstractmethod
     def write(self, rows: pa.Table) -> None:
-        """Add rows: a row group of their own, where the format has such."""
+        """Add rows, as a row group of their own if the format has row groups."""
 
     @abstractmethod
     def close(self) -> FileLayout:
-        """Write what is left; the file is complete then, and has yet to be published."""
+        """Write the rest; the file is then complete, but not published yet."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Let go of a file that will not be completed; calling it after `close` does nothing."""
+        """Abandon an incomplete file; a call after `close` does nothing."""
 
 
 class WriteFormat(ABC):
-    """How files of one schema are written in one format."""
+    """How to write files of one schema in one format."""
 
     __slots__ = ("schema",)
 
@@ -71,11 +71,11 @@ class WriteFormat(ABC):
 
     @abstractmethod
     def open(self, file: NewFile) -> FormatWriter:
-        """Begin a file."""
+        """Start a file."""
 
 
 class Sink:
-    """A new file as Arrow's writers know files; it can hold back the end of a file, to be looked at first."""
+    """A new file as a file object for Arrow's writers; it can hold back the end of the file to change it."""
 
     __slots__ = ("_file", "_held", "_is_abandoned", "closed")
 
@@ -86,7 +86,7 @@ class Sink:
         self.closed = False
 
     def write(self, data: Any) -> int:
-        """Take bytes that a writer wrote."""
+        """Write the bytes of a writer."""
         if self._is_abandoned:
             return len(data)
         if self._held is not None:
@@ -95,45 +95,45 @@ class Sink:
         return self._file.write(data)
 
     def hold(self) -> None:
-        """Keep what is written from now on."""
+        """Hold back all bytes from now on."""
         self._held = []
 
     def release(self, change: Callable[[bytes], bytes]) -> None:
-        """Write what was kept, changed."""
+        """Write the held bytes after a change."""
         held, self._held = self._held, None
         if held is not None:
             self._file.write(change(b"".join(held)))
 
     def abandon(self) -> None:
-        """Take no more bytes: writers write their end when they are let go of."""
+        """Reject further writes: pyarrow writers write a footer when they are garbage-collected."""
         self._is_abandoned = True
 
     def tell(self) -> int:
-        """Return how many bytes were written."""
+        """Return the number of bytes written."""
         return self._file.size
 
     def flush(self) -> None:
         """Do nothing: publishing writes everything."""
 
     def close(self) -> None:
-        """Note that the writer is done; the file is published by its owner."""
+        """Mark the file as closed by the writer; its owner publishes it."""
         self.closed = True
 
     def readable(self) -> bool:
-        """Return that nothing can be read."""
+        """Return False."""
         return False
 
     def writable(self) -> bool:
-        """Return that bytes can be written."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return that bytes are written in one go."""
+        """Return False."""
         return False
 
 
 class arrow_errors:  # noqa: N801 - used as a statement, for every file
-    """Turn what Arrow raises while it writes a file into this package's errors; those of storages come through."""
+    """Convert Arrow's errors while it writes a file to errors of this package; storage errors pass through."""
 
     __slots__ = ("_path", "_what")
 
@@ -162,9 +162,9 @@ def find_reshape(
     target: pa.DataType,
     leaf: Callable[[Type, pa.DataType, pa.DataType], Convert | None],
 ) -> Convert | None:
-    """Return how arrays of a type take another Arrow form, names of fields included; None where they have it.
+    """Return the conversion of arrays to another Arrow form, including field names, or None if they have it.
 
-    `leaf` says how values that are not nested do; it is asked for those of nested types too.
+    `leaf` returns that conversion for types that are not structs, lists or maps.
     """
     if isinstance(data_type, StructType):
         inner = [
@@ -205,8 +205,8 @@ def _reshape_map(array: Any, inner: list[Convert | None], target: pa.DataType) -
     offsets = array.offsets.to_numpy()
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     parts = [array.keys.slice(first, last - first), array.items.slice(first, last - first)]
-    made = [child if convert is None else convert(child) for child, convert in zip(parts, inner, strict=True)]
-    entries = pa.Array.from_buffers(target.field(0).type, last - first, [None], children=made)
+    converted = [child if convert is None else convert(child) for child, convert in zip(parts, inner, strict=True)]
+    entries = pa.Array.from_buffers(target.field(0).type, last - first, [None], children=converted)
     return _lists(array, offsets - first, entries, target)
 
 
@@ -216,14 +216,14 @@ def _lists(array: Any, offsets: Any, items: Any, target: pa.DataType) -> Any:
 
 
 def reshape_table(rows: pa.Table, convert: list[Convert | None], target: pa.Schema) -> pa.Table:
-    """Return a table in another Arrow form, column by column; columns that have it are not touched."""
+    """Return a table in another Arrow form, column by column; columns that have it already are not copied."""
     if not any(convert) and rows.schema.equals(target):
         return rows
     columns = []
     for column, change in zip(rows.columns, convert, strict=True):
         columns.append(column if change is None else pa.chunked_array([change(chunk) for chunk in column.chunks]))
-    made = [
+    chunked = [
         column if column.num_chunks else pa.chunked_array([], type=field.type)
         for column, field in zip(columns, target, strict=True)
     ]
-    return pa.table(made, schema=target)
+    return pa.table(chunked, schema=target)

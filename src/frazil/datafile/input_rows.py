@@ -1,8 +1,8 @@
-"""Data that a user hands over to be written, as Arrow record batches; frames of Spark's go another way.
+"""User data to write, as Arrow record batches; Spark DataFrames take another path.
 
-Arrow tables, batches, readers and datasets, pandas frames, Polars frames, eager or lazy, whatever offers Arrow's C
-stream or array (DuckDB relations, scans and tables of a lake), rows as dicts of Python values, and iterators of batches
-or of rows. What is a stream is read once and only as far as the writer has room; nothing is collected.
+Accepted are Arrow tables, batches, readers and datasets, pandas DataFrames, eager or lazy Polars frames, any object
+with Arrow's C stream or array interface (DuckDB relations, scans and tables of a lake), rows as dicts of Python values,
+and iterators of batches or rows. A stream is read once, and only as far as the writer has room; nothing is collected.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Sequence[M
 """Data to write: Arrow, pandas, Polars, anything with `__arrow_c_stream__`, or rows as dicts by column name."""
 
 MAX_BATCH_BYTES = 1 << 29
-"""A larger batch is cut: Arrow's plain strings and lists cannot hold more than 2 GiB in one array."""
+"""The size above which batches are split: Arrow's strings and lists cannot hold more than 2 GiB in one array."""
 MAX_BATCH_ROWS = 1 << 20
-_DICTS_AT_ONCE = 1 << 15
-_LAZY_ROWS_AT_ONCE = 1 << 18
+_DICTS_PER_BATCH = 1 << 15
+_LAZY_ROWS_PER_BATCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
 class InputRows:
-    """A stream of batches of one schema; `size_bytes` is that of data that is in memory already, else None."""
+    """A stream of batches of one schema; `size_bytes` is the size of data that is already in memory, or None."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -41,18 +41,18 @@ class InputRows:
 
 
 def open_input(data: Rows, schema: Schema) -> InputRows:
-    """Return data as a stream of batches; rows as dicts take the types of the table's schema.
+    """Return data as a stream of batches; rows as dicts get the types of the table's schema.
 
-    What was opened already is returned as it is.
+    An `InputRows` is returned unchanged.
     """
     if isinstance(data, InputRows):
         return data
     if isinstance(data, pa.Table):
-        return InputRows(data.schema, _cut(iter(data.to_batches(max_chunksize=MAX_BATCH_ROWS))), data.nbytes)
+        return InputRows(data.schema, _split(iter(data.to_batches(max_chunksize=MAX_BATCH_ROWS))), data.nbytes)
     if isinstance(data, pa.RecordBatch):
-        return InputRows(data.schema, _cut(iter([data])), data.nbytes)
+        return InputRows(data.schema, _split(iter([data])), data.nbytes)
     if isinstance(data, pa.RecordBatchReader):
-        return InputRows(data.schema, _cut(_read(data)))
+        return InputRows(data.schema, _split(_read(data)))
     if hasattr(data, "scanner") and hasattr(data, "get_fragments"):
         return open_input(data.scanner(), schema)
     if hasattr(data, "to_reader") and hasattr(data, "projected_schema"):
@@ -81,7 +81,7 @@ def _not_rows(data: object, where: str) -> InvalidRequestError:
     cls = type(data)
     return InvalidRequestError(
         f"Cannot write data of type {cls.__module__}.{cls.__qualname__}{where}",
-        hint="Hand over Arrow (a table, a reader, anything with __arrow_c_stream__), a pandas or Polars frame, "
+        hint="Pass Arrow (a table, a reader, anything with __arrow_c_stream__), a pandas or Polars frame, "
         "a DuckDB relation, a list of dicts, or an iterator of record batches or dicts.",
     )
 
@@ -93,7 +93,7 @@ def _read(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         raise InvalidRequestError(f"Cannot read the data to write: {error}") from error
 
 
-def _cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows == 0:
             continue
@@ -108,10 +108,10 @@ def _from_pandas(data: Any, schema: Schema) -> pa.Table:
         return pa.Table.from_pandas(data, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         problem = error
-    # What pandas keeps as objects (maps, decimals beside integers) is read as what the table has.
-    known = [schema.find_field(str(name)) for name in data.columns]
-    if known and all(field is not None for field in known):
-        arrow = to_arrow_schema(Schema(tuple([field for field in known if field is not None])), with_ids=False)
+    # pandas columns of objects (maps, decimals beside integers) are read as the table's types.
+    fields = [schema.find_field(str(name)) for name in data.columns]
+    if fields and all(field is not None for field in fields):
+        arrow = to_arrow_schema(Schema(tuple([field for field in fields if field is not None])), with_ids=False)
         try:
             plain = pa.schema([field.with_nullable(True) for field in arrow])
             return pa.Table.from_pandas(data, schema=plain, preserve_index=False)
@@ -135,44 +135,44 @@ def _from_array(data: Any) -> pa.RecordBatch:
 
 
 def _from_lazy_frame(data: Any, schema: Schema) -> InputRows:
-    """Return the rows of a lazy Polars frame, which runs as they are asked for."""
+    """Return the rows of a lazy Polars frame, which is evaluated as they are read."""
     frame = type(data.head(0).collect())
     empty = frame(schema=data.collect_schema())
     if not hasattr(data, "collect_batches"):
         return open_input(data.collect(), schema)
-    rows = data.collect_batches(chunk_size=_LAZY_ROWS_AT_ONCE, lazy=True)
+    rows = data.collect_batches(chunk_size=_LAZY_ROWS_PER_BATCH, lazy=True)
     tables = (_from_stream(row) for row in rows)
-    return InputRows(_from_stream(empty).schema, _cut(chain.from_iterable(_read(table) for table in tables)))
+    return InputRows(_from_stream(empty).schema, _split(chain.from_iterable(_read(table) for table in tables)))
 
 
 def _from_iterable(data: Iterable[Any], schema: Schema) -> InputRows:
-    """Return what an iterator gives, batches or rows; the first of it says which."""
+    """Return the batches of an iterator of batches or rows, according to its first item."""
     rest = iter(data)
     first = next(rest, None)
     if first is None:
         return InputRows(to_arrow_schema(schema, with_ids=False), iter(()))
     rest = chain([first], rest)
     if isinstance(first, Mapping):
-        # Rows that follow may have columns that the first ones lack, so all are written, with their defaults.
+        # Later rows may have columns that the first ones lack, so all columns are written, with their defaults.
         lineage = [lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in first]
-        every = [*(field.name for field in schema.fields), *(field.name for field in lineage)]
-        batches = (rows_to_batch(_as_rows(chunk), schema, every) for chunk in _chunks(rest))
+        names = [*(field.name for field in schema.fields), *(field.name for field in lineage)]
+        batches = (rows_to_batch(_as_rows(chunk), schema, names) for chunk in _chunks(rest))
         arrow = to_arrow_schema(Schema((*schema.fields, *lineage)), with_ids=False)
         return InputRows(pa.schema([field.with_nullable(True) for field in arrow]), batches)
     opened = _open_each(rest, schema)
     head = next(opened)
-    return InputRows(head.schema, _cut(_same_schema(chain([head], opened), head.schema)))
+    return InputRows(head.schema, _split(_same_schema(chain([head], opened), head.schema)))
 
 
 def _chunks(rows: Iterator[Any]) -> Iterator[list[Any]]:
-    while chunk := list(islice(rows, _DICTS_AT_ONCE)):
+    while chunk := list(islice(rows, _DICTS_PER_BATCH)):
         yield chunk
 
 
 def _as_rows(rows: list[Any]) -> list[Mapping[str, Any]]:
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise _not_rows(row, f" among rows that are dicts: number {index} of {len(rows)}")
+            raise _not_rows(row, f" in a list of dicts: number {index} of {len(rows)}")
     return rows
 
 
@@ -191,13 +191,13 @@ def _same_schema(parts: Iterator[InputRows], schema: pa.Schema) -> Iterator[pa.R
     for input_rows in parts:
         if not input_rows.schema.equals(schema):
             raise SchemaMismatchError(
-                "Cannot write the batches: they differ in their columns: "
-                f"{_shown(schema)}, then {_shown(input_rows.schema)}"
+                "Cannot write the batches: their columns differ: "
+                f"{_columns_text(schema)}, then {_columns_text(input_rows.schema)}"
             )
         yield from input_rows.batches
 
 
-def _shown(schema: pa.Schema) -> str:
+def _columns_text(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
@@ -207,8 +207,8 @@ def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequ
     fields = [nested_field for nested_field in (*schema.fields, *ROW_LINEAGE_COLUMNS) if nested_field.name in named]
     if not rows:
         fields = list(schema.fields)
-    known = {field.name for field in fields}
-    unknown = [name for name in named if name not in known]
+    field_names = {field.name for field in fields}
+    unknown = [name for name in named if name not in field_names]
     if unknown:
         raise SchemaMismatchError(
             f"Cannot write the rows: the table has no column {', '.join(map(repr, unknown[:10]))}",
@@ -217,13 +217,13 @@ def rows_to_batch(rows: Sequence[Mapping[str, Any]], schema: Schema, names: Sequ
     arrow = to_arrow_schema(Schema(tuple(fields)), with_ids=False)
     arrays = []
     for field, target in zip(fields, arrow, strict=True):
-        values = [_internal(row, field.name, field.field_type, field.write_default) for row in rows]
+        values = [_internal_value(row, field.name, field.field_type, field.write_default) for row in rows]
         arrays.append(array_of(values, field.field_type, target.type))
     optional = [target.with_nullable(True) for target in arrow]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(optional))
 
 
-def _internal(row: Mapping[str, Any], name: str, data_type: Any, default: Any) -> Any:
+def _internal_value(row: Mapping[str, Any], name: str, data_type: Any, default: Any) -> Any:
     if name not in row:
         return default
     value = row[name]

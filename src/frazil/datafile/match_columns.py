@@ -1,14 +1,14 @@
-"""Columns of data to write as the columns of a table. Specification: "Writing data files", "Default values".
+"""Match the columns of data to the columns of a table. Specification: "Writing data files", "Default values".
 
-The first step of the write path. Columns are found by name, in any order; what the data lacks is the write default or
-null, and what the table lacks is refused, since its values would be lost. Each value is kept exactly: other widths,
-units and layouts of the same type are converted, and where a type could lose something it is refused by type. The
-exceptions are finer times than the table's, which are accepted as long as no value loses digits (pandas knows little
-but nanoseconds), and bytes of any length for `fixed` and `uuid`, as long as each has the right one.
-Every column that does not fit is named in one error, before anything is written.
+This is the first step of the write path. Columns are matched by name, in any order. A column that the data lacks gets
+the write default or null; a column that the table lacks is refused, since its values would be lost. Every value is
+preserved exactly: other widths, units and layouts of the same type are converted, and types that could lose something
+are refused. The exceptions are times finer than the table's, which are accepted if no value loses digits (pandas mostly
+uses nanoseconds), and bytes of any length for `fixed` and `uuid`, if each has the right length. All mismatched columns
+are reported in one error, before anything is written.
 
-Required columns hold no null, at any depth. Under a null struct a required field has no value: the result has some
-value there that no writer stores, and no null.
+Required columns hold no nulls, at any depth. Below a null struct a required field has an arbitrary non-null value,
+which no writer stores.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _MAX_SHOWN = 10
 
 
 class ColumnMatcher:
-    """Turns batches of one Arrow schema into batches of a table's schema; made once for all batches.
+    """Converts batches of one Arrow schema to a table's schema; created once for all batches.
 
-    `schema` is what is written: the table's columns that files store, and the row lineage columns where the data
-    has them. `arrow_schema` is the same in Arrow, with field ids.
+    `schema` is the schema to write: the table's stored columns, and the row lineage columns if the data has them.
+    `arrow_schema` is the same in Arrow, with field ids.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class ColumnMatcher:
             raise _mismatch(plan.problems)
 
     def match(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch as one of the table's schema."""
-        columns = batch.columns  # Arrow makes the list anew each time
+        """Convert a batch to the table's schema."""
+        columns = batch.columns  # Arrow builds a new list on each access
         arrays = [column.read(columns, batch.num_rows, None) for column in self._columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
@@ -70,11 +70,11 @@ class ColumnMatcher:
 def _mismatch(problems: Sequence[str]) -> SchemaMismatchError:
     text = "; ".join(problems[:_MAX_SHOWN])
     more = f"; and {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
-    return SchemaMismatchError(f"Cannot write the data: it does not fit the table: {text}{more}")
+    return SchemaMismatchError(f"Cannot write the data: it does not match the table: {text}{more}")
 
 
 class _Column:
-    """How one field of the table is made of the columns, or the struct's fields, of the data."""
+    """How one field of the table is made from the columns, or the struct's fields, of the data."""
 
     __slots__ = ("_arrow", "_convert", "_kind", "_part", "_path", "_source")
 
@@ -87,107 +87,110 @@ class _Column:
         self._arrow = to_arrow_type(self._kind)
 
     def read(self, columns: Sequence[Any], rows: int, parent: Any | None) -> Any:
-        """Return the field's values; nulls of a parent struct count as no values."""
+        """Return the field's values; nulls of a parent struct do not count."""
         field = self._part
         if self._source is None:
-            made = (
+            values = (
                 nulls_of(rows, self._arrow)
                 if field.write_default is None
                 else repeat_value(field.write_default, self._kind, self._arrow, rows)
             )
         else:
-            made = self._convert(columns[self._source])
-        if field.required and made.null_count:
-            # Nulls of the parent are in the child too, so any more are the child's own.
+            values = self._convert(columns[self._source])
+        if field.required and values.null_count:
+            # The child repeats the nulls of its parent, so any further nulls are its own.
             hidden = 0 if parent is None else parent.null_count
-            if made.null_count > hidden:
-                raise _null_refused(self._path, made.null_count - hidden)
-            made = without_nulls(made)
-        return made
+            if values.null_count > hidden:
+                raise _null_error(self._path, values.null_count - hidden)
+            values = without_nulls(values)
+        return values
 
 
-def _null_refused(path: str, count: int) -> SchemaMismatchError:
-    are = "value is" if count == 1 else "values are"
-    return SchemaMismatchError(f"Cannot write the required column {path!r}: {count} {are} null")
+def _null_error(path: str, count: int) -> SchemaMismatchError:
+    verb = "value is" if count == 1 else "values are"
+    return SchemaMismatchError(f"Cannot write the required column {path!r}: {count} {verb} null")
 
 
 class _Plan:
-    """One comparison of the table's types and the data's, with every problem found."""
+    """One comparison of the table's types with the data's, with all mismatches."""
 
     def __init__(self, format_version: int, *, case_sensitive: bool) -> None:
         self._format_version = format_version
         self._case_sensitive = case_sensitive
         self.problems: list[str] = []
 
-    def match_fields(self, want: StructType, have: list[pa.Field], prefix: str) -> list[_Column]:
-        """Return how each stored field of a struct is made; unknown ones are looked at and left out."""
-        places = self._find_places(want, have, prefix)
+    def match_fields(self, target: StructType, source: list[pa.Field], prefix: str) -> list[_Column]:
+        """Return how each stored field of a struct is made; fields of unknown type are checked and left out."""
+        positions = self._find_positions(target, source, prefix)
         columns: list[_Column] = []
-        for field in want.fields:
-            index = places.get(field.name)
-            column = self._match_field(field, None if index is None else have[index], index, prefix)
+        for field in target.fields:
+            index = positions.get(field.name)
+            column = self._match_field(field, None if index is None else source[index], index, prefix)
             if column is not None:
                 columns.append(column)
-        used = set(places.values())
-        unknown = [arrow_field.name for index, arrow_field in enumerate(have) if index not in used]
+        used = set(positions.values())
+        unknown = [arrow_field.name for index, arrow_field in enumerate(source) if index not in used]
         self.problems += [f"{prefix}{name}: the table has no such column" for name in unknown]
         return columns
 
-    def _find_places(self, want: StructType, have: list[pa.Field], prefix: str) -> dict[str, int]:
-        """Return which of the data's columns each field is; a name that is right in every letter comes first."""
-        names = [arrow_field.name for arrow_field in have]
-        first_places: dict[str, int] = {}
+    def _find_positions(self, target: StructType, source: list[pa.Field], prefix: str) -> dict[str, int]:
+        """Return the position of each field in the data; exact names take precedence over case-insensitive ones."""
+        names = [arrow_field.name for arrow_field in source]
+        first_positions: dict[str, int] = {}
         for index, name in enumerate(names):
-            first_places.setdefault(name, index)
-        places = {field.name: first_places[field.name] for field in want.fields if field.name in first_places}
-        taken = set(places.values())
-        wanted: dict[str, list[str]] = {}
+            first_positions.setdefault(name, index)
+        named = [field.name for field in target.fields if field.name in first_positions]
+        positions = {name: first_positions[name] for name in named}
+        taken = set(positions.values())
+        fields_by_lower: dict[str, list[str]] = {}
         if not self._case_sensitive:
-            for field in want.fields:
-                wanted.setdefault(field.name.lower(), []).append(field.name)
+            for field in target.fields:
+                fields_by_lower.setdefault(field.name.lower(), []).append(field.name)
         for index, name in enumerate(names):
             if index in taken:
                 continue
-            if name in places:
+            if name in positions:
                 self.problems.append(f"{prefix}{name}: the data has two columns of that name")
             elif not self._case_sensitive:
-                alike = wanted.get(name.lower(), [])
-                free = [index for index in alike if index not in places]
+                alike = fields_by_lower.get(name.lower(), [])
+                free = [index for index in alike if index not in positions]
                 if free:
-                    places[free[0]] = index
+                    positions[free[0]] = index
                 elif alike:
                     self.problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
-        return places
+        return positions
 
-    def _match_field(self, field: NestedField, have: pa.Field | None, index: int | None, prefix: str) -> _Column | None:
+    def _match_field(
+        self, field: NestedField, source: pa.Field | None, index: int | None, prefix: str
+    ) -> _Column | None:
         path = f"{prefix}{field.name}"
-        if have is None:
+        if source is None:
             if field.required and field.write_default is None:
-                self.problems.append(f"{path}: it is required, and the data lacks it")
+                self.problems.append(f"{path}: it is required, but missing in the data")
             if isinstance(field.field_type, UnknownType):
                 return None
             return _Column(field, path, None, _same)
-        convert = self._match_type(field.field_type, have.type, path)
+        convert = self._match_type(field.field_type, source.type, path)
         if isinstance(field.field_type, UnknownType):
             return None
         return _Column(field, path, index, convert)
 
-    def _match_type(self, want: Type, have: pa.DataType, path: str) -> Convert:
-        """Return how arrays of one type become those of another; schemas bound the depth of the recursion."""
-        if pa.types.is_null(have):
-            target = to_arrow_type(stored_type(want, path))
-            return lambda array: nulls_of(len(array), target)
-        if isinstance(want, StructType) and pa.types.is_struct(have):
-            return self._match_struct(want, have, path)
-        if isinstance(want, ListType) and any(is_list(have) for is_list in _LIST_CHECKS):
-            return self._match_list(want, have, path)
-        if isinstance(want, MapType) and pa.types.is_map(have):
-            return self._match_map(want, have, path)
-        if isinstance(want, VariantType):
-            return self._match_variant(want, have, path)
-        cast = find_cast(want, have, path, format_version=self._format_version)
+    def _match_type(self, target: Type, source: pa.DataType, path: str) -> Convert:
+        """Return the conversion between arrays of two types; schemas bound the depth of the recursion."""
+        if pa.types.is_null(source):
+            arrow = to_arrow_type(stored_type(target, path))
+            return lambda array: nulls_of(len(array), arrow)
+        if isinstance(target, StructType) and pa.types.is_struct(source):
+            return self._match_struct(target, source, path)
+        if isinstance(target, ListType) and any(is_list(source) for is_list in _LIST_CHECKS):
+            return self._match_list(target, source, path)
+        if isinstance(target, MapType) and pa.types.is_map(source):
+            return self._match_map(target, source, path)
+        if isinstance(target, VariantType):
+            return self._match_variant(target, source, path)
+        cast = find_cast(target, source, path, format_version=self._format_version)
         if cast is None:
-            self.problems.append(f"{path}: {have} cannot be written as {_shown(want)}")
+            self.problems.append(f"{path}: {source} cannot be written as {_type_text(target)}")
             return _same
         return cast
 
@@ -247,7 +250,7 @@ class _Plan:
             for name, position in zip(("metadata", "value"), places, strict=True):
                 child = parts[position].cast(pa.binary())
                 if child.null_count > array.null_count:
-                    raise _null_refused(f"{path}.{name}", child.null_count - array.null_count)
+                    raise _null_error(f"{path}.{name}", child.null_count - array.null_count)
                 children.append(without_nulls(child))
             return pa.Array.from_buffers(target, len(array), [validity(array)], children=children)
 
@@ -258,45 +261,43 @@ def _same(array: Any) -> Any:
     return array
 
 
-def _shown(data_type: Type) -> str:
+def _type_text(data_type: Type) -> str:
     arrow = to_arrow_field(NestedField(1, "x", data_type), with_ids=False).type
     return f"{data_type}" if str(arrow) == str(data_type) or data_type.is_nested else f"{data_type} ({arrow})"
 
 
 def _items(array: Any) -> Any:
-    """Return the items of all lists that are not null, one after the other."""
+    """Return the items of all lists that are not null, concatenated."""
     if pc.sum(pc.list_value_length(array)).as_py() in (None, 0):
-        # Arrow cannot put no arrays of an extension type together.
+        # Arrow cannot concatenate zero arrays of an extension type.
         return array.values.slice(0, 0)
     return array.flatten()
 
 
 def _list_of(array: Any, items: Any, target: pa.DataType) -> Any:
-    """Return items as the lists of an array: null lists hold none, whatever the array hides under them."""
+    """Return items as the lists of an array; null lists are empty, even if the array has items under them."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     if offsets[-1] > np.iinfo(np.int32).max:
-        raise SchemaMismatchError(
-            f"Cannot write lists with {offsets[-1]} items in one batch: hand over smaller batches"
-        )
+        raise SchemaMismatchError(f"Cannot write lists with {offsets[-1]} items in one batch: pass smaller batches")
     buffers = [validity(array), pa.py_buffer(offsets.astype(np.int32))]
     return pa.Array.from_buffers(target, len(array), buffers, children=[items])
 
 
 def nulls_of(length: int, arrow_type: pa.DataType) -> Any:
-    """Return nulls of a type; required fields of a null struct hold some value, as everywhere here."""
+    """Return nulls of a type; required fields of a null struct have an arbitrary value."""
     if not pa.types.is_struct(arrow_type):
         return pa.nulls(length, arrow_type)
     children = [nulls_of(length, field.type) for field in arrow_type]
-    kept = [
+    required_filled = [
         child if field.nullable else without_nulls(child) for field, child in zip(arrow_type, children, strict=True)
     ]
-    return pa.Array.from_buffers(arrow_type, length, [pa.py_buffer(bytes(-(-length // 8)))], children=kept)
+    return pa.Array.from_buffers(arrow_type, length, [pa.py_buffer(bytes(-(-length // 8)))], children=required_filled)
 
 
 def without_nulls(array: Any) -> Any:
-    """Return an array whose null slots hold some value, for required fields of null structs."""
+    """Return an array with arbitrary values in place of nulls, for required fields of null structs."""
     if array.null_count == 0:
         return array
     data_type = array.type

@@ -1,6 +1,6 @@
-"""Where the stripes of an ORC file are, and how many rows each has: the part of its footer that pyarrow does not show.
+"""The stripes of an ORC file with their offsets and rows: the part of its footer that pyarrow does not expose.
 
-The footer is a Protocol Buffers message; only the fields named here are looked at, by number:
+The footer is a Protocol Buffers message; only these fields are read, by number:
 
     FileTail           2 footer
     Footer             3 stripes (repeated), 6 number of rows
@@ -22,18 +22,18 @@ _MAX_STRIPES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Stripe:
-    """One stripe: where it starts, and how many rows it has."""
+    """One stripe, with its offset and number of rows."""
 
     offset: int
     rows: int
 
 
 def decode_stripes(tail: bytes) -> list[Stripe]:
-    """Return the stripes of a file from its tail, as pyarrow hands it out."""
+    """Decode the stripes of a file from its tail as returned by pyarrow."""
     try:
         return _stripes(tail)
     except (IndexError, BadVarint):
-        raise BadBytes("its footer is cut short") from None
+        raise BadBytes("its footer is truncated") from None
 
 
 def _stripes(tail: bytes) -> list[Stripe]:
@@ -50,17 +50,17 @@ def _stripes(tail: bytes) -> list[Stripe]:
             elif inner == _ROWS and isinstance(inner_value, int):
                 total = inner_value
     if total is not None and sum(stripe.rows for stripe in stripes) != total:
-        raise BadBytes(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, its footer says {total}")
+        raise BadBytes(f"its stripes have {sum(stripe.rows for stripe in stripes)} rows, but its footer says {total}")
     return stripes
 
 
 def _decode_stripe(data: bytes) -> Stripe:
-    found = {number: value for number, value in _fields(data) if isinstance(value, int)}
-    return Stripe(found.get(_STRIPE_OFFSET, 0), found.get(_STRIPE_ROWS, 0))
+    fields = {number: value for number, value in _fields(data) if isinstance(value, int)}
+    return Stripe(fields.get(_STRIPE_OFFSET, 0), fields.get(_STRIPE_ROWS, 0))
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield the fields of a message by number: varints as ints, everything with a length as bytes."""
+    """Yield the fields of a message by number: varints as ints, length-delimited fields as bytes."""
     offset, end = 0, len(data)
     while offset < end:
         key, offset = read_varint(data, offset, end)

@@ -1,8 +1,7 @@
-"""What a Parquet footer says of the column chunks of its row groups: where they start, and their statistics.
+"""Offsets and statistics of the column chunks in a Parquet footer.
 
-Pyarrow shows the same, but ends the process on some footers that contradict themselves; decoding itself is safe.
-So the few fields that pruning and splits need are read here, from the footer's own bytes, which are a structure
-in Thrift's compact protocol:
+pyarrow exposes the same, but crashes the process on some footers that contradict themselves. So the few fields that
+pruning and splits need are decoded here from the footer's bytes, a structure in Thrift's compact protocol:
 
     FileMetaData    4 row groups, 7 column orders
     RowGroup        1 columns
@@ -10,8 +9,7 @@ in Thrift's compact protocol:
     ColumnMetaData  1 type, 2 encodings, 5 values, 6 bytes uncompressed, 9 data page, 11 dictionary page, 12 statistics
     Statistics      1 max, 2 min (both deprecated), 3 nulls, 5 max_value, 6 min_value
 
-Fields are looked at by number and type; everything else is skipped. A field of another type than it must have
-counts as not there.
+Fields are read by number and type; everything else is skipped. A field of an unexpected type counts as missing.
 """
 
 from __future__ import annotations
@@ -30,12 +28,12 @@ _DICTIONARY_ENCODINGS = frozenset({2, 8})
 """PLAIN_DICTIONARY and RLE_DICTIONARY."""
 _TYPE_ORDER = 1
 INT32, INT64, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY, BOOLEAN = 1, 2, 4, 5, 6, 7, 0
-"""The physical types whose bounds mean something, by their numbers."""
+"""The physical types with meaningful bounds, by number."""
 
 
 @dataclass(slots=True)
 class Chunk:
-    """One column of one row group. Bounds are bytes; the deprecated ones are apart, since their order is doubtful."""
+    """One column of one row group. Bounds are bytes; deprecated ones are separate, since their order is uncertain."""
 
     physical_type: int | None = None
     data_page_offset: int | None = None
@@ -51,20 +49,20 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        """Where the chunk starts in the file, 0 where that is not said."""
-        known = [
+        """The offset of the chunk in the file, or 0 if unknown."""
+        offsets = [
             offset
             for offset in (self.data_page_offset, self.dictionary_page_offset)
             if offset is not None and offset > 0
         ]
-        return min(known, default=0)
+        return min(offsets, default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The chunks of some columns, by row group and number of the column.
+    """The chunks of some columns, by row group and column number.
 
-    `ordered` are the numbers of the columns whose `min_value` and `max_value` are in the order of their type.
+    `ordered` are the numbers of columns whose `min_value` and `max_value` follow the order of their type.
     """
 
     groups: list[dict[int, Chunk]]
@@ -72,12 +70,12 @@ class Footer:
 
 
 def read_footer(file: pa.NativeFile, leaves: Collection[int]) -> Footer:
-    """Read what a file's footer says of some columns; the first is always among them."""
+    """Read the chunks of some columns from a file's footer; the first column is always included."""
     return decode_footer(footer_bytes(file), leaves)
 
 
 def footer_bytes(file: pa.NativeFile) -> bytes:
-    """Return a file's footer as it is stored."""
+    """Return the stored bytes of a file's footer."""
     size = file.size()
     file.seek(size - _TAIL_BYTES)
     tail = bytes(file.read(_TAIL_BYTES))
@@ -91,8 +89,8 @@ def footer_bytes(file: pa.NativeFile) -> bytes:
 
 
 def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
-    """Decode what a footer says of some columns; the first is always among them."""
-    wanted = frozenset(leaves) | {0}
+    """Decode the chunks of some columns from a footer; the first column is always included."""
+    numbers = frozenset(leaves) | {0}
     groups: list[dict[int, Chunk]] = []
     orders: list[int] = []
     reader = _ChunkReader(data)
@@ -100,12 +98,12 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
     def group() -> None:
         chunks: dict[int, Chunk] = {}
         groups.append(chunks)
-        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda offset: reader.chunk(offset, chunks, wanted))})
+        reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda offset: reader.chunk(offset, chunks, numbers))})
 
     def order(_: int) -> None:
-        found: list[int] = []
-        reader.struct({}, found)
-        orders.append(found[0] if found else 0)
+        order_numbers: list[int] = []
+        reader.struct({}, order_numbers)
+        orders.append(order_numbers[0] if order_numbers else 0)
 
     try:
         reader.struct(
@@ -115,7 +113,7 @@ def decode_footer(data: bytes, leaves: Collection[int]) -> Footer:
             }
         )
     except IndexError:
-        raise BadBytes("its footer is cut short") from None
+        raise BadBytes("its footer is truncated") from None
     return Footer(groups, frozenset(index for index, order in enumerate(orders) if order == _TYPE_ORDER))
 
 
@@ -124,9 +122,9 @@ class _ChunkReader(CompactReader):
 
     __slots__ = ()
 
-    def chunk(self, offset: int, chunks: dict[int, Chunk], wanted: frozenset[int]) -> None:
-        """Read a column chunk, if it is wanted."""
-        if offset not in wanted:
+    def chunk(self, offset: int, chunks: dict[int, Chunk], numbers: frozenset[int]) -> None:
+        """Read a column chunk if it is among the requested columns."""
+        if offset not in numbers:
             self.skip_struct()
             return
         chunk = chunks[offset] = Chunk()

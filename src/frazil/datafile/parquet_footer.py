@@ -1,15 +1,16 @@
-"""Annotations that Arrow cannot set, put into a Parquet footer that it wrote. Specification: "Parquet" (Appendix A).
+"""Add annotations that Arrow cannot set to a Parquet footer that it wrote. Specification: "Parquet" (Appendix A).
 
-The format asks for the annotations VARIANT, GEOMETRY and GEOGRAPHY. Arrow writes the same columns as plain groups and
-binaries, so the annotation is added to the schema in the footer before it goes to the file. A footer is a structure in
-Thrift's compact protocol:
+The format requires the annotations VARIANT, GEOMETRY and GEOGRAPHY. Arrow writes such columns as plain groups and
+binaries, so the annotation is added to the schema in the footer before it is written to the file. A footer is a
+structure in Thrift's compact protocol:
 
-    FileMetaData    1 version (i32), 2 schema (list of SchemaElement), ... the rest is not looked at
+    FileMetaData    1 version (i32), 2 schema (list of SchemaElement), ... the rest is not read
     SchemaElement   1 type ... 9 field_id (i32), 10 logicalType (LogicalType)
     LogicalType     a union: 16 VARIANT, 17 GEOMETRY, 18 GEOGRAPHY
 
-Fields are written in the order of their numbers, so that the annotation is the last field of an element that has none:
-it goes right before the element's end. Nothing else moves, and no offset in a footer points into the footer itself.
+Fields are written in the order of their numbers, so the annotation would be the last field of an element without one:
+it is inserted immediately before the element's end. Nothing else changes, and no offset in a footer points into the
+footer itself.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ def needs_annotation(data_type: Type) -> bool:
 
 
 def annotate_footer(tail: bytes, kinds: Mapping[int, Type]) -> bytes:
-    """Return the end of a file, its footer last, with the annotations of the columns of these field ids."""
+    """Return the end of a file, including its footer, with annotations of the columns with these field ids."""
     footer_bytes = int.from_bytes(tail[-TAIL_BYTES:-4], "little")
     if tail[-4:] != MAGIC or footer_bytes + TAIL_BYTES > len(tail):
-        raise _not_understood("it does not end with a footer")
+        raise _unexpected_footer("it does not end with a footer")
     start = len(tail) - TAIL_BYTES - footer_bytes
     try:
         footer = _annotate(tail[start : start + footer_bytes], kinds)
     except BadBytes as error:
-        raise _not_understood(str(error)) from error
+        raise _unexpected_footer(str(error)) from error
     except IndexError:
-        raise _not_understood("its footer is cut short") from None
+        raise _unexpected_footer("its footer is truncated") from None
     return tail[:start] + footer + len(footer).to_bytes(4, "little") + MAGIC
 
 
@@ -62,34 +63,34 @@ def _annotate(footer: bytes, kinds: Mapping[int, Type]) -> bytes:
     reader = CompactReader(footer)
     number, wire = reader.field(0)
     if (number, wire) != (1, I32):
-        raise _not_understood("its footer does not begin with a version")
+        raise _unexpected_footer("its footer does not begin with a version")
     reader.skip(wire)
     number, wire = reader.field(number)
     if (number, wire) != (2, LIST):
-        raise _not_understood("its footer has no schema")
+        raise _unexpected_footer("its footer has no schema")
     count, element = reader.list_head()
     if element != STRUCT:
-        raise _not_understood("its schema is not a list of elements")
+        raise _unexpected_footer("its schema is not a list of elements")
     pieces: list[bytes] = []
     written = 0
-    left = dict(kinds)
+    remaining = dict(kinds)
     for _ in range(count):
         field_id, last = _read_element(reader)
-        data_type = None if field_id is None else left.pop(field_id, None)
+        data_type = None if field_id is None else remaining.pop(field_id, None)
         if data_type is None:
             continue
         if last != _FIELD_ID:
-            raise _not_understood(f"the column of field id {field_id} has an annotation already")
+            raise _unexpected_footer(f"the column of field id {field_id} already has an annotation")
         end = reader.at - 1
         pieces += (footer[written:end], field_head(last, _LOGICAL_TYPE, STRUCT), _logical_type(data_type))
         written = end
-    if left:
-        raise _not_understood(f"it has no column of field id {min(left)}")
+    if remaining:
+        raise _unexpected_footer(f"it has no column of field id {min(remaining)}")
     return b"".join((*pieces, footer[written:]))
 
 
 def _read_element(reader: CompactReader) -> tuple[int | None, int]:
-    """Read a schema element to its end; return its field id and the number of its last field."""
+    """Read a schema element; return its field id and the number of its last field."""
     field_id = None
     last = 0
     while True:
@@ -117,7 +118,7 @@ def _logical_type(data_type: Type) -> bytes:
 
 
 def _union(number: int, content: bytes) -> bytes:
-    """Return a union whose one member is a structure."""
+    """Return a union with a structure as its member."""
     return field_head(0, number, STRUCT) + content + bytes((STOP, STOP))
 
 
@@ -126,8 +127,8 @@ def _text_field(before: int, number: int, text: str) -> bytes:
     return field_head(before, number, BINARY) + encode_varint(len(data)) + data
 
 
-def _not_understood(reason: str) -> UnsupportedError:
+def _unexpected_footer(reason: str) -> UnsupportedError:
     return UnsupportedError(
         f"Cannot annotate the Parquet file: {reason}",
-        hint="This version of pyarrow writes footers in another way than expected; use a version that is supported.",
+        hint="This version of pyarrow writes footers in an unexpected form; install a supported version.",
     )

@@ -1,4 +1,4 @@
-"""How a Parquet file is laid out, by its footer: for people who look at one file."""
+"""The layout of a Parquet file by its footer, for display."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_GROUPS = 500
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group: its rows, and its bytes before and after compression."""
+    """A row group with its rows, and its size before and after compression."""
 
     rows: int
     bytes: int
@@ -24,7 +24,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class ParquetLayout:
-    """A file's row groups, up to a number, and who wrote it."""
+    """A file's writer and row groups, up to a maximum number."""
 
     created_by: str
     row_groups: tuple[RowGroup, ...]
@@ -32,7 +32,7 @@ class ParquetLayout:
 
 
 def read_parquet_layout(storage: Storage, path: str) -> ParquetLayout:
-    """Read a file's footer."""
+    """Read the layout from a file's footer."""
     file = open_file(storage, path)
     try:
         with reading("Parquet file", path, "Parquet", file):

@@ -1,15 +1,15 @@
-"""Some pages of a row group instead of all of it. Parquet's page index: OffsetIndex and ColumnIndex.
+"""Read single pages of a row group instead of all. Parquet's page index: OffsetIndex and ColumnIndex.
 
-Where few rows of a large row group are wanted, most of its pages need not be decoded. Arrow reads column chunks only
-whole; so the pages that are wanted, and the dictionary before them, are put together as a file of one column in memory,
-and Arrow reads that. Pages of different columns end at different rows: each column is read by itself, and cut.
+If few rows of a large row group are needed, most of its pages need not be decoded. Arrow reads only whole column
+chunks. So the needed pages and the dictionary before them are assembled in memory into a file of one column, which
+Arrow reads. Pages of different columns end at different rows, so each column is read separately and sliced.
 
     ColumnChunk     3 meta data, 4 and 5 offset and length of the OffsetIndex, 6 and 7 those of the ColumnIndex
     OffsetIndex     1 page locations: 1 offset, 2 bytes with the header, 3 the first row
-    ColumnIndex     1 which pages hold nulls only, 2 and 3 the bounds of each page, 5 nulls of each page
+    ColumnIndex     1 which pages hold only nulls, 2 and 3 the bounds of each page, 5 nulls of each page
 
-Only columns that are not nested are read so, and only where all that is said of pages fits together: else the row
-group is read whole.
+This is done only for columns that are not nested, and only if the page index is consistent. Otherwise the whole row
+group is read.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from frazil.datafile.thrift_compact import (
 )
 
 Span: TypeAlias = tuple[int, int]
-"""Rows of a row group, from the first to before the last."""
+"""A range of rows of a row group, with an exclusive end."""
 ReadAt: TypeAlias = Callable[[int, int], bytes]
-"""Reads so many bytes of the file from an offset on."""
+"""Reads a number of bytes of the file from an offset."""
 _MAX_INDEX_BYTES = 16 << 20
 _MAX_PAGE_ROWS = 1 << 22
-"""Arrow makes room for as many values as a file says that it has."""
+"""Arrow allocates memory for as many values as a file declares."""
 _REPEATED = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPages:
-    """The pages of one column of one row group: where each is, and its first row; `firsts` ends with the row count."""
+    """The pages of one column of one row group: offsets, sizes and first rows; `firsts` ends with the row count."""
 
     chunk: Chunk
     offsets: list[int]
@@ -61,15 +61,15 @@ class ColumnPages:
     column_index: Span
 
     def chosen(self, spans: Iterable[Span]) -> list[int]:
-        """Return the numbers of the pages that hold rows of some spans."""
-        found: dict[int, None] = {}
+        """Return the numbers of the pages with rows in the spans."""
+        pages: dict[int, None] = {}
         for first, last in spans:
             index = bisect_right(self.firsts, first) - 1
-            found.update(dict.fromkeys(range(index, bisect_left(self.firsts, last))))
-        return list(found)
+            pages.update(dict.fromkeys(range(index, bisect_left(self.firsts, last))))
+        return list(pages)
 
     def file_of(self, pages: Sequence[int], read_at: ReadAt) -> bytes:
-        """Return a file that has only this column, and of it only some pages."""
+        """Assemble a file with only this column and only some of its pages."""
         start = self.chunk.start
         dictionary = read_at(start, self.offsets[0] - start) if pages and start < self.offsets[0] else b""
         parts = [read_at(self.offsets[first], _bytes_of(self, first, last)) for first, last in _runs(pages)]
@@ -89,7 +89,7 @@ class ColumnPages:
         return b"".join((MAGIC, dictionary, *parts, footer, len(footer).to_bytes(4, "little"), MAGIC))
 
     def page_chunks(self, read_at: ReadAt) -> list[Chunk] | None:
-        """Return what is said of the values of each page, as if it were a column chunk; None where nothing is."""
+        """Return the statistics of each page as those of a column chunk, or None if there are none."""
         offset, length = self.column_index
         if not 0 < length <= _MAX_INDEX_BYTES:
             return None
@@ -100,17 +100,17 @@ class ColumnPages:
         nulls: list[int] = []
         reader = CompactReader(read_at(offset, length))
 
-        def truths() -> None:
-            # As items of a list, truths are bytes; writers differ in the wire type of the list.
-            many, wire = reader.list_head()
-            for _ in range(many):
+        def booleans() -> None:
+            # Booleans in a list are bytes; writers differ in the wire type of the list.
+            items, wire = reader.list_head()
+            for _ in range(items):
                 is_null.append(reader.data[reader.at] == TRUE)
                 reader.skip(wire, in_list=True)
 
         try:
             reader.struct(
                 {
-                    (1, LIST): truths,
+                    (1, LIST): booleans,
                     (2, LIST): lambda: reader.items(BINARY, lambda _: lower.append(reader.binary())),
                     (3, LIST): lambda: reader.items(BINARY, lambda _: upper.append(reader.binary())),
                     (5, LIST): lambda: reader.items(I64, lambda _: nulls.append(reader.integer())),
@@ -120,7 +120,7 @@ class ColumnPages:
             return None
         if not len(is_null) == len(lower) == len(upper) == count or len(nulls) not in (0, count):
             return None
-        made = []
+        chunks = []
         for index in range(count):
             rows = self.firsts[index + 1] - self.firsts[index]
             chunk = Chunk(self.chunk.physical_type, num_values=rows, null_count=nulls[index] if nulls else None)
@@ -130,14 +130,14 @@ class ColumnPages:
                 chunk.min_value, chunk.max_value = lower[index], upper[index]
                 if chunk.null_count is not None and chunk.null_count >= rows:
                     return None
-            made.append(chunk)
-        return made
+            chunks.append(chunk)
+        return chunks
 
 
 def find_pages(
     footer: bytes, group: int, leaves: Iterable[int], rows: int, read_at: ReadAt
 ) -> dict[int, ColumnPages] | None:
-    """Return the pages of some columns of a row group, by the numbers of the columns; None where they are not known."""
+    """Return the pages of some columns of a row group, by column number, or None if they are unknown."""
     try:
         return _find_pages(footer, group, frozenset(leaves), rows, read_at)
     except (IndexError, BadBytes):
@@ -169,21 +169,21 @@ def _find_pages(
             (4, LIST): lambda: reader.items(STRUCT, read_group),
         }
     )
-    found: dict[int, ColumnPages] = {}
+    pages_by_leaf: dict[int, ColumnPages] = {}
     for leaf in leaves:
         if leaf not in elements or leaf not in columns:
             return None
         pages = columns[leaf].pages(elements[leaf], rows, read_at)
         if pages is None:
             return None
-        found[leaf] = pages
-    return found
+        pages_by_leaf[leaf] = pages
+    return pages_by_leaf
 
 
 def _flat_elements(reader: CompactReader) -> dict[int, bytes]:
-    """Read the schema; return the elements of columns that are not nested, by their numbers among all columns."""
-    found: dict[int, bytes] = {}
-    left: list[int] = []
+    """Read the schema; return the elements of columns that are not nested, by column number."""
+    elements: dict[int, bytes] = {}
+    remaining: list[int] = []
     leaf = 0
     count, _ = reader.list_head()
     for _ in range(count):
@@ -194,31 +194,31 @@ def _flat_elements(reader: CompactReader) -> dict[int, bytes]:
             return lambda: said.__setitem__(number, reader.integer())
 
         reader.struct({(3, I32): note(3), (5, I32): note(5)})
-        depth = len(left)
+        depth = len(remaining)
         if said[5]:
-            left.append(said[5])
+            remaining.append(said[5])
             continue
         if depth == 1 and said[3] != _REPEATED:
-            found[leaf] = reader.data[start : reader.at]
+            elements[leaf] = reader.data[start : reader.at]
         leaf += 1
-        while left:
-            left[-1] -= 1
-            if left[-1]:
+        while remaining:
+            remaining[-1] -= 1
+            if remaining[-1]:
                 break
-            left.pop()
-    return found
+            remaining.pop()
+    return elements
 
 
 class _Column:
-    """What a footer says of a column chunk and its pages."""
+    """A column chunk and its pages as described in a footer."""
 
     def __init__(self, reader: CompactReader) -> None:
         self.chunk = Chunk()
         self.meta: dict[int, bytes] = {}
-        self.places = {4: 0, 5: 0, 6: 0, 7: 0}
+        self.locations = {4: 0, 5: 0, 6: 0, 7: 0}
 
         def note(number: int) -> Callable[[], None]:
-            return lambda: self.places.__setitem__(number, reader.integer())
+            return lambda: self.locations.__setitem__(number, reader.integer())
 
         reader.struct(
             {
@@ -254,8 +254,8 @@ class _Column:
             self.chunk.dictionary_page_offset = value
 
     def pages(self, element: bytes, rows: int, read_at: ReadAt) -> ColumnPages | None:
-        """Read where the pages are; return None where that does not fit together."""
-        offset, length = self.places[4], self.places[5]
+        """Read the pages' offsets; return None if they are inconsistent."""
+        offset, length = self.locations[4], self.locations[5]
         if not 0 < length <= _MAX_INDEX_BYTES or offset <= 0 or self.meta.keys() != {1, 2, 3, 4}:
             return None
         offsets: list[int] = []
@@ -269,7 +269,7 @@ class _Column:
         }
         reader.struct({(1, LIST): lambda: reader.items(STRUCT, lambda _: reader.struct(into))})
         firsts.append(rows)
-        is_sound = (
+        is_consistent = (
             0 < len(offsets) == len(sizes) == len(firsts) - 1
             and firsts[0] == 0
             and all(0 < other - first <= _MAX_PAGE_ROWS for first, other in pairwise(firsts))
@@ -278,42 +278,44 @@ class _Column:
             and self.chunk.start <= offsets[0]
             and all(index + size <= after for index, size, after in zip(offsets, sizes, offsets[1:], strict=False))
         )
-        if not is_sound:
+        if not is_consistent:
             return None
-        return ColumnPages(self.chunk, offsets, sizes, firsts, self.meta, element, (self.places[6], self.places[7]))
+        return ColumnPages(
+            self.chunk, offsets, sizes, firsts, self.meta, element, (self.locations[6], self.locations[7])
+        )
 
 
 def read_spans(
     pages: ColumnPages, spans: Sequence[Span], read_at: ReadAt, decode: Callable[[bytes], pa.ChunkedArray]
 ) -> list[pa.Array]:
-    """Return the values of a column in some spans, which ascend and do not touch."""
+    """Return the values of a column in ascending spans that do not touch."""
     chosen = pages.chosen(spans)
     column = decode(pages.file_of(chosen, read_at))
     rows = sum(pages.firsts[page + 1] - pages.firsts[page] for page in chosen)
     if len(column) != rows:
-        raise BadBytes(f"pages have {len(column)} rows where the page index says {rows}")
+        raise BadBytes(f"pages have {len(column)} rows, but the page index says {rows}")
     values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     starts: dict[int, int] = {}
     index = 0
     for page in chosen:
         starts[page] = index
         index += pages.firsts[page + 1] - pages.firsts[page]
-    found = []
+    slices = []
     for first, last in spans:
         page = bisect_right(pages.firsts, first) - 1
-        found.append(values.slice(starts[page] + first - pages.firsts[page], last - first))
-    return found
+        slices.append(values.slice(starts[page] + first - pages.firsts[page], last - first))
+    return slices
 
 
 def add_span(spans: list[Span], first: int, last: int) -> list[Span]:
-    """Return spans with one more after them, which may touch the last."""
+    """Return spans with one more at their end, merged if it touches the last."""
     if spans and spans[-1][1] >= first:
         return [*spans[:-1], (spans[-1][0], last)]
     return [*spans, (first, last)]
 
 
 def rows_of(spans: Iterable[Span]) -> int:
-    """Return how many rows spans have."""
+    """Return the number of rows in spans."""
     return sum(last - first for first, last in spans)
 
 
@@ -322,7 +324,7 @@ def _bytes_of(pages: ColumnPages, first: int, last: int) -> int:
 
 
 def _runs(pages: Sequence[int]) -> list[Span]:
-    """Return the first and the last of each run of numbers that follow each other."""
+    """Return the first and last of each run of consecutive numbers."""
     runs: list[Span] = []
     for page in pages:
         runs = [*runs[:-1], (runs[-1][0], page)] if runs and runs[-1][1] == page - 1 else [*runs, (page, page)]

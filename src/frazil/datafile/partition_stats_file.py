@@ -1,8 +1,8 @@
-"""The partition statistics file of a snapshot: its columns, and reading it. Specification: "Partition Statistics".
+"""The partition statistics file of a snapshot: its columns, and how to read it. Specification: "Partition Statistics".
 
-`maintenance/partition_stats.py` writes it and goes on from the last one; the metadata table `partitions` is answered
-from it. It informs, and nothing may depend on it: a file that is gone, is broken, or adds up to other numbers than the
-snapshot's summary says is as good as none.
+`maintenance/partition_stats.py` writes it, incrementally from the previous one, and the metadata table `partitions` is
+read from it. It is informative only: a file that is missing, corrupt, or inconsistent with the snapshot's summary is
+ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from frazil.spec.types import INT, LONG, NestedField
 
 _FIELD_ID = b"PARQUET:field_id"
 _NEEDED = range(1, 6)
-"""The columns that every version of the format has."""
+"""The columns of every version of the format."""
 _TOTALS = {
     Summary.TOTAL_DATA_FILES: ("data_file_count",),
     Summary.TOTAL_RECORDS: ("data_record_count",),
@@ -33,7 +33,7 @@ _TOTALS = {
     Summary.TOTAL_POSITION_DELETES: ("position_delete_record_count",),
     Summary.TOTAL_EQUALITY_DELETES: ("equality_delete_record_count",),
 }
-"""What a snapshot's summary says of columns added up over all partitions."""
+"""The fields of a snapshot's summary that equal sums of columns over all partitions."""
 
 
 def partition_stats_schema(metadata: TableMetadata) -> Schema:
@@ -62,9 +62,9 @@ def partition_stats_schema(metadata: TableMetadata) -> Schema:
 
 
 def read_partition_stats(loaded: LoadedTable, snapshot: Snapshot) -> pa.Table | None:
-    """Return the partition statistics of a snapshot under the table's present columns, with 0 for counts that are null.
+    """Return a snapshot's partition statistics with the table's present columns, and 0 for null counts.
 
-    None where it has none that can be relied on. Partition fields are found by id, or by name.
+    Returns None if there are no reliable ones. Partition fields are matched by id, or by name.
     """
     file = loaded.metadata.find_partition_statistics(snapshot.snapshot_id)
     if file is None:
@@ -78,19 +78,19 @@ def read_partition_stats(loaded: LoadedTable, snapshot: Snapshot) -> pa.Table | 
 
 
 def adds_up(table: pa.Table, snapshot: Snapshot) -> bool:
-    """Return whether statistics agree with what the snapshot's summary says of the whole table."""
+    """Return whether statistics agree with the snapshot's summary of the whole table."""
     summary: Mapping[str, str] = snapshot.summary or {}
     for name, columns in _TOTALS.items():
-        said = summary.get(name)
-        if said is not None and said.isascii() and said.isdigit():
-            found = sum(pc.sum(table.column(column)).as_py() or 0 for column in columns if column in table.column_names)
-            if found != int(said):
+        text = summary.get(name)
+        if text is not None and text.isascii() and text.isdigit():
+            total = sum(pc.sum(table.column(column)).as_py() or 0 for column in columns if column in table.column_names)
+            if total != int(text):
                 return False
     return True
 
 
 def _as_present(metadata: TableMetadata, stored: pa.Table) -> pa.Table | None:
-    """Return statistics under the table's present columns; None where a column is missing that must be there."""
+    """Return statistics with the table's present columns, or None if a required column is missing."""
     schema = partition_stats_schema(metadata)
     arrow = to_arrow_schema(schema)
     columns = _find_fields(list(stored.schema), [(field.field_id, field.name) for field in schema.fields])
@@ -113,9 +113,9 @@ def _is_count(field: NestedField) -> bool:
 
 
 def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
-    places = _find_fields(list(stored.type), [(int(field.metadata[_FIELD_ID]), field.name) for field in target])
+    indexes = _find_fields(list(stored.type), [(int(field.metadata[_FIELD_ID]), field.name) for field in target])
     children = []
-    for field, index in zip(target, places, strict=True):
+    for field, index in zip(target, indexes, strict=True):
         if index is None:
             children.append(pa.nulls(len(stored), field.type))
             continue
@@ -128,14 +128,14 @@ def _partitions(stored: pa.Array, target: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(target, len(stored), [None], children=children)
 
 
-def _find_fields(stored: list[pa.Field], wanted: list[tuple[int, str]]) -> list[int | None]:
-    """Return where fields of some ids are, by their names where the file has no ids."""
-    known = {
+def _find_fields(stored: list[pa.Field], fields: list[tuple[int, str]]) -> list[int | None]:
+    """Return the indexes of fields by id, or by name if the file has no ids."""
+    by_id = {
         int(field.metadata[_FIELD_ID]): index
         for index, field in enumerate(stored)
         if _FIELD_ID in (field.metadata or {})
     }
-    if known:
-        return [known.get(field_id) for field_id, _ in wanted]
+    if by_id:
+        return [by_id.get(field_id) for field_id, _ in fields]
     by_name = {field.name: index for index, field in enumerate(stored)}
-    return [by_name.get(name) for _, name in wanted]
+    return [by_name.get(name) for _, name in fields]

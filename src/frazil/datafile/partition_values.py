@@ -1,10 +1,10 @@
-"""Rows by partition: which partition each row belongs to, and rows put together by it. Specification: "Partitioning".
+"""Group rows by partition. Specification: "Partitioning".
 
-Part of the write path. Transforms run over whole columns (`columns/transforms.py`), the results become small codes, and
-rows are put in the order of their code with one stable sort, so that nothing here loops over rows.
+Part of the write path. Transforms run on whole columns (`columns/transforms.py`), the results become small codes, and
+one stable sort orders rows by code, so that there is no loop over rows.
 
-Two rows are in one partition if their values are the same: null is a value of its own and not the empty string, all
-NaNs are one value, and 0.0 and -0.0 are two.
+Two rows are in one partition if their values are the same: null is a value distinct from the empty string, all NaNs are
+one value, and 0.0 and -0.0 are two.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from frazil.spec.types import Type
 
 Codes: TypeAlias = "npt.NDArray[np.int64]"
 
-_MANY_CODES = 1 << 22
-"""Beyond this many possible combinations, those that occur are found by sorting rather than by counting."""
+_MAX_COUNTED_CODES = 1 << 22
+"""The number of combinations above which the occurring ones are found by sorting instead of counting."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroups:
-    """Rows by partition: `order` puts the rows of each partition together, None where they are so already.
+    """Rows by partition; `order` sorts rows by partition, or is None if they are already sorted.
 
     Partition `n` has the rows from `starts[n]` to `starts[n + 1]` of that order, and the values `partitions[n]`.
     """
@@ -47,8 +47,8 @@ class RowGroups:
 class Partitioner:
     """Groups rows of one schema by a partition spec.
 
-    `schema` is the one of the rows, in the order of their columns; a source that it lacks is always null. With
-    `values` all rows are of that partition.
+    `schema` is that of the rows, with columns in its order; a source that it lacks is always null. With `values`, all
+    rows are in that partition.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Partitioner:
         values: tuple[Any, ...] | None = None,
     ) -> None:
         check_writable(spec)
-        self._only = (None,) * len(spec.fields) if values is None and spec.is_unpartitioned else values
+        self._constant = (None,) * len(spec.fields) if values is None and spec.is_unpartitioned else values
         if values is not None:
             return
         whole = schema if table_schema is None else table_schema
@@ -73,19 +73,19 @@ class Partitioner:
     @property
     def is_partitioned(self) -> bool:
         """Whether rows may be in different partitions."""
-        return self._only is None
+        return self._constant is None
 
     def partition_columns(self, rows: pa.Table | pa.RecordBatch) -> list[pa.Array | None]:
-        """Return the partition values of rows, a column for each field of the spec; None where all are null."""
+        """Return the partition values of rows, one column per field of the spec, or None for all nulls."""
         return [
             None if transform.is_void or path is None else transform_column(transform, column_at(rows, path), source)
             for (transform, path), (source, _) in zip(self._fields, self._types, strict=True)
         ]
 
     def group(self, rows: pa.Table | pa.RecordBatch) -> RowGroups:
-        """Return which rows belong together, and their partitions; there must be rows."""
-        if self._only is not None:
-            return RowGroups(None, [0, rows.num_rows], [self._only])
+        """Group one or more rows by partition."""
+        if self._constant is not None:
+            return RowGroups(None, [0, rows.num_rows], [self._constant])
         columns = self.partition_columns(rows)
         codes = _combined_codes([column for column in columns if column is not None], rows.num_rows)
         if codes is None:
@@ -108,11 +108,11 @@ class Partitioner:
 
 
 def find_path(schema: Schema, field_id: int) -> tuple[int, ...] | None:
-    """Return the way to a field through columns and structs, by position; None where the schema has no such field."""
-    found = schema.find_field(field_id)
-    if found is None:
+    """Return the path to a field through columns and structs, by position, or None if the schema lacks the field."""
+    target = schema.find_field(field_id)
+    if target is None:
         return None
-    steps = [*reversed(schema.ancestors_of(field_id)), found]
+    steps = [*reversed(schema.ancestors_of(field_id)), target]
     fields = schema.fields
     path = []
     for step in steps:
@@ -122,12 +122,12 @@ def find_path(schema: Schema, field_id: int) -> tuple[int, ...] | None:
 
 
 def column_at(rows: pa.Table | pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
-    """Return the values at a path as one array; they are null where a struct on the way is."""
+    """Return the values at a path as one array; they are null if an enclosing struct is."""
     column = rows.column(path[0])
     if isinstance(column, pa.ChunkedArray):
         column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         if isinstance(column, pa.ChunkedArray):
-            raise InvalidRequestError("Cannot group the rows: a column has more than 2 GiB; hand over smaller batches")
+            raise InvalidRequestError("Cannot group the rows: a column has more than 2 GiB; pass smaller batches")
     return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
@@ -136,7 +136,7 @@ def _storage(array: pa.Array) -> pa.Array:
 
 
 def _combined_codes(columns: list[pa.Array], rows: int) -> Codes | None:
-    """Return a code for each row that is equal where all columns are; None where it is the same for all rows."""
+    """Return a code per row, equal for rows with equal values, or None if all rows are equal."""
     codes: Codes | None = None
     count = 1
     for column in columns:
@@ -144,20 +144,20 @@ def _combined_codes(columns: list[pa.Array], rows: int) -> Codes | None:
         size = len(encoded.dictionary)
         if size <= 1:
             continue
-        more = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        column_codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         if codes is None:
-            codes, count = more, size
+            codes, count = column_codes, size
             continue
-        if count * size > _MANY_CODES:
-            codes, count = _renumbered(codes)
-        codes = codes * size + more
+        if count * size > _MAX_COUNTED_CODES:
+            codes, count = _renumber(codes)
+        codes = codes * size + column_codes
         count *= size
     if codes is None or rows == 0:
         return None
     return codes
 
 
-def _renumbered(codes: Codes) -> tuple[Codes, int]:
+def _renumber(codes: Codes) -> tuple[Codes, int]:
     used, numbers = np.unique(codes, return_inverse=True)
     return numbers.astype(np.int64), len(used)
 
@@ -167,13 +167,13 @@ def _groupable(column: pa.Array) -> pa.Array:
     array = _storage(column)
     if not pa.types.is_floating(array.type):
         return array
-    # All NaNs become one; as integers, the two zeros are different.
+    # All NaNs become equal; as integers, the two zeros differ.
     quiet = pc.if_else(pc.is_nan(array), pa.scalar(math.nan, array.type), array)
     return quiet.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
 
 
 def _narrow(codes: Codes) -> npt.NDArray[Any]:
-    """Return codes in the narrowest type that holds them: numpy sorts 16 bits in linear time."""
+    """Return codes in the smallest type that holds them: numpy sorts 16 bits in linear time."""
     largest = int(codes.max())
     for dtype in (np.uint8, np.uint16, np.uint32):
         if largest <= np.iinfo(dtype).max:

@@ -1,10 +1,10 @@
-"""The deleted positions of a data file. Specification: "Position Delete Files", "Deletion Vectors".
+"""Read the deleted positions of a data file. Specification: "Position Delete Files", "Deletion Vectors".
 
-A deletion vector is one ranged read. A position delete file is read for its paths and positions only, whatever
-else it stores; one that may be about many data files is taken apart once and kept for the tasks that follow,
-unless it is too large for that: then each task reads the part that is about its own file.
+A deletion vector is one ranged read. Only the paths and positions of a position delete file are read. If it may refer
+to many data files, it is split by path once and cached for later tasks, unless it is too large: then each task reads
+the part for its own file.
 
-Paths are compared as they are written, as in Iceberg Java: a delete whose path is spelled otherwise deletes nothing.
+Paths are compared as strings, as in Iceberg Java: a delete with another spelling of a path deletes nothing.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ _BYTES_PER_POSITION = 8
 
 
 def read_file_positions(storage: Storage, task: DeleteTask, data_file: DataFile, cache: DeleteCache) -> DeletionVector:
-    """Return the positions of a data file that one of its deletes deletes; a vector must not go beyond its end."""
-    found = read_positions(storage, task, data_file.file_path, cache)
-    rows, last = data_file.record_count, found.last
+    """Return the positions of a data file deleted by one delete; a vector must not go beyond the file's end."""
+    positions = read_positions(storage, task, data_file.file_path, cache)
+    rows, last = data_file.record_count, positions.last
     if task.data_file.is_deletion_vector and last is not None and 0 <= rows <= last:
         raise InvalidPuffinError(
-            f"Cannot read the deletion vector of {data_file.file_path}: it deletes row {last}, and the file has {rows} "
+            f"Cannot read the deletion vector of {data_file.file_path}: it deletes row {last}, but the file has {rows} "
             "rows, counted from 0",
             hint="Restore the vector or read another snapshot; `check()` lists what is wrong.",
             path=task.data_file.file_path,
             heading="Deletion Vectors",
         )
-    return found
+    return positions
 
 
 def read_positions(storage: Storage, task: DeleteTask, data_path: str, cache: DeleteCache) -> DeletionVector:
-    """Return the positions of one data file that a deletion vector or a position delete file deletes."""
+    """Return the positions of one data file in a deletion vector or a position delete file."""
     file = task.data_file
     if file.is_deletion_vector:
-        # Parts of a large data file ask for the same vector.
+        # Parts of a large data file use the same vector.
         key = ("vector", file.file_path, file.content_offset, data_path)
         return cache.load(key, lambda: (_read_vector(storage, task, data_path), file.content_size_in_bytes or 0))
     if file.record_count * _BYTES_PER_POSITION > cache.budget_bytes:
@@ -74,13 +74,13 @@ def _read_vector(storage: Storage, task: DeleteTask, data_path: str) -> Deletion
     file = task.data_file
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise InvalidManifestError(
-            f"Cannot read the deletion vector of {data_path}: its entry does not say where it is",
+            f"Cannot read the deletion vector of {data_path}: its entry has no offset or no size",
             path=file.file_path,
             heading="Deletion Vectors",
         )
     if file.referenced_data_file != data_path:
         raise InvalidManifestError(
-            f"Cannot read the deletion vector of {data_path}: its entry is about {file.referenced_data_file}",
+            f"Cannot read the deletion vector of {data_path}: its entry refers to {file.referenced_data_file}",
             path=file.file_path,
             heading="Deletion Vectors",
         )
@@ -104,32 +104,31 @@ def _batches(
 
 
 def _positions_of(storage: Storage, task: DeleteTask, data_path: str) -> DeletionVector:
-    """Return the positions of one data file, without keeping those of others."""
-    found = []
+    """Return the positions of one data file, without caching those of others."""
+    groups = []
     for paths, positions in _batches(storage, task, Bound(Op.EQ, _PATH, (data_path,))):
         is_own = pc.equal(paths, data_path)
         if task.data_file.referenced_data_file is not None and not pc.all(is_own).as_py():
             _check_paths(task, pc.unique(paths).to_pylist())
-        found.append(positions[is_own.to_numpy(zero_copy_only=False)])
-    return _vector(np.concatenate(found) if found else np.empty(0, np.int64), task)
+        groups.append(positions[is_own.to_numpy(zero_copy_only=False)])
+    return _vector(np.concatenate(groups) if groups else np.empty(0, np.int64), task)
 
 
 def _check_paths(task: DeleteTask, paths: Collection[str]) -> None:
-    """Refuse a file that is said to be about one data file and deletes rows of another, maybe another table's."""
-    said = task.data_file.referenced_data_file
-    others = [] if said is None else sorted(path for path in paths if path != said)
+    """Refuse a file that declares one data file and deletes rows of another, perhaps another table's."""
+    declared = task.data_file.referenced_data_file
+    others = [] if declared is None else sorted(path for path in paths if path != declared)
     if others:
         raise InvalidDataFileError(
-            f"Cannot read position deletes: the manifest says they are of {said}, and the file deletes rows of "
-            f"{others[0]}",
-            hint="Restore the delete file or read another snapshot; it may be another table's.",
+            f"Cannot read position deletes: the manifest declares {declared}, but the file deletes rows of {others[0]}",
+            hint="Restore the delete file or read another snapshot; it may belong to another table.",
             path=task.data_file.file_path,
             heading=POSITION_HEADING,
         )
 
 
 def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVector], int]:
-    """Return the positions of all data files by path, and about how many bytes they take."""
+    """Return the positions by data file path, and their approximate size."""
     parts: dict[str, list[npt.NDArray[np.int64]]] = {}
     for paths, positions in _batches(storage, task):
         encoded = paths.dictionary_encode()
@@ -144,7 +143,7 @@ def _read_all(storage: Storage, task: DeleteTask) -> tuple[dict[str, DeletionVec
         for name, group in zip(names, np.split(positions[order], ends[:-1]), strict=True):
             parts.setdefault(name, []).append(group)
     _check_paths(task, parts)
-    vectors = {path: _vector(np.concatenate(found), task) for path, found in parts.items()}
+    vectors = {path: _vector(np.concatenate(groups), task) for path, groups in parts.items()}
     size = sum(len(path) + 200 + _BYTES_PER_POSITION * vector.cardinality for path, vector in vectors.items())
     return vectors, size
 

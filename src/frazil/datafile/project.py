@@ -1,8 +1,8 @@
-"""A file's columns as the table's. Specification: "Column Projection", "Schema Evolution", "Default values".
+"""Project a file's columns to the table's. Specification: "Column Projection", "Schema Evolution", "Default values".
 
-`spec/column_projection.py` decides where each wanted field comes from; this module finds the stored columns that
-takes, and turns arrays as the file has them into arrays as the table has them: fields picked and ordered by id,
-types promoted, constants filled in, at every level. It is made once for a file and used for each batch.
+`spec/column_projection.py` decides the source of each requested field. This module selects the stored columns, and
+converts the file's arrays to the table's: it selects and orders fields by id, promotes types, and fills in constants,
+at every level. A projection is created once per file and used for each batch.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from frazil.spec.types import BINARY, ListType, MapType, NestedField, StructType
 
 HEADING = "Column Projection"
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-"""The type in which a column of text comes as a dictionary."""
+"""The type of text columns that are read as dictionaries."""
 
 
 def find_field(column: ResolvedColumn, fields: Sequence[FileField]) -> FileField:
-    """Return the file's field that holds a column, which may be known by the ids of its parts only."""
-    wanted = column.field.field_id
+    """Return the file's field for a column, which may be identified only by the ids of its parts."""
+    field_id = column.field.field_id
     for field in fields:
-        if field.field_id == wanted:
+        if field.field_id == field_id:
             return field
-    below = _ids_below(column)
+    nested_ids = _ids_below(column)
     for file_field in fields:
-        if any(field.field_id in below for field in walk(file_field.parts)):
+        if any(field.field_id in nested_ids for field in walk(file_field.parts)):
             return file_field
     raise _refused(column.field, "the file has no such column")
 
@@ -54,7 +54,7 @@ def _ids_below(column: ResolvedColumn) -> set[int]:
 
 
 def needed_leaves(columns: Iterable[ResolvedColumn], fields: Sequence[FileField]) -> set[int]:
-    """Return the numbers of the stored columns that these columns are made of."""
+    """Return the numbers of the stored columns needed for the columns."""
     leaves: set[int] = set()
     for column in columns:
         if not column.is_constant:
@@ -66,21 +66,21 @@ def _leaves_of(column: ResolvedColumn, file_field: FileField) -> set[int]:
     data_type = column.field.field_type
     if isinstance(data_type, StructType) and file_field.parts:
         leaves = needed_leaves(column.parts, file_field.parts)
-        # Something of a struct must be read to know which of its values are null.
+        # Some column of a struct must be read to know which of its values are null.
         return leaves or {_first_plain_leaf(file_field)}
     if isinstance(data_type, ListType | MapType) and len(file_field.parts) == len(column.parts):
         leaves = set()
         for inner, inner_part in zip(column.parts, file_field.parts, strict=True):
             leaves |= {inner_part.start} if inner.is_constant else _leaves_of(inner, inner_part)
         if isinstance(data_type, MapType):
-            # A map without all of its key is read as a list.
+            # A map without its whole key is read as a list.
             leaves |= set(range(file_field.parts[0].start, file_field.parts[0].end))
         return leaves
     return set(range(file_field.start, file_field.end))
 
 
 def _first_plain_leaf(file_field: FileField) -> int:
-    """Return a stored column of a struct that is not inside a list, where there is one."""
+    """Return a stored column of a struct that is not inside a list, if there is one."""
     for child in file_field.parts:
         if not child.parts:
             return child.start
@@ -90,9 +90,9 @@ def _first_plain_leaf(file_field: FileField) -> int:
 
 
 class Projection:
-    """The columns of one schema, made of one file's batches. `fields` are the file's, as they are read.
+    """Converts batches of one file to the columns of a schema; `fields` are the file's, as read.
 
-    With `keeps_dictionaries` columns of text that come as dictionaries stay so, for those who only compare.
+    With `keeps_dictionaries`, text columns read as dictionaries stay dictionaries, for comparisons.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Projection:
         self.columns = tuple(column.field for column in columns)
         self.schema = to_arrow_schema(Schema(self.columns), with_ids=False)
         self.constant_bytes = sum(map(_constant_bytes, columns))
-        """About how many bytes each row takes of what the file does not store."""
+        """The approximate size per row of values that the file does not store."""
         self._steps: list[tuple[NestedField, int | None, Any]] = []
         for column, target in zip(columns, self.schema, strict=True):
             if column.is_constant:
@@ -114,24 +114,24 @@ class Projection:
             )
 
     def arrays(self, batch: Any, length: int) -> list[pa.Array]:
-        """Return the wanted columns of a batch of the file; `length` is how many rows it has."""
-        made = []
+        """Return the projected columns of a batch of the file; `length` is its number of rows."""
+        arrays = []
         for field, index, step in self._steps:
             if index is None:
                 column, target = step
-                made.append(repeat_value(column.value, field.field_type, target, length))
+                arrays.append(repeat_value(column.value, field.field_type, target, length))
                 continue
             try:
                 array = step(batch.column(index))
             except pa.ArrowException as error:
                 raise _refused(field, f"a value does not fit {field.field_type} ({str(error)[:160]})") from error
             if field.required and array.null_count:
-                raise _refused(field, f"it is required, and {array.null_count} values are null")
-            made.append(array)
-        return made
+                raise _refused(field, f"it is required, but {array.null_count} values are null")
+            arrays.append(array)
+        return arrays
 
     def batch(self, batch: Any, length: int) -> pa.RecordBatch:
-        """Return the wanted columns as a record batch; there must be some."""
+        """Return the projected columns, at least one, as a record batch."""
         return pa.RecordBatch.from_arrays(self.arrays(batch, length), names=self.schema.names)
 
 
@@ -166,12 +166,12 @@ def _converter(column: ResolvedColumn, file_field: FileField, target: pa.DataTyp
         return _map(column, file_field, target)
     converter = None if file_field.parts else leaf_converter(file_field.arrow, data_type, target)
     if converter is None:
-        raise _refused(field, f"the file stores it as {file_field.arrow}, which is not read as {data_type}")
+        raise _refused(field, f"the file stores it as {file_field.arrow}, which cannot be read as {data_type}")
     return converter
 
 
 def _is_unchanged(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> bool:
-    """Return whether a nested column can be taken as it is: the same fields in the same order, none filled in."""
+    """Return whether a nested column needs no conversion: the same fields in the same order, without constants."""
     if not column.parts or not file_field.arrow.equals(target):
         return False
     stack = [(column, file_field)]
@@ -217,14 +217,14 @@ def _struct_part(inner: ResolvedColumn, file_field: FileField, target: pa.DataTy
 
 
 def _check_required(field: NestedField, child: pa.Array, parent: pa.Array) -> None:
-    """Refuse nulls of a required field, but for those below a null struct."""
+    """Refuse nulls of a required field, except below a null struct."""
     missing = child.is_null() if parent.null_count == 0 else pc.and_(child.is_null(), parent.is_valid())
     if pc.any(missing).as_py():
-        raise _refused(field, f"it is required, and {pc.sum(missing).as_py()} values are null")
+        raise _refused(field, f"it is required, but {pc.sum(missing).as_py()} values are null")
 
 
 def _validity(array: pa.Array) -> pa.Buffer | None:
-    """Return which values of an array are not null, as a bitmap that starts at its first value."""
+    """Return the validity bitmap of an array, starting at its first value."""
     if array.null_count == 0:
         return None
     return array.buffers()[0] if array.offset == 0 else array.is_valid().buffers()[1]
@@ -241,16 +241,16 @@ def _list(column: ResolvedColumn, file_field: FileField, target: pa.DataType) ->
         if not is_plain:
             array = _plain_list(array)
         values = convert(array.values)
-        made = with_values(array, values, target)
-        if field.required and values.null_count and made.flatten().null_count:
-            raise _refused(field, "it is required, and some values are null")
-        return made
+        lists = with_values(array, values, target)
+        if field.required and values.null_count and lists.flatten().null_count:
+            raise _refused(field, "it is required, but some values are null")
+        return lists
 
     return apply
 
 
 def _plain_list(array: pa.Array) -> pa.Array:
-    """Return a list of any layout with offsets of 32 bits. Casts between layouts are not to be relied on."""
+    """Convert a list of any layout to 32-bit offsets, since casts between layouts are unreliable."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     values = array.flatten()
@@ -276,30 +276,30 @@ def _map(column: ResolvedColumn, file_field: FileField, target: pa.DataType) -> 
         if keys.null_count:
             raise _refused(key.field, "a key of a map is null")
         pairs = pa.Array.from_buffers(entries, len(keys), [None], children=[keys, items])
-        made = with_values(array, pairs, target)
-        if value.field.required and items.null_count and pc.any(pc.is_null(_used_items(made))).as_py():
-            raise _refused(value.field, "it is required, and some values are null")
-        return made
+        maps = with_values(array, pairs, target)
+        if value.field.required and items.null_count and pc.any(pc.is_null(_used_items(maps))).as_py():
+            raise _refused(value.field, "it is required, but some values are null")
+        return maps
 
     return apply
 
 
 def _used_items(array: pa.Array) -> pa.Array:
-    """Return the items that maps refer to."""
+    """Return the items that are part of a map."""
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     return array.items.slice(first, last - first)
 
 
 def _variant(field: NestedField, file_field: FileField, target: pa.DataType) -> Convert:
-    """Return how a variant is read: its two parts by name. Specification: "Variant" of Parquet."""
+    """Return the conversion of a variant from its two parts, found by name. Specification: "Variant" of Parquet."""
     by_name = {child.name: child for child in file_field.parts}
     if "typed_value" in by_name:
         raise UnsupportedError(
             f"Cannot read column {field.name!r}: its variants are shredded",
-            hint="Files of this column must be written with variants in one piece.",
+            hint="Files of this column must be written without shredding.",
         )
     if set(by_name) != {"metadata", "value"}:
-        raise _refused(field, f"the file stores it as {file_field.arrow}, which is not read as variant")
+        raise _refused(field, f"the file stores it as {file_field.arrow}, which cannot be read as variant")
     steps = [
         (by_name[arrow_field.name], leaf_converter(by_name[arrow_field.name].arrow, BINARY, arrow_field.type))
         for arrow_field in target

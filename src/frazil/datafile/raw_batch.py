@@ -1,4 +1,4 @@
-"""What the readers of all formats have in common: a file's own columns, in batches that know their positions."""
+"""The common interface of the readers: a file's own columns, in batches with their positions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from frazil.spec.name_mapping import NameMapping
 from frazil.spec.schema import Schema
 
 BATCH_BYTES = 64 << 20
-"""About how many bytes of stored values a batch holds at most."""
+"""The approximate maximum size of a batch's stored values."""
 
 
-Wanted: TypeAlias = "bool | list[tuple[int, int]]"
-"""Of a row group: whether it can hold a match; or which of its rows can, from each first to before each last."""
+RowSelection: TypeAlias = "bool | list[tuple[int, int]]"
+"""For a row group: whether it can hold a match, or the ranges of rows that can, with exclusive ends."""
 
 
 class RawBatch(NamedTuple):
-    """Rows of a file from a position on. `columns` is None where no stored column was asked for."""
+    """Consecutive rows of a file; `columns` is None if no stored column was requested."""
 
     start: int
     length: int
@@ -31,10 +31,10 @@ class RawBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A part of a file in bytes. Row groups, stripes and blocks belong to the part that holds their first byte.
+    """A byte range of a file. Row groups, stripes and blocks belong to the range with their first byte.
 
-    The part at the end of a file takes whatever starts after it, so that nothing is lost where a manifest is
-    wrong about a file's size.
+    The last range of a file includes everything that starts after it, so that nothing is lost if a manifest has the
+    wrong size.
     """
 
     start: int
@@ -42,15 +42,15 @@ class Range:
     is_last: bool = False
 
     def holds(self, offset: int) -> bool:
-        """Return whether what starts at an offset is in this part."""
+        """Return whether something that starts at an offset belongs to this range."""
         return (self.start <= offset or self.start == 0) and (self.is_last or offset < self.start + self.length)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRules:
-    """How columns of files without field ids get them: by the table's mapping, else by its schema.
+    """How columns of files without field ids get them: from the table's mapping, or else from its schema.
 
-    `history` has the table's schemas where a file is not known to be the table's: ids that are not are refused.
+    `history` are the table's schemas if the file may belong to another table: other ids are refused.
     """
 
     schema: Schema
@@ -64,12 +64,12 @@ class FileReader(ABC):
     schema: FileSchema
 
     def prefer_dictionaries(self, leaves: Collection[int]) -> None:
-        """Read these stored columns as dictionaries from now on, where that is faster and the format can."""
+        """Read these stored columns as dictionaries from now on, if that is faster and the format supports it."""
         return
 
     @abstractmethod
     def pruned(self, leaves: Collection[int]) -> FileSchema:
-        """Return the columns as `batches` gives them when only some stored columns are read."""
+        """Return the columns of `batches` if only some stored columns are read."""
 
     @abstractmethod
     def batches(
@@ -78,7 +78,7 @@ class FileReader(ABC):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], Wanted] | None = None,
+        may_match: Callable[[int], RowSelection] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
         """Yield batches of some stored columns, in the order of their rows."""

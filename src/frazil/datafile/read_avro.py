@@ -1,8 +1,8 @@
-"""Avro data and delete files as batches of their own columns. Specification: "Avro" (Appendix A).
+"""Read Avro data and delete files as batches of their own columns. Specification: "Avro" (Appendix A).
 
-The file is read block by block, a few blocks at a time, each group decoded to columns by `codec/avro_decode.py`.
-Only a group's bytes and columns are in memory. A split takes the blocks that start in it; the heads of the blocks
-before are read too, because only they tell how many rows came before.
+The file is read in groups of a few blocks, each decoded to columns by `codec/avro_decode.py`. Only one group's bytes
+and columns are in memory. A split contains the blocks that start in it; the headers of earlier blocks are read too, to
+count the rows before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.datafile.avro_shapes import Column, file_field
 from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, RowSelection
 from frazil.errors import CorruptTableError, InvalidDataFileError
 from frazil.storage.base import Storage
 
@@ -55,10 +55,10 @@ class AvroReader(FileReader):
         self._path = path
         self._limits = limits or AvroLimits()
         self._origin = AvroOrigin("Avro file", HEADING, path, InvalidDataFileError)
-        # Nothing marks an end, so that a recorded size that is too small would hide blocks: the storage is asked.
+        # The end of the file is not marked, so a recorded size that is too small would hide blocks: ask the storage.
         self._file = open_file(storage, path)
         self._window = b""
-        self._window_at = 0
+        self._window_start = 0
         with reading("Avro file", path, HEADING, self._file):
             self._size = self._file.handle.size()
             self._header = self._read_header()
@@ -79,7 +79,7 @@ class AvroReader(FileReader):
                 tuple(fields), rules.schema, rules.name_mapping, by_position=False, history=rules.history
             )
         self._row_bytes = sum(leaf.avro_type.min_size for leaf in self._leaves)
-        # The fast decoder marks the end of its input with a value that not every schema can hold.
+        # The fast decoder marks the end of its input with a value that some schemas cannot represent.
         can_mark = any(
             leaf.avro_type.kind in _TOKEN_KINDS or (leaf.avro_type.kind == "fixed" and leaf.avro_type.size >= 4)
             for leaf in self._leaves
@@ -87,18 +87,18 @@ class AvroReader(FileReader):
         self._small_bytes = _NEVER_SMALL if can_mark else _ALWAYS_SMALL
 
     def _read_header(self) -> AvroHeader:
-        wanted = _FIRST_READ_BYTES
+        read_bytes = _FIRST_READ_BYTES
         while True:
-            data = self._bytes(0, min(wanted, self._size))
+            data = self._bytes(0, min(read_bytes, self._size))
             try:
                 return read_header(data, self._origin, self._limits)
             except CorruptTableError:
                 if len(data) == self._size or len(data) >= self._limits.header_bytes:
                     raise
-            wanted *= 8
+            read_bytes *= 8
 
     def pruned(self, leaves: Collection[int]) -> FileSchema:
-        """Return the columns as `batches` gives them when only some are read."""
+        """Return the columns of `batches` if only some are read."""
         return FileSchema(prune(self.schema.fields, leaves), self.schema.is_mapped)
 
     def batches(
@@ -107,10 +107,10 @@ class AvroReader(FileReader):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], Wanted] | None = None,
+        may_match: Callable[[int], RowSelection] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
-        """Yield batches; Avro has no statistics, so that `may_match` is not asked."""
+        """Yield batches; Avro has no statistics, so `may_match` is not called."""
         chosen = [self._columns[leaf] for leaf in sorted(leaves)]
         names = [self.schema.fields[leaf].name for leaf in sorted(leaves)]
         for first, rows, start, end in self._groups(within, batch_rows):
@@ -127,7 +127,7 @@ class AvroReader(FileReader):
                 position += batch.num_rows
 
     def _groups(self, within: Range | None, batch_rows: int) -> Iterator[tuple[int, int, int, int]]:
-        """Yield runs of blocks: the position of their first row, their rows, where they start and end."""
+        """Yield groups of blocks: the position of their first row, their rows, and their byte range."""
         first = position = rows = start = end = 0
         for offset, count, after in self._blocks():
             if within is None or within.holds(offset):
@@ -143,17 +143,17 @@ class AvroReader(FileReader):
             yield first, rows, start, end
 
     def _blocks(self) -> Iterator[tuple[int, int, int]]:
-        """Yield each block: where it starts, how many rows it has, where the next one starts."""
-        offset, left = self._header.body_at, self._limits.inflated_bytes(self._size) // max(1, self._row_bytes)
+        """Yield each block: its offset, its number of rows, and the offset of the next."""
+        offset, remaining = self._header.body_at, self._limits.inflated_bytes(self._size) // max(1, self._row_bytes)
         while offset < self._size:
             with reading("Avro file", self._path, HEADING, self._file):
                 head = self._bytes(offset, min(20, self._size - offset))
                 count, used = read_zigzag(head, 0, len(head))
                 length, used = read_zigzag(head, used, len(head))
                 after = offset + used + length + SYNC_SIZE
-                left -= count
-                if count < 0 or left < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
-                    raise BadBytes(f"the block at byte {offset} announces {count} rows in {length} bytes")
+                remaining -= count
+                if count < 0 or remaining < 0 or not 0 <= length <= _MAX_BLOCK_BYTES or after > self._size:
+                    raise BadBytes(f"the block at byte {offset} declares {count} rows in {length} bytes")
             yield offset, count, after
             offset = after
 
@@ -162,8 +162,8 @@ class AvroReader(FileReader):
     ) -> Iterator[pa.RecordBatch]:
         with reading("Avro file", self._path, HEADING, self._file):
             data = self._bytes(start, end - start)
-            wanted = sorted(leaf for column in columns for leaf in column.leaves if has_bytes(self._leaves[leaf]))
-            if not wanted:
+            leaves = sorted(leaf for column in columns for leaf in column.leaves if has_bytes(self._leaves[leaf]))
+            if not leaves:
                 arrays = [column.array({}, rows) for column in columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=names)
                 return
@@ -171,21 +171,21 @@ class AvroReader(FileReader):
                 data,
                 replace(self._header, body_at=0),
                 self._leaves,
-                wanted,
+                leaves,
                 self._origin,
                 limits=self._limits,
                 small_bytes=self._small_bytes,
             )
             if table.num_rows != rows:
-                raise BadBytes(f"{table.num_rows} rows were found where blocks announce {rows}")
+                raise BadBytes(f"blocks declare {rows} rows but contain {table.num_rows}")
             batches = table.to_batches()
         for batch in batches:
-            yield self._assemble(batch, wanted, columns, names)
+            yield self._assemble(batch, leaves, columns, names)
 
     def _assemble(
-        self, batch: pa.RecordBatch, wanted: list[int], columns: list[Column], names: list[str]
+        self, batch: pa.RecordBatch, leaves: list[int], columns: list[Column], names: list[str]
     ) -> pa.RecordBatch:
-        decoded = {leaf: batch.column(f"c{leaf}") for leaf in wanted}
+        decoded = {leaf: batch.column(f"c{leaf}") for leaf in leaves}
         arrays = []
         for column, name in zip(columns, names, strict=True):
             with reading("Avro file", self._path, HEADING, self._file):
@@ -196,14 +196,17 @@ class AvroReader(FileReader):
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def _bytes(self, offset: int, length: int) -> bytes:
-        """Return bytes of the file; small pieces come from a window that moves ahead."""
-        start = offset - self._window_at
+        """Return bytes of the file; small ranges come from a buffer that moves forward."""
+        start = offset - self._window_start
         if start >= 0 and start + length <= len(self._window):
             return self._window[start : start + length]
         self._file.handle.seek(offset)
         if length > _WINDOW_BYTES:
             return bytes(self._file.handle.read(length))
-        self._window, self._window_at = bytes(self._file.handle.read(min(_WINDOW_BYTES, self._size - offset))), offset
+        self._window, self._window_start = (
+            bytes(self._file.handle.read(min(_WINDOW_BYTES, self._size - offset))),
+            offset,
+        )
         return self._window[:length]
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Open a file of any format, and read some of its columns by field id.
+"""Open a file of any format, and read columns by field id.
 
-What data files, position delete files and equality delete files have in common. `datafile/read_task.py` adds what
-only rows of the table have: deletes, filters and metadata columns.
+This is common to data files, position delete files and equality delete files. `datafile/read_task.py` adds what applies
+only to rows of the table: deletes, filters and metadata columns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def open_reader(storage: Storage, file: DataFile, rules: ReadRules) -> FileReade
     cls = _READERS.get(file.file_format)
     if cls is None:
         raise InvalidManifestError(
-            f"Cannot read {file.file_path}: {file.file_format} files hold no rows",
+            f"Cannot read {file.file_path}: {file.file_format} is not a format of data files",
             path=file.file_path,
             heading="Data File Fields",
         )
@@ -66,7 +66,7 @@ def resolve(
     partition_values: Mapping[int, Any] = FrozenMap(),
     within: Schema | None = None,
 ) -> tuple[ResolvedColumn, ...]:
-    """Return where each wanted column comes from in a file; `within` is the schema they are of, where it is larger."""
+    """Return the source of each requested column in a file; `within` is their whole schema, if it is larger."""
     ids: Collection[int] = file.field_ids
     try:
         if file.is_mapped:
@@ -85,9 +85,9 @@ def read_columns(
     predicate: Predicate = TRUE,
     batch_rows: int = DEFAULT_BATCH_ROWS,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield some columns of a file; all of them must be stored in it.
+    """Yield columns of a file, which must store all of them.
 
-    `predicate`, bound to the wanted schema, skips what its statistics rule out; rows are not tested.
+    `predicate`, bound to the requested schema, skips row groups by statistics; rows are not tested.
     """
     with closing(open_reader(storage, file, rules)) as reader, reading("file", file.file_path, HEADING):
         columns = resolve(wanted, reader.schema, file.file_path)
@@ -107,7 +107,7 @@ def read_columns(
 
 
 def _find_constant(columns: Sequence[ResolvedColumn]) -> ResolvedColumn | None:
-    """Return a column, or a part of one, that the file does not store and should."""
+    """Return a column, or a nested field, that the file should store but does not."""
     stack = list(columns)
     while stack:
         column = stack.pop()

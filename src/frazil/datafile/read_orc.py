@@ -1,14 +1,14 @@
-"""ORC data and delete files as batches of their own columns. Specification: "ORC" (Appendix A).
+"""Read ORC data and delete files as batches of their own columns. Specification: "ORC" (Appendix A).
 
-A type's id is its attribute `iceberg.id`. ORC has fewer types than the format: times are longs, uuids and fixed are
-binary, all timestamps are nanoseconds; `datafile/convert_leaf.py` makes the table's types of them. Stripes are the
-unit of reading: a stripe is in memory whole, and given out in batches. Top-level columns that are not wanted are
-not read.
+Ids are in the type attribute `iceberg.id`. ORC has fewer types than the format: times are longs, uuids and fixed are
+binary, all timestamps are nanoseconds; `datafile/convert_leaf.py` converts them to the table's types. Stripes are the
+unit of reading: a whole stripe is in memory, and is yielded in batches. Top-level columns that are not needed are not
+read.
 
-Timestamps that nanoseconds from 1970 cannot hold (before 1677, after 2262) are refused by the decoder.
+Timestamps outside the range of 64-bit nanoseconds since 1970 (before 1677, after 2262) are refused by the decoder.
 
-What may fail: the decoder is Arrow's, and ORC has no checksums. Damaged files are refused, but a stripe made to lie
-about its own streams can end the process; ORC files are to be read from sources one trusts.
+Failures: the decoder is Arrow's, and ORC has no checksums. Damaged files are refused, but a stripe crafted to
+contradict its own streams can crash the process. Read ORC files only from trusted sources.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from frazil.datafile.bad_bytes import BadBytes
 from frazil.datafile.file_schema import FileSchema, describe_arrow, prune, with_ids
 from frazil.datafile.open_file import open_file, reading
 from frazil.datafile.orc_tail import decode_stripes
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, RowSelection
 from frazil.storage.base import Storage
 
 HEADING = "ORC"
@@ -46,16 +46,16 @@ class OrcReader(FileReader):
         self._has_plain_names = len(set(names)) == len(names) and not any("." in name for name in names)
 
     def pruned(self, leaves: Collection[int]) -> FileSchema:
-        """Return the columns as `batches` gives them when only some stored columns are read."""
+        """Return the columns of `batches` if only some stored columns are read."""
         return FileSchema(prune(self.schema.fields, self._whole_columns(leaves)), self.schema.is_mapped)
 
     def _whole_columns(self, leaves: Collection[int]) -> set[int]:
         """Return stored columns with all others of the same top-level columns."""
-        wanted: set[int] = set()
+        whole: set[int] = set()
         for field in self.schema.fields:
             if any(field.start <= leaf < field.end for leaf in leaves):
-                wanted |= set(range(field.start, field.end))
-        return wanted
+                whole |= set(range(field.start, field.end))
+        return whole
 
     def batches(
         self,
@@ -63,16 +63,16 @@ class OrcReader(FileReader):
         *,
         within: Range | None = None,
         batch_rows: int,
-        may_match: Callable[[int], Wanted] | None = None,
+        may_match: Callable[[int], RowSelection] | None = None,
         use_threads: bool = False,
     ) -> Iterator[RawBatch]:
-        """Yield batches; `may_match` says of a stripe's number whether it can hold a match."""
+        """Yield batches; `may_match` returns whether a stripe, by number, can hold a match."""
         whole = self._whole_columns(leaves)
         columns = [field.index for field in self.schema.fields if field.start in whole]
         first = 0
         for number, stripe in enumerate(self.stripes):
-            is_wanted = within is None or within.holds(stripe.offset)
-            if is_wanted and stripe.rows > 0 and (may_match is None or may_match(number)):
+            is_in_range = within is None or within.holds(stripe.offset)
+            if is_in_range and stripe.rows > 0 and (may_match is None or may_match(number)):
                 yield from self._stripe(number, stripe.rows, first, columns, batch_rows)
             first += stripe.rows
 
@@ -84,7 +84,7 @@ class OrcReader(FileReader):
         with reading("ORC file", self._path, HEADING, self._file):
             stripe = self._read(number, columns)
             if stripe.num_rows != rows:
-                raise BadBytes(f"stripe {number} has {stripe.num_rows} rows where its footer says {rows}")
+                raise BadBytes(f"stripe {number} has {stripe.num_rows} rows, but its footer says {rows}")
         size = max(1, min(batch_rows, rows * BATCH_BYTES // max(stripe.nbytes, 1)))
         for start in range(0, rows, size):
             sliced = stripe.slice(start, size)
@@ -94,7 +94,7 @@ class OrcReader(FileReader):
         names = [self.schema.fields[index].name for index in columns]
         if self._has_plain_names:
             return self._orc.read_stripe(number, columns=names).select(names)
-        # The decoder takes `a.b` for the part of a column, and cannot tell columns of one name apart.
+        # The decoder reads `a.b` as a nested column, and cannot distinguish columns of the same name.
         stripe = self._orc.read_stripe(number)
         return pa.RecordBatch.from_arrays([stripe.column(index) for index in columns], names=names)
 
@@ -104,5 +104,5 @@ class OrcReader(FileReader):
 
 
 def _is_end(last: bytes) -> bool:
-    """Return whether a file may end so: its postscript, then the length of that."""
+    """Return whether a file may end like this: its postscript, then the length of that."""
     return last[:3] == b"ORC"

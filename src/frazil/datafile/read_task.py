@@ -1,16 +1,16 @@
-"""One scan task to rows: the end of the read path. Specification: "Scan Planning", "Row Lineage", "Reserved Field IDs".
+"""Read the rows of one scan task. Specification: "Scan Planning", "Row Lineage", "Reserved Field IDs".
 
     open        the file, and its deletes
-    resolve     each column that is shown, tested or compared, by field id; union of stored columns to read
-    batches     of the file, with their positions; what statistics rule out is not read
+    resolve     each projected, tested or compared column, by field id, and the union of their stored columns
+    batches     of the file, with their positions; row groups that statistics rule out are skipped
     mask        rows deleted by position, rows that fail the residual filter, rows deleted by value
-    show        the columns asked for, and metadata columns made from the task and the positions
+    project     the requested columns, and metadata columns computed from the task and the positions
 
-`TableView` is what reading needs of a table. It holds no storage and no catalog, and can be sent to executors with
-the tasks.
+`TableView` is the part of a table that reading needs. It has no storage and no catalog, and can be sent to executors
+with the tasks.
 
-With `_deleted` among the columns, deleted rows are shown too, and the column says which they are. A task of a change
-feed (`scan/changelog.py`) that singles rows out shows only those that its other deletes remove.
+If `_deleted` is among the columns, deleted rows are included, and the column marks them. A task of a change feed
+(`scan/changelog.py`) with selecting deletes yields only the rows that those deletes remove.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
 from frazil.datafile.parquet_pages import add_span, rows_of
 from frazil.datafile.project import Projection, needed_leaves
-from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, Wanted
+from frazil.datafile.raw_batch import BATCH_BYTES, FileReader, Range, RawBatch, ReadRules, RowSelection
 from frazil.datafile.read_file import DEFAULT_BATCH_ROWS, open_reader, resolve
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.datafile.row_groups import row_group_test
@@ -70,19 +70,19 @@ from frazil.storage.base import Storage
 HEADING = "Scan Planning"
 Mask = npt.NDArray[np.bool_]
 Keep: TypeAlias = "Mask | pa.BooleanArray"
-"""Which rows to keep: as Arrow compared them, or as numpy where deletes had a say."""
+"""The rows to keep: an Arrow mask of a comparison, or a numpy mask if deletes were applied."""
 Positions: TypeAlias = npt.NDArray[Any]
 _NO_COLUMNS = Schema(())
 _FEW_ROWS = 1000
-"""So many rows of a row group may be in few of its pages."""
+"""The most selected rows of a row group for which single pages are read."""
 
 
 @dataclass(frozen=True)
 class TableView:
-    """What reading a table's files needs of the table.
+    """The part of a table that is needed to read its files.
 
-    `schema` is the one rows are read with; `schemas` are all of the table's, the current one first and then
-    the newer before the older, in which columns of equality deletes are looked up.
+    `schema` is the schema that rows are read with. `schemas` are all of the table's, the current one first, then newest
+    first; columns of equality deletes are looked up in them.
     """
 
     schema: Schema
@@ -93,28 +93,28 @@ class TableView:
 
     @cached_property
     def specs_by_id(self) -> dict[int, PartitionSpec]:
-        """The partition specs by their ids."""
+        """The partition specs by id."""
         return {spec.spec_id: spec for spec in self.specs}
 
     @property
     def rules(self) -> ReadRules:
-        """How files without field ids are read."""
+        """The rules for files without field ids."""
         return ReadRules(self.schema, self.name_mapping)
 
     def spec_of(self, file: DataFile) -> PartitionSpec:
-        """Return the partition spec a file was written with."""
-        found = self.specs_by_id.get(file.spec_id)
-        if found is None:
+        """Return the partition spec of a file."""
+        spec = self.specs_by_id.get(file.spec_id)
+        if spec is None:
             raise InvalidManifestError(
                 f"Cannot read {file.file_path}: the table has no partition spec {file.spec_id}",
                 path=file.file_path,
                 heading="Data File Fields",
             )
-        return found
+        return spec
 
 
 def view_table(metadata: TableMetadata, schema: Schema | None = None) -> TableView:
-    """Return what reading needs of a table; without a schema, it is read with the current one."""
+    """Return the view of a table for reading, by default with the current schema."""
     current = metadata.current_schema
     older = sorted(
         (schema for schema in metadata.schemas if schema.schema_id != current.schema_id),
@@ -142,11 +142,11 @@ def read_task(
     use_threads: bool = False,
     only: Positions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a task's rows as batches of the projection, in the order of the file; none of them is empty.
+    """Yield a task's rows as non-empty batches of the projection, in the order of the file.
 
-    `projection` has columns of the view's schema and metadata columns, in any order, and must not be empty. `cache`
-    is shared by the tasks of a scan. A batch has at most `batch_rows` rows. `only` are the positions of rows that an
-    earlier reading of the task has found, ascending: those are read, whatever the filter and the deletes say.
+    `projection` must not be empty; it has columns of the view's schema and metadata columns, in any order. `cache` is
+    shared by the tasks of a scan. A batch has at most `batch_rows` rows. `only` are ascending positions of rows that an
+    earlier read of the task has selected: those are read regardless of the filter and the deletes.
     """
     reader = _TaskReader(task, view, projection, storage, cache, batch_rows, use_threads=use_threads)
     reader.only = only
@@ -161,7 +161,7 @@ def count_task(
     cache: DeleteCache | None = None,
     batch_rows: int = DEFAULT_BATCH_ROWS,
 ) -> int:
-    """Return how many rows a task has, reading only the columns that decide it."""
+    """Return the number of rows of a task, reading only the columns of its filter and deletes."""
     reader = _TaskReader(task, view, _NO_COLUMNS, storage, cache, batch_rows, use_threads=False)
     return sum(reader.counts())
 
@@ -187,40 +187,40 @@ class _TaskReader:
         self.batch_rows = batch_rows
         self.use_threads = use_threads
         self.schema = to_arrow_schema(projection, with_ids=False)
-        self.shows_deleted = projection.find_field(DELETED.field_id) is not None
-        self._shown = self._tested = Projection((), ())
+        self.includes_deleted = projection.find_field(DELETED.field_id) is not None
+        self._projected = self._tested = Projection((), ())
         self._compared: list[Projection] = []
-        self._singling: TaskDeletes | None = None
+        self._selecting: TaskDeletes | None = None
         self.only: Positions | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the task that are left, as the projection shows them."""
+        """Yield the projected rows of the task."""
         if self.only is not None:
-            yield from self._chosen(self.only)
+            yield from self._selected(self.only)
             return
-        for raw, keep, deleted in self._kept():
+        for raw, keep, deleted in self._masked():
             with reading("data file", self.file.file_path, HEADING):
                 if keep is None:
-                    batch = self._show(raw.columns, _Positions(raw, None), deleted)
+                    batch = self._project(raw.columns, _Positions(raw, None), deleted)
                 else:
-                    kept = None if deleted is None else deleted[_bytes_of(keep)]
-                    batch = self._show(_Filtered(raw.columns, keep), _Positions(raw, keep), kept)
+                    kept_deleted = None if deleted is None else deleted[_bytes_of(keep)]
+                    batch = self._project(_Filtered(raw.columns, keep), _Positions(raw, keep), kept_deleted)
             yield batch
 
     def counts(self) -> Iterator[int]:
-        """Yield how many rows of each batch are left."""
-        for raw, keep, _ in self._kept():
+        """Yield the number of rows of each batch."""
+        for raw, keep, _ in self._masked():
             yield raw.length if keep is None else _count(keep)
 
-    def _kept(self) -> Iterator[tuple[RawBatch, Keep | None, Mask | None]]:
-        """Yield the file's batches with which rows to keep, None for all, and which are deleted, None for none."""
+    def _masked(self) -> Iterator[tuple[RawBatch, Keep | None, Mask | None]]:
+        """Yield the file's batches with the rows to keep, or None for all, and the deleted rows, or None for none."""
         if self.task.residual == FALSE:
             return
         path = self.file.file_path
         deletes = load_deletes(self.storage, self.task, self.view.schemas, self.view.rules, self.cache)
         if isinstance(self.task, ChangelogTask) and self.task.singled_out_by is not None:
             other = replace(self.task, delete_files=self.task.singled_out_by)
-            self._singling = load_deletes(self.storage, other, self.view.schemas, self.view.rules, self.cache)
+            self._selecting = load_deletes(self.storage, other, self.view.schemas, self.view.rules, self.cache)
         with (
             closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
             reading("data file", path, HEADING),
@@ -229,7 +229,7 @@ class _TaskReader:
             for raw in reader.batches(
                 leaves,
                 within=self._range(),
-                batch_rows=self._rows_at_once(),
+                batch_rows=self._max_batch_rows(),
                 may_match=test,
                 use_threads=self.use_threads,
             ):
@@ -237,8 +237,8 @@ class _TaskReader:
                 if keep is None or _count(keep):
                     yield raw, keep, deleted
 
-    def _chosen(self, only: Positions) -> Iterator[pa.RecordBatch]:
-        """Yield the rows which are known to be asked for."""
+    def _selected(self, only: Positions) -> Iterator[pa.RecordBatch]:
+        """Yield the rows at known positions."""
         self.task = replace(self.task, residual=TRUE)
         with (
             closing(open_reader(self.storage, self.file, self.view.rules)) as reader,
@@ -247,19 +247,19 @@ class _TaskReader:
             leaves, _ = self._prepare(reader, NO_DELETES, prefers_dictionaries=True)
             test = _holds_some(reader, only, leaves) if isinstance(reader, ParquetReader) else None
             for raw in reader.batches(
-                leaves, batch_rows=self._rows_at_once(), may_match=test, use_threads=self.use_threads
+                leaves, batch_rows=self._max_batch_rows(), may_match=test, use_threads=self.use_threads
             ):
                 first, last = np.searchsorted(only, [raw.start, raw.start + raw.length])
                 if last > first:
                     positions = only[first:last].astype(np.int64)
-                    yield self._show(_Taken(raw.columns, positions - raw.start), _GivenPositions(positions), None)
+                    yield self._project(_Taken(raw.columns, positions - raw.start), _KnownPositions(positions), None)
                 if last == len(only):
                     return
 
-    def _rows_at_once(self) -> int:
-        """Return how many rows a batch may have: few where a default or a partition value is large."""
-        each = sum(projection.constant_bytes for projection in (self._shown, self._tested, *self._compared))
-        return max(1, min(self.batch_rows, BATCH_BYTES // max(each, 1)))
+    def _max_batch_rows(self) -> int:
+        """Return the most rows of a batch: few if a default or a partition value is large."""
+        row_bytes = sum(projection.constant_bytes for projection in (self._projected, self._tested, *self._compared))
+        return max(1, min(self.batch_rows, BATCH_BYTES // max(row_bytes, 1)))
 
     def _range(self) -> Range | None:
         task = self.task
@@ -272,18 +272,18 @@ class _TaskReader:
     ) -> tuple[set[int], Any]:
         """Resolve all columns; return the stored columns to read, and the test of row groups.
 
-        Columns that are tested come as dictionaries where they can; all do with `prefers_dictionaries`, for those who
-        take few of the rows.
+        Tested columns are read as dictionaries if possible; with `prefers_dictionaries` all columns are, which is
+        faster if few rows are taken.
         """
         path = self.file.file_path
         values = self._partition_values()
 
-        def find(wanted: Schema) -> tuple[ResolvedColumn, ...]:
-            return resolve(wanted, reader.schema, path, partition_values=values, within=self.view.schema)
+        def find(columns_schema: Schema) -> tuple[ResolvedColumn, ...]:
+            return resolve(columns_schema, reader.schema, path, partition_values=values, within=self.view.schema)
 
         own = tuple(field for field in self.projection.fields if not is_reserved_id(field.field_id))
         stored_lineage = tuple(
-            # A table may have a column of the same name; only the id counts here.
+            # A table may have a column of the same name, so identify it by id.
             replace(lineage_column, name=f"{lineage_column.name}#{lineage_column.field_id}")
             for lineage_column in ROW_LINEAGE_COLUMNS
             if self.projection.find_field(lineage_column.field_id) is not None
@@ -291,15 +291,15 @@ class _TaskReader:
         )
         projection = find(Schema((*own, *stored_lineage)))
         tested = find(self.view.schema.project(field_ids_of(self.task.residual)))
-        singling = () if self._singling is None else self._singling.equality
-        compared = [find(equality_deletes.schema) for equality_deletes in (*deletes.equality, *singling)]
+        selecting = () if self._selecting is None else self._selecting.equality
+        compared = [find(equality_deletes.schema) for equality_deletes in (*deletes.equality, *selecting)]
         preferred = (*projection, *tested) if prefers_dictionaries else tested
         reader.prefer_dictionaries(needed_leaves(preferred, reader.schema.fields))
         leaves: set[int] = set()
         for columns in (projection, tested, *compared):
             leaves |= needed_leaves(columns, reader.schema.fields)
         fields = reader.pruned(leaves).fields
-        self._shown = Projection(projection, fields)
+        self._projected = Projection(projection, fields)
         self._tested = Projection(tested, fields, keeps_dictionaries=True)
         self._compared = [Projection(columns, fields) for columns in compared]
         test = None
@@ -308,7 +308,7 @@ class _TaskReader:
         return leaves, test
 
     def _partition_values(self) -> dict[int, Any]:
-        """Return the values of the file's identity partition fields by source id."""
+        """Return the values of the file's identity partition fields, by source id."""
         spec = self.view.spec_of(self.file)
         return {
             field.source_id: value
@@ -327,18 +327,18 @@ class _TaskReader:
             matches = passes.true_count
             if matches == 0:
                 return np.zeros(raw.length, np.bool_), deleted
-            # A mask that holds for all is none.
+            # A mask that keeps all rows is None.
             keep = None if matches == raw.length else passes
         count = len(deletes.equality)
         deleted = self._or_equal(raw, deletes, self._compared[:count], deleted)
-        if self._singling is not None:
-            positions = self._singling.positions
-            singled = None if positions is None else _any(positions.mask(raw.start, raw.length))
-            singled = self._or_equal(raw, self._singling, self._compared[count:], singled)
-            if singled is None:
-                singled = np.zeros(raw.length, np.bool_)
-            keep = singled if keep is None else _bytes_of(keep) & singled
-        if deleted is not None and not self.shows_deleted:
+        if self._selecting is not None:
+            positions = self._selecting.positions
+            selected = None if positions is None else _any(positions.mask(raw.start, raw.length))
+            selected = self._or_equal(raw, self._selecting, self._compared[count:], selected)
+            if selected is None:
+                selected = np.zeros(raw.length, np.bool_)
+            keep = selected if keep is None else _bytes_of(keep) & selected
+        if deleted is not None and not self.includes_deleted:
             keep = ~deleted if keep is None else _bytes_of(keep) & ~deleted
         return (None if isinstance(keep, np.ndarray) and keep.all() else keep), deleted
 
@@ -347,39 +347,39 @@ class _TaskReader:
     ) -> Mask | None:
         """Return which rows are deleted already or by value."""
         for equality_deletes, projection in zip(deletes.equality, compared, strict=True):
-            found = _any(equality_deletes.mask(projection.batch(raw.columns, raw.length)))
-            if found is not None:
-                deleted = found if deleted is None else deleted | found
+            matches = _any(equality_deletes.mask(projection.batch(raw.columns, raw.length)))
+            if matches is not None:
+                deleted = matches if deleted is None else deleted | matches
         return deleted
 
-    def _show(self, columns: Any, places: _Positions | _GivenPositions, deleted: Mask | None) -> pa.RecordBatch:
+    def _project(self, columns: Any, positions: _Positions | _KnownPositions, deleted: Mask | None) -> pa.RecordBatch:
         """Return the columns of the projection for rows of the file."""
-        arrays = self._shown.arrays(columns, places.count)
-        by_id = {column.field_id: array for column, array in zip(self._shown.columns, arrays, strict=True)}
-        made = [
-            self._metadata(field, target, places, by_id, deleted)
+        arrays = self._projected.arrays(columns, positions.count)
+        by_id = {column.field_id: array for column, array in zip(self._projected.columns, arrays, strict=True)}
+        projected = [
+            self._metadata(field, target, positions, by_id, deleted)
             if is_reserved_id(field.field_id)
             else by_id[field.field_id]
             for field, target in zip(self.projection.fields, self.schema, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+        return pa.RecordBatch.from_arrays(projected, schema=self.schema)
 
     def _metadata(
         self,
         field: NestedField,
         target: pa.Field,
-        places: _Positions | _GivenPositions,
+        positions: _Positions | _KnownPositions,
         by_id: dict[int, pa.Array],
         deleted: Mask | None,
     ) -> pa.Array:
         """Return a metadata column."""
-        field_id, length = field.field_id, places.count
+        field_id, length = field.field_id, positions.count
         if field_id == POS.field_id:
-            return pa.array(places.positions)
+            return pa.array(positions.positions)
         if field_id == DELETED.field_id:
             return pa.array(np.zeros(length, np.bool_) if deleted is None else deleted)
         if field_id == ROW_ID.field_id:
-            return self._row_ids(places.positions, by_id.get(field_id))
+            return self._row_ids(positions.positions, by_id.get(field_id))
         if field_id == LAST_UPDATED_SEQUENCE_NUMBER.field_id:
             return self._updated(length, by_id.get(field_id))
         value: Any = None
@@ -411,26 +411,26 @@ class _TaskReader:
         return pa.repeat(inherited, length) if stored is None else pc.fill_null(stored, inherited)
 
     def _partition(self, nested_field: NestedField) -> dict[str, Any] | None:
-        """Return the file's partition under the union of all specs' fields; None where the table never had any."""
+        """Return the file's partition in the union type of all specs, or None if the table never had partitions."""
         spec = self.view.spec_of(self.file)
         values = dict(zip((field.field_id for field in spec.fields), self.file.partition, strict=True))
         assert isinstance(nested_field.field_type, StructType)
         return {field.name: values.get(field.field_id) for field in nested_field.field_type.fields} or None
 
 
-def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Callable[[int], Wanted]:
+def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Callable[[int], RowSelection]:
     """Return the test whether a row group holds some of the rows at positions, or which of its pages do."""
     starts = np.cumsum([0, *(reader.rows_of(group) for group in range(reader.group_count))])
     cuts = np.searchsorted(only, starts)
 
-    def test(group: int) -> Wanted:
-        here = only[cuts[group] : cuts[group + 1]]
-        pages = reader.pages(group, leaves) if 0 < len(here) < _FEW_ROWS else None
+    def test(group: int) -> RowSelection:
+        in_group = only[cuts[group] : cuts[group + 1]]
+        pages = reader.pages(group, leaves) if 0 < len(in_group) < _FEW_ROWS else None
         if pages is None:
-            return len(here) > 0
+            return len(in_group) > 0
         firsts = max((page.firsts for page in pages.values()), key=len)
         spans: list[tuple[int, int]] = []
-        for index in np.unique(np.searchsorted(firsts, here - starts[group], "right")).tolist():
+        for index in np.unique(np.searchsorted(firsts, in_group - starts[group], "right")).tolist():
             spans = add_span(spans, firsts[index - 1], firsts[index])
         return spans if 2 * rows_of(spans) < firsts[-1] else True
 
@@ -438,22 +438,22 @@ def _holds_some(reader: ParquetReader, only: Positions, leaves: set[int]) -> Cal
 
 
 def _any(mask: Mask) -> Mask | None:
-    """Return a mask that holds for some rows; None where it holds for none."""
+    """Return a mask, or None if it selects no rows."""
     return mask if mask.any() else None
 
 
 def _bytes_of(keep: Keep) -> Mask:
-    """Return which rows to keep as numpy has it."""
+    """Return the rows to keep as a numpy mask."""
     return keep if isinstance(keep, np.ndarray) else keep.to_numpy(zero_copy_only=False)
 
 
 def _count(keep: Keep) -> int:
-    """Return how many rows to keep."""
+    """Return the number of rows to keep."""
     return int(np.count_nonzero(keep)) if isinstance(keep, np.ndarray) else int(keep.true_count)
 
 
 class _Positions:
-    """Where rows stand in their file; worked out where it is asked for, since few scans do."""
+    """The positions of rows in their file, computed lazily, since few scans need them."""
 
     def __init__(self, raw: RawBatch, keep: Keep | None) -> None:
         self._raw = raw
@@ -468,8 +468,8 @@ class _Positions:
         return np.flatnonzero(_bytes_of(self._keep)) + self._raw.start
 
 
-class _GivenPositions:
-    """Rows of which it is known where they stand."""
+class _KnownPositions:
+    """Known positions of rows in their file."""
 
     def __init__(self, positions: npt.NDArray[np.int64]) -> None:
         self.positions = positions
@@ -477,26 +477,26 @@ class _GivenPositions:
 
 
 class _Taken:
-    """A batch of which some rows are taken by index, column by column: of few rows sooner done than a filter."""
+    """A batch from which rows are taken by index, column by column, which is faster than a filter for few rows."""
 
-    def __init__(self, columns: pa.RecordBatch | None, places: npt.NDArray[np.int64]) -> None:
+    def __init__(self, columns: pa.RecordBatch | None, indexes: npt.NDArray[np.int64]) -> None:
         self._columns = columns
-        self._places = pa.array(places)
+        self._indexes = pa.array(indexes)
 
     def column(self, index: int) -> pa.Array:
-        """Return the rows that are taken of a column."""
+        """Return the taken rows of a column."""
         assert self._columns is not None
-        return self._columns.column(index).take(self._places)
+        return self._columns.column(index).take(self._indexes)
 
 
 class _Filtered:
-    """A batch of which only some rows are taken, column by column as they are asked for."""
+    """A batch that is filtered column by column, on access."""
 
     def __init__(self, columns: pa.RecordBatch | None, keep: Keep) -> None:
         self._columns = columns
         self._keep = pa.array(keep) if isinstance(keep, np.ndarray) else keep
 
     def column(self, index: int) -> pa.Array:
-        """Return the rows that are kept of a column."""
+        """Return the filtered rows of a column."""
         assert self._columns is not None
         return self._columns.column(index).filter(self._keep)

@@ -1,13 +1,13 @@
-"""Many streams at once, in order, within bounds: how one process reads the tasks of a plan.
+"""Read the tasks of a plan in one process: several streams concurrently, in order, with bounded memory.
 
-Each task is a stream of batches. A few tasks are read at a time, each by a thread of its own that stops when it is
-a few batches ahead of the reader; batches come out in the order of the tasks, and within a task in that of the
-file. So memory holds a few batches of a few files, however large the files are and however many.
+Each task is a stream of batches. A few tasks are read concurrently, each by its own thread, which stops when it is a
+few batches ahead of the reader. Batches are yielded in the order of the tasks and, within a task, of the file. So
+memory holds a few batches of a few files, regardless of the size and number of files.
 
-Who keeps all batches anyway says so (`keeps_all`): then no thread waits for the reader.
+A caller that keeps all batches anyway sets `keeps_all`; then no thread waits for the reader.
 
-A task that fails raises at its place in the order, after the batches before it. When the reader stops early, the
-threads stop too.
+A task that fails raises at its place in the order, after the batches before it. If the reader stops early, the threads
+stop too.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 Batch = TypeVar("Batch")
 
-_BATCHES_AHEAD = 4
+_MAX_BATCHES_AHEAD = 4
 _POLL_SECONDS = 0.05
 
 
 class _Stream(Generic[Batch]):
-    """The batches of one task on their way from its thread to the reader."""
+    """The queue of one task's batches from its thread to the reader."""
 
     def __init__(self, batches_ahead: int) -> None:
         self.queue: Queue[tuple[bool, object]] = Queue(batches_ahead)
 
     def fill(self, source: Callable[[], Iterator[Batch]], stopped: threading.Event) -> None:
-        """Put batches into the queue, then an end mark or what was raised."""
+        """Put batches into the queue, then an end mark or the exception raised."""
         last: object = None
         try:
             batches = source()
@@ -51,7 +51,7 @@ class _Stream(Generic[Batch]):
         self._put((False, last), stopped)
 
     def _put(self, entry: tuple[bool, object], stopped: threading.Event) -> bool:
-        while not stopped.is_set() and not _is_ending():
+        while not stopped.is_set() and not _is_interpreter_exiting():
             try:
                 self.queue.put(entry, timeout=_POLL_SECONDS)
             except Full:
@@ -60,7 +60,7 @@ class _Stream(Generic[Batch]):
         return False
 
     def drain(self) -> Iterator[Batch]:
-        """Yield the batches as they come."""
+        """Yield the batches as they arrive."""
         while True:
             is_batch, value = self.queue.get()
             if is_batch:
@@ -80,20 +80,20 @@ def read_in_order(
             yield from read(item)
         return
     stopped = threading.Event()
-    # One thread that has ended its task finds another while the reader still takes the first task's batches.
-    at_once = 2 * threads if keeps_all else threads
+    # A thread that has finished its task can start another while the reader still consumes the first.
+    max_streams = 2 * threads if keeps_all else threads
     waiting: deque[_Stream[Batch]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="frazil-read") as pool:
 
         def start(item: Item) -> _Stream[Batch]:
-            stream: _Stream[Batch] = _Stream(0 if keeps_all else _BATCHES_AHEAD)
+            stream: _Stream[Batch] = _Stream(0 if keeps_all else _MAX_BATCHES_AHEAD)
             pool.submit(stream.fill, lambda: read(item), stopped)
             return stream
 
         try:
             for item in items:
                 waiting.append(start(item))
-                if len(waiting) >= at_once:
+                if len(waiting) >= max_streams:
                     yield from waiting.popleft().drain()
             while waiting:
                 yield from waiting.popleft().drain()
@@ -103,8 +103,8 @@ def read_in_order(
                 _empty(stream.queue)
 
 
-def _is_ending() -> bool:
-    """Return whether Python ends: it waits for all threads of pools, and somebody may hold a reader half read."""
+def _is_interpreter_exiting() -> bool:
+    """Return whether Python is exiting: it waits for all pool threads, and a reader may be only half consumed."""
     return bool(getattr(pools, "_shutdown", False))
 
 

@@ -1,8 +1,8 @@
-"""The files of one partition, one after the other, each of about the size that the table asks for.
+"""Write the files of one partition, one after the other, each of about the table's target size.
 
-Between `write.py`, which brings the rows of a partition together, and the formats, which write them. A file is cut into
-row groups here, measured, closed when it is large enough, published and described. How many bytes rows will take is
-guessed from those written before.
+This is between `write.py`, which groups rows by partition, and the formats, which write them. Files are split into row
+groups here, measured, closed when they are large enough, published and described. The size of rows in a file is
+estimated from earlier ones.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from frazil.storage.base import Storage
 from frazil.storage.new_file import NewFile
 
 _FEW_ROWS = 1 << 14
-"""Measuring fewer rows costs less than handing them to another thread."""
+"""The rows below which measuring costs less than passing them to another thread."""
 _NEARLY_FULL = 0.9
-"""From this share of the size asked for on, a file counts as full: what is left would be a tiny row group."""
+"""The share of the target size from which a file counts as full, to avoid a tiny last row group."""
 
 
 class SizeGuess:
-    """How many bytes in a file one byte in memory becomes; learnt from what was written. Shared by threads."""
+    """The ratio of bytes in a file to bytes in memory, learned from written rows and shared by threads."""
 
     __slots__ = ("_lock", "ratio")
 
@@ -42,7 +42,7 @@ class SizeGuess:
         self._lock = threading.Lock()
 
     def learn(self, memory_bytes: int, file_bytes: int) -> None:
-        """Take note of rows that were written."""
+        """Adjust the ratio by rows that were written."""
         if memory_bytes > 0 and file_bytes > 0:
             with self._lock:
                 self.ratio = min(max((self.ratio + file_bytes / memory_bytes) / 2, 0.001), 4.0)
@@ -50,7 +50,7 @@ class SizeGuess:
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """What all files of one write share."""
+    """The settings shared by all files of a write."""
 
     storage: Storage
     format: WriteFormat
@@ -67,7 +67,7 @@ class FilePlan:
     sorter: RowSorter | None = None
     metrics_pool: Executor | None = None
     metrics: MetricsCollector = field(init=False)
-    """What is measured of each file; it sees no rows itself."""
+    """An empty collector, copied for each file."""
     measured_ids: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class FilePlan:
 
 @dataclass(slots=True)
 class Outcome:
-    """What has become of the files of a write so far; `unsettled` are files that may or may not be there."""
+    """The files of a write so far; `unsettled` are files that may or may not exist."""
 
     files: list[DataFile] = field(default_factory=list)
     unsettled: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Outcome:
 
 
 class RollingFile:
-    """Writes the rows of one partition; one thread at a time."""
+    """Writes the rows of one partition; not thread-safe."""
 
     def __init__(
         self, plan: FilePlan, partition: tuple[Any, ...], next_location: Callable[[], str], outcome: Outcome
@@ -101,7 +101,7 @@ class RollingFile:
 
     @property
     def is_open(self) -> bool:
-        """Whether a file has been begun and not been closed."""
+        """Whether a file has been started and not closed."""
         return self._file is not None
 
     @property
@@ -110,13 +110,13 @@ class RollingFile:
         return 0 if self._file is None else self._file.size
 
     def write(self, rows: pa.Table, **details: Any) -> None:
-        """Add rows, in the table's sort order as far as they go; `details` are fields of their files' descriptions."""
+        """Add rows, in the table's sort order as far as possible; `details` are fields of the files' descriptions."""
         if self._plan.sorter is not None:
             rows = self._sorted(rows, self._plan.sorter)
         index = 0
         while index < rows.num_rows:
             if self._file is None:
-                self._file = self._begin(details)
+                self._file = self._open_next(details)
             count = self._next_count(rows, index)
             self._file.write(rows.slice(index, count), self._plan)
             index += count
@@ -124,7 +124,7 @@ class RollingFile:
                 self.close()
 
     def _sorted(self, rows: pa.Table, sorter: RowSorter) -> pa.Table:
-        """Return rows sorted; a file that they do not continue in order is closed first."""
+        """Return rows sorted; close the open file first if they do not continue its order."""
         keys = sorter.keys(rows)
         order = sorter.sort(keys)
         if order is not None:
@@ -134,26 +134,26 @@ class RollingFile:
             if sorter.sort(pa.concat_tables([self._last_key, keys.slice(0, 1)])) is not None:
                 self.close()
         last = keys.slice(keys.num_rows - 1, 1)
-        # A copy: a slice would keep all keys alive.
+        # Copied, since a slice would keep all keys in memory.
         self._last_key = last.take(pa.array(np.zeros(1, np.int64)))
         return rows
 
     def _next_count(self, rows: pa.Table, index: int) -> int:
-        """Return how many rows the next row group takes: what fits it and the file, in even parts."""
+        """Return the number of rows for the next row group: as many as fit it and the file, in even parts."""
         assert self._file is not None
         plan = self._plan
-        left: int = rows.num_rows - index
-        if left <= plan.min_row_group_rows:
-            return left
+        remaining: int = rows.num_rows - index
+        if remaining <= plan.min_row_group_rows:
+            return remaining
         row_bytes: float = max(rows.nbytes / rows.num_rows, 0.01)
         in_group = int(plan.row_group_bytes / (row_bytes * plan.row_group_guess.ratio))
         room = plan.target_bytes - self._file.estimated_bytes(plan.guess)
         in_file = int(room / (row_bytes * plan.guess.ratio))
-        most = max(min(in_group, in_file), plan.min_row_group_rows, 1)
-        parts = -(-left // most)
-        return min(left, -(-left // parts) if in_group <= in_file else most)
+        max_rows = max(min(in_group, in_file), plan.min_row_group_rows, 1)
+        parts = -(-remaining // max_rows)
+        return min(remaining, -(-remaining // parts) if in_group <= in_file else max_rows)
 
-    def _begin(self, details: dict[str, Any]) -> _OpenFile:
+    def _open_next(self, details: dict[str, Any]) -> _OpenFile:
         file = self._plan.storage.open_new(self._next_location())
         try:
             writer = self._plan.format.open(file)
@@ -165,7 +165,7 @@ class RollingFile:
         return _OpenFile(file, writer, self._plan.metrics.for_another_file(), details)
 
     def close(self) -> None:
-        """Complete and publish the open file, if there is one."""
+        """Complete and publish the open file, if any."""
         opened, self._file = self._file, None
         if opened is None:
             return
@@ -178,15 +178,15 @@ class RollingFile:
                 self._outcome.unsettled.append(opened.file.path)
             raise
         finally:
-            opened.drop()
+            opened.discard()
         with self._outcome.lock:
             self._outcome.files.append(described)
 
     def abandon(self) -> None:
-        """Drop the open file, if there is one; nothing of it stays."""
+        """Discard the open file, if any."""
         opened, self._file = self._file, None
         if opened is not None:
-            opened.drop()
+            opened.discard()
 
 
 class _OpenFile:
@@ -202,12 +202,12 @@ class _OpenFile:
         self._memory_bytes = 0
 
     def estimated_bytes(self, guess: SizeGuess) -> int:
-        """Return the size of the file with what its writer still holds."""
+        """Return the size of the file including rows buffered by its writer."""
         return max(self.size, int(self._memory_bytes * guess.ratio) if self.holds_rows else 0)
 
     @property
     def size(self) -> int:
-        """The bytes made so far."""
+        """The bytes produced so far."""
         return self.file.size + self._writer.buffered_bytes
 
     @property
@@ -216,7 +216,7 @@ class _OpenFile:
         return self._writer.holds_rows
 
     def write(self, rows: pa.Table, plan: FilePlan) -> None:
-        # Of fewer rows the bytes say little: most of them are the format's own.
+        # With fewer rows the size says little, since most of it is overhead of the format.
         learns = self.holds_rows or rows.num_rows >= plan.min_row_group_rows
         before = self.size if learns else 0
         pool = plan.metrics_pool if rows.num_rows >= _FEW_ROWS else None
@@ -239,7 +239,7 @@ class _OpenFile:
         if self.holds_rows:
             plan.guess.learn(self._memory_bytes, self.file.size)
         self.file.publish()
-        found = self._metrics.metrics()
+        metrics = self._metrics.metrics()
         sizes = layout.column_sizes
         measured = plan.measured_ids
         return DataFile(
@@ -251,17 +251,17 @@ class _OpenFile:
             spec_id=plan.spec_id,
             partition=partition,
             column_sizes=None if sizes is None else {key: size for key, size in sizes.items() if key in measured},
-            value_counts=found.value_counts,
-            null_value_counts=found.null_value_counts,
-            nan_value_counts=found.nan_value_counts,
-            lower_bounds=found.lower_bounds,
-            upper_bounds=found.upper_bounds,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            nan_value_counts=metrics.nan_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
             split_offsets=layout.split_offsets,
             equality_ids=plan.equality_ids,
             sort_order_id=plan.sort_order_id,
             **self._details,
         )
 
-    def drop(self) -> None:
+    def discard(self) -> None:
         self._writer.abandon()
         self.file.discard()

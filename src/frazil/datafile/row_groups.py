@@ -1,8 +1,8 @@
-"""Which row groups and pages of a Parquet file can hold a match. "Scan Planning"; Parquet's column statistics.
+"""Prune row groups and pages of a Parquet file. "Scan Planning"; Parquet's column statistics.
 
-Statistics are proofs only as far as they go: where a writer left them out, where they are NaN, of an unsigned
-or otherwise ordered column, or cannot be read, they say nothing and the row group is read. A column that the file
-does not store has one value in all rows, which is a proof as good as any.
+Statistics prove only what they cover: if they are missing, NaN, of an unsigned or otherwise ordered column, or
+unreadable, they prove nothing and the row group is read. A column that the file does not store has one value in all
+rows, which is a proof too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from frazil.datafile.parquet_chunks import (
 )
 from frazil.datafile.parquet_pages import ColumnPages, add_span, rows_of
 from frazil.datafile.project import find_field, needed_leaves
-from frazil.datafile.raw_batch import Wanted
+from frazil.datafile.raw_batch import RowSelection
 from frazil.datafile.read_parquet import ParquetReader
 from frazil.expr.column_stats import UNKNOWN_STATS, ColumnStats, has_null, may_match, transform_bounds
 from frazil.expr.predicates import Always, And, Bound, BoundTerm, BoundTransform, Or, Predicate
@@ -60,16 +60,16 @@ from frazil.spec.types import (
 _TIMES = (TimeType, TimestampType, TimestamptzType, TimestampNsType, TimestamptzNsType)
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 _MICROS_PER_DAY = 86_400_000_000
-_MANY_PAGES = 2000
-"""Of more, testing each costs more than it saves."""
+_MAX_TESTED_PAGES = 2000
+"""The pages above which testing each costs more than it saves."""
 
 
 def row_group_test(
     predicate: Predicate, columns: Sequence[ResolvedColumn], reader: ParquetReader
-) -> Callable[[int], Wanted] | None:
-    """Return the function that says of a row group's number whether it can hold a match, or where; None where all can.
+) -> Callable[[int], RowSelection] | None:
+    """Return the test whether a row group, by number, can hold a match, or where; None if all can.
 
-    `columns` are those the predicate tests.
+    `columns` are those of the predicate.
     """
     if isinstance(predicate, Always):
         return None if predicate.value else lambda _: False
@@ -80,7 +80,7 @@ def row_group_test(
     def decide(chunks: Mapping[int, Chunk], rows: int | None) -> bool:
         return _decide(predicate, lambda term: _stats_of(term, columns, fields, chunks, footer, rows))
 
-    def test(group: int) -> Wanted:
+    def test(group: int) -> RowSelection:
         chunks = footer.groups[group] if group < len(footer.groups) else {}
         rows = reader.rows_of(group)
         if not decide(chunks, rows):
@@ -93,16 +93,20 @@ def row_group_test(
 
 def _spans(
     pages: Mapping[int, ColumnPages], reader: ParquetReader, rows: int, decide: Callable[[Mapping[int, Chunk]], bool]
-) -> Wanted:
-    """Return the rows of a row group that are in pages which can hold a match; True where they are most of it."""
-    said = {leaf: chunks for leaf, page in pages.items() if (chunks := page.page_chunks(reader.read_at)) is not None}
-    cuts = sorted({index for leaf in said for index in pages[leaf].firsts})
-    if len(cuts) <= 2 or len(cuts) > _MANY_PAGES:
+) -> RowSelection:
+    """Return the rows of pages that can hold a match, or True if they are most of the row group."""
+    statistics = {
+        leaf: chunks for leaf, page in pages.items() if (chunks := page.page_chunks(reader.read_at)) is not None
+    }
+    cuts = sorted({index for leaf in statistics for index in pages[leaf].firsts})
+    if len(cuts) <= 2 or len(cuts) > _MAX_TESTED_PAGES:
         return True
     spans: list[tuple[int, int]] = []
     for first, last in pairwise(cuts):
-        here = {leaf: chunks[bisect_right(pages[leaf].firsts, first) - 1] for leaf, chunks in said.items()}
-        if decide(here):
+        page_chunks_at = {
+            leaf: chunks[bisect_right(pages[leaf].firsts, first) - 1] for leaf, chunks in statistics.items()
+        }
+        if decide(page_chunks_at):
             spans = add_span(spans, first, last)
     return spans if 2 * rows_of(spans) < rows else True
 
@@ -127,11 +131,11 @@ def _stats_of(
     footer: Footer,
     rows: int | None,
 ) -> ColumnStats:
-    """Return what is known of a column in so many rows, None for those that a chunk says."""
-    found = _find_source(term, columns, fields)
-    if found is None:
+    """Return the statistics of a column over a number of rows, or None for the chunk's own."""
+    source = _find_source(term, columns, fields)
+    if source is None:
         return UNKNOWN_STATS
-    column, file_field = found
+    column, file_field = source
     if file_field is None:
         return _constant_stats(term, column.value)
     chunk = chunks.get(file_field.start)
@@ -142,7 +146,7 @@ def _stats_of(
 def _find_source(
     term: BoundTerm, columns: Sequence[ResolvedColumn], fields: Sequence[FileField]
 ) -> tuple[ResolvedColumn, FileField | None] | None:
-    """Return where a term's column comes from: a constant, or a stored column; None where that is not simple."""
+    """Return the source of a term's column: a constant, or a stored column; None if it is not that simple."""
     path = term.reference.path
     column = next((column for column in columns if column.field.name == path[0]), None)
     if column is None:
@@ -183,7 +187,7 @@ def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: in
     if not is_all_null:
         lower, upper = bounds(file_field.arrow, result_type, chunk, is_ordered=file_field.start in footer.ordered)
         if is_float and (lower is None or upper is None):
-            # Writers that let NaN into one bound cannot be trusted with the other.
+            # If a writer let NaN into one bound, the other is not reliable either.
             lower = upper = None
     if isinstance(term, BoundTransform):
         lower, upper = transform_bounds(term, lower, upper)
@@ -198,14 +202,14 @@ def _stored_stats(term: BoundTerm, file_field: FileField, chunk: Chunk, rows: in
 
 
 def bounds(arrow: pa.DataType, data_type: Type, chunk: Chunk, *, is_ordered: bool) -> tuple[Any, Any]:
-    """Return the bounds of a chunk as values of the table's type, None where there is none that can be used."""
+    """Return the bounds of a chunk as values of the table's type, with None for unusable ones."""
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     lower, upper = chunk.min_value, chunk.max_value
     if not is_ordered or (lower is None and upper is None):
-        # The old bounds compared bytes as if they were signed, which is right for numbers only.
+        # The deprecated bounds compare bytes as signed, which is correct only for numbers.
         if chunk.physical_type not in (INT32, INT64, FLOAT, DOUBLE):
             return None, None
         lower, upper = chunk.old_min, chunk.old_max
@@ -249,8 +253,8 @@ def _integer(raw: int, arrow: pa.DataType, data_type: Type) -> int | None:
     if pa.types.is_date32(arrow):
         return raw * _MICROS_PER_DAY * (1000 if is_nanos else 1)
     if pa.types.is_timestamp(arrow) or pa.types.is_time(arrow):
-        have, want = _PER_SECOND[arrow.unit], 1_000_000_000 if is_nanos else 1_000_000
-        return raw * (want // have) if have <= want else None
+        unit, target = _PER_SECOND[arrow.unit], 1_000_000_000 if is_nanos else 1_000_000
+        return raw * (target // unit) if unit <= target else None
     return None
 
 
@@ -265,7 +269,7 @@ def _bytes(raw: bytes, data_type: Type) -> Any:
         try:
             return raw.decode()
         except UnicodeDecodeError:
-            # Cut inside a character. Nothing below it is known to sort where it should.
+            # Truncated inside a character, so its order relative to other values is unknown.
             return None
     if isinstance(data_type, UuidType):
         return UUID(bytes=raw) if len(raw) == 16 else None

@@ -1,7 +1,7 @@
-"""Batches of rows to files, by partition: what data files and equality delete files have in common.
+"""Write batches of rows to files by partition: the common part of data files and equality delete files.
 
-`write.py` tells the whole path. Here rows are held, grouped and handed to the writers of their partitions, on other
-threads where there are some. The rows of a partition are copied out only when their turn comes.
+`write.py` describes the whole path. Here rows are held, grouped and passed to the writers of their partitions, on other
+threads if there are any. The rows of a partition are copied only when they are written.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ DEFAULT_HELD_BYTES = 256 * MB
 DEFAULT_MAX_OPEN_FILES = 100
 MAX_THREADS = 8
 _FEW_ROWS = 1000
-_ROWS_IN_ONE_GO = 1 << 15
-_PARTS_IN_ONE_GO = 64
-"""Handing a part to a thread, and taking rows out of a large table, costs more than writing a small part."""
+_MAX_RUN_ROWS = 1 << 15
+_MAX_RUN_PARTS = 64
+"""The overhead of a thread, and of taking rows from a large table, exceeds that of writing a small part."""
 _MANY_THREADS = 16
-"""Small files are waited for, to be synced or sent, rather than worked on; the disk syncs several at once."""
+"""Small files mostly wait for sync or upload; the disk syncs several at once."""
 
 
 class RowsWriter:
-    """Writes batches of rows to files; made by `DataFileWriter` and its kin.
+    """Writes batches of rows to files; the base of `DataFileWriter` and its siblings.
 
-    As a context manager it drops what is not complete when an error leaves the block. `locate` names a new file of a
-    partition; `plan_files` says what files are like, given the threads that measure rows.
+    As a context manager it discards incomplete files if an error leaves the block. `locate` returns the location of a
+    new file of a partition; `plan_files` returns the settings of files, given the threads that measure rows.
     """
 
     def __init__(
@@ -75,23 +75,23 @@ class RowsWriter:
         self._writers: dict[tuple[Any, ...], RollingFile] = {}
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._under_way: list[Future[None]] = []
+        self._running: list[Future[None]] = []
         self._is_closed = False
 
     @property
     def files(self) -> tuple[DataFile, ...]:
-        """The files that are complete, in the order of their names' numbers."""
+        """The complete files, in the order of the numbers in their names."""
         with self._outcome.lock:
             return tuple(sorted(self._outcome.files, key=lambda file: file.file_path.rpartition("/")[2]))
 
     @property
     def unsettled(self) -> tuple[str, ...]:
-        """The files of which it is not known whether they are there; they must not be deleted before that is known."""
+        """The files that may or may not exist; they must not be deleted before that is known."""
         with self._outcome.lock:
             return tuple(self._outcome.unsettled)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; they are written once enough are held."""
+        """Add rows; they are written once enough are held."""
         if self._is_closed:
             raise InvalidRequestError("Cannot write rows: the writer is closed")
         if batch.num_rows == 0:
@@ -99,11 +99,11 @@ class RowsWriter:
         matched = self._matcher.match(batch)
         self._held.append(matched)
         self._held_bytes += matched.nbytes
-        if self._held_bytes >= self._enough_bytes():
+        if self._held_bytes >= self._flush_bytes():
             self._write_held()
 
-    def _enough_bytes(self) -> float:
-        """Return from how many bytes on held rows are written: those of a row group where that is all they become."""
+    def _flush_bytes(self) -> float:
+        """Return the size at which held rows are written: that of a row group if they go to a single one."""
         if self._partitioner.is_partitioned or self._plan.sorter is not None:
             return self._batch_bytes
         return min(self._batch_bytes, self._plan.row_group_bytes / self._plan.row_group_guess.ratio)
@@ -112,7 +112,7 @@ class RowsWriter:
         rows = pa.Table.from_batches(self._held)
         self._held, self._held_bytes = [], 0
         if self._partitioner.is_partitioned:
-            # Taking rows out of many chunks is slow, and it is done for each partition.
+            # Taking rows from many chunks is slow, and it happens for each partition.
             rows = rows.combine_chunks()
         groups = self._partitioner.group(rows)
         self._wait()
@@ -128,16 +128,16 @@ class RowsWriter:
 
     def _writer_of(self, values: tuple[Any, ...]) -> RollingFile:
         key = values_key(values)
-        found = self._writers.get(key)
-        if found is None:
-            found = RollingFile(self._plan, values, lambda: self._locate(values), self._outcome)
-            self._writers[key] = found
-        return found
+        writer = self._writers.get(key)
+        if writer is None:
+            writer = RollingFile(self._plan, values, lambda: self._locate(values), self._outcome)
+            self._writers[key] = writer
+        return writer
 
     def _make_room(self, needed: list[RollingFile]) -> None:
-        """Close files that get no rows now, the largest first, as far as there would be too many open ones."""
-        kept = {id(rolling_file) for rolling_file in needed}
-        others = [writer for writer in self._writers.values() if writer.is_open and id(writer) not in kept]
+        """Close open files that get no rows now, largest first, so that not too many are open."""
+        needed_ids = {id(rolling_file) for rolling_file in needed}
+        others = [writer for writer in self._writers.values() if writer.is_open and id(writer) not in needed_ids]
         too_many = len(others) + len(needed) - self._max_open_files
         for other in sorted(others, key=lambda rolling_file: rolling_file.open_bytes, reverse=True)[: max(too_many, 0)]:
             other.close()
@@ -145,16 +145,16 @@ class RowsWriter:
     def _run(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
     ) -> None:
-        # One small file is written sooner than a thread begins.
+        # Writing one small file is faster than starting a thread.
         is_small = len(writers) == 1 and bounds[-1] <= _FEW_ROWS
         pool = None if is_small else self._pool_for(len(writers))
         if pool is None:
             self._write_parts(writers, bounds, rows, chosen)
         else:
-            self._under_way.append(pool.submit(self._write_parts, writers, bounds, rows, chosen))
+            self._running.append(pool.submit(self._write_parts, writers, bounds, rows, chosen))
 
     def _pool_for(self, files: int) -> Executor | None:
-        """Return the threads that write so many files in one go, None where there are none."""
+        """Return the threads for writing a number of files, or None if there are none."""
         if self._pool is None or files == 1:
             return self._pool
         if self._many_pool is None:
@@ -164,7 +164,7 @@ class RowsWriter:
     def _write_parts(
         self, writers: list[RollingFile], bounds: list[int], rows: pa.Table, chosen: npt.NDArray[np.int64] | None
     ) -> None:
-        """Write rows that are next to each other in the order of partitions, each part by its writer."""
+        """Write rows that are consecutive in the order of partitions, each part by its writer."""
         rows = rows if chosen is None else rows.take(pa.array(chosen))
         for writer, (start, end) in zip(writers, pairwise(bounds), strict=True):
             writer.write(rows.slice(start, end - start))
@@ -172,10 +172,10 @@ class RowsWriter:
                 writer.close()
 
     def _wait(self) -> None:
-        """Wait for what other threads do; of several errors, the first is raised."""
-        under_way, self._under_way = self._under_way, []
+        """Wait for the other threads; of several errors, the first is raised."""
+        running, self._running = self._running, []
         failed: BaseException | None = None
-        for future in under_way:
+        for future in running:
             if failed is not None:
                 future.cancel()
             error = None if future.cancelled() else future.exception()
@@ -184,37 +184,37 @@ class RowsWriter:
             raise failed
 
     def close(self) -> list[DataFile]:
-        """Write what is held, complete all files and return the descriptions of all that were written."""
+        """Write the held rows, complete all files and return the descriptions of all that were written."""
         if not self._is_closed:
             if self._held:
                 self._write_held()
             self._wait()
-            left = [writer for writer in self._writers.values() if writer.is_open]
-            pool = None if len(left) == 1 else self._pool_for(len(left))
-            for rolling_file in left:
+            open_writers = [writer for writer in self._writers.values() if writer.is_open]
+            pool = None if len(open_writers) == 1 else self._pool_for(len(open_writers))
+            for rolling_file in open_writers:
                 if pool is None:
                     rolling_file.close()
                 else:
-                    self._under_way.append(pool.submit(rolling_file.close))
+                    self._running.append(pool.submit(rolling_file.close))
             self._wait()
-            self._end()
+            self._shut_down()
         return list(self.files)
 
     def abort(self) -> None:
-        """Drop what is not complete; complete files stay, and `files` tells them."""
+        """Discard incomplete files; complete files stay, and are in `files`."""
         if self._is_closed:
             return
         self._held = []
-        for future in self._under_way:
+        for future in self._running:
             future.cancel()
-        for future in self._under_way:
+        for future in self._running:
             if not future.cancelled():
                 future.exception()
         for writer in self._writers.values():
             writer.abandon()
-        self._end()
+        self._shut_down()
 
-    def _end(self) -> None:
+    def _shut_down(self) -> None:
         self._is_closed = True
         self._writers = {}
         for pool in (self._pool, self._many_pool, self._metrics_pool):
@@ -233,32 +233,32 @@ class RowsWriter:
 
 
 def _runs(starts: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield neighbouring partitions that are written in one go: many small ones, or one that is large."""
+    """Yield runs of neighbouring partitions to write together: many small ones, or a single large one."""
     first = 0
     for index in range(1, len(starts)):
         is_last = index == len(starts) - 1
-        if is_last or starts[index + 1] - starts[first] > _ROWS_IN_ONE_GO or index - first >= _PARTS_IN_ONE_GO:
+        if is_last or starts[index + 1] - starts[first] > _MAX_RUN_ROWS or index - first >= _MAX_RUN_PARTS:
             yield first, index
             first = index
 
 
 class PathList(tuple[str, ...]):
-    """Paths in an error's context: shown as their number, since there may be many."""
+    """Paths in an error's context, shown only as a count, since there may be many."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        return f"{len(self)}, the first of them {self[0]}" if self else "none"
+        return f"{len(self)}, the first is {self[0]}" if self else "none"
 
 
 def delete_unused(storage: Storage, paths: Sequence[str]) -> None:
-    """Delete files that nothing refers to, after an error; what cannot be deleted is found as an orphan."""
+    """Delete files that are not referenced, after an error; those that cannot be deleted become orphans."""
     with contextlib.suppress(FrazilError):
         storage.delete_many(paths)
 
 
 def note_written(error: BaseException, written: list[str], unsettled: tuple[str, ...]) -> None:
-    """Put into an error which files were written before it, for whoever cleans up."""
+    """Record in an error which files were written before it, for clean-up."""
     if isinstance(error, FrazilError):
         if written:
             error.context.setdefault("written_files", PathList(written))

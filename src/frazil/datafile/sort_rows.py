@@ -1,8 +1,8 @@
-"""Rows in a table's sort order. Specification: "Sorting".
+"""Sort rows by a table's sort order. Specification: "Sorting".
 
-Part of the write path: the rows that go into one file are sorted by the transforms of the order's columns, each with
-its direction and its null order. Floating point is ordered as the specification says, by integers of the same
-order: -NaN, -Infinity, negative numbers, -0, 0, positive numbers, Infinity, NaN. Equal rows stay as they were.
+Part of the write path: the rows of one file are sorted by the transforms of the order's columns, each with its
+direction and null order. Floating-point values are ordered as specified, by integers of the same order: -NaN,
+-Infinity, negative numbers, -0, 0, positive numbers, Infinity, NaN. The sort is stable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from frazil.spec.types import Type
 class RowSorter:
     """Sorts rows of one schema by a sort order.
 
-    `schema` is the one of the rows; what a file does not store of the table's schema is always null.
+    `schema` is that of the rows; columns of the table's schema that a file does not store are always null.
     """
 
     def __init__(self, schema: Schema, order: SortOrder, table_schema: Schema | None = None) -> None:
@@ -33,7 +33,7 @@ class RowSorter:
             if field.transform.is_unknown:
                 raise UnsupportedError(
                     f"Cannot sort by {field}: this version does not know the transform {field.transform}",
-                    hint="Write with no sort order, or with the software that made the order.",
+                    hint="Write with no sort order, or with the software that created the order.",
                 )
         check_sort_order(schema if table_schema is None else table_schema, order)
         self._fields: list[tuple[SortField, tuple[int, ...], Type]] = []
@@ -42,13 +42,13 @@ class RowSorter:
             path = find_path(schema, field.source_id)
             if path is None or field.transform.is_void:
                 continue
-            way = "descending" if field.direction is SortDirection.DESC else "ascending"
-            self._keys += [(f"null{len(self._fields)}", "ascending"), (f"value{len(self._fields)}", way)]
+            direction = "descending" if field.direction is SortDirection.DESC else "ascending"
+            self._keys += [(f"null{len(self._fields)}", "ascending"), (f"value{len(self._fields)}", direction)]
             self._fields.append((field, path, schema.field(field.source_id).field_type))
 
     @property
     def has_keys(self) -> bool:
-        """Whether rows can differ at all: terms of constant value make any order right."""
+        """Whether rows can differ: terms with constant values make any order valid."""
         return bool(self._keys)
 
     def keys(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -62,13 +62,15 @@ class RowSorter:
         return pa.table(columns, names=[name for name, _ in self._keys])
 
     def sort(self, keys: pa.Table) -> npt.NDArray[np.int64] | None:
-        """Return the order in which rows with these keys are sorted, or None where they are so already."""
-        # A flag that is the same for all rows would only slow the comparison down.
-        telling = [(name, way) for name, way in self._keys if name.startswith("value") or _varies(keys[name])]
-        if not telling or keys.num_rows < 2:
+        """Return the order of rows with these keys, or None if they are sorted already."""
+        # A flag that is the same for all rows would only slow down the comparison.
+        sort_keys = [
+            (name, direction) for name, direction in self._keys if name.startswith("value") or _varies(keys[name])
+        ]
+        if not sort_keys or keys.num_rows < 2:
             return None
-        # Positions are far below the largest number: the same bits do, and no copy of them is made.
-        order = pc.sort_indices(keys, sort_keys=telling).to_numpy().view(np.int64)
+        # Positions are far below the maximum, so their bits can be viewed as signed without a copy.
+        order = pc.sort_indices(keys, sort_keys=sort_keys).to_numpy().view(np.int64)
         return None if bool((order[:-1] < order[1:]).all()) else order
 
 
@@ -83,10 +85,10 @@ def _sortable(array: Any) -> Any:
         return array
     wide, flip = (np.int32, 0x7FFFFFFF) if array.type.bit_width == 32 else (np.int64, 0x7FFFFFFFFFFFFFFF)
     values = pc.fill_null(array, 0.0).to_numpy(zero_copy_only=False)
-    # NaNs of one sign are equal, whatever their other bits.
+    # NaNs of one sign are equal, regardless of their other bits.
     nan = np.copysign(np.array(np.nan, values.dtype), values)
     bits = np.where(np.isnan(values), nan, values).view(wide)
-    # Negative numbers are sign and magnitude: turn them over, so that -0 comes just before 0.
+    # Negative numbers are stored as sign and magnitude; inverting them puts -0 just before 0.
     ordered = bits ^ (bits >> (bits.dtype.itemsize * 8 - 1) & wide(flip))
     return (
         pa.array(ordered, mask=array.is_null().to_numpy(zero_copy_only=False))

@@ -1,7 +1,7 @@
-"""What of a schema a file stores: all of it but columns of type unknown. Specification: "Writing data files".
+"""The part of a schema that files store: everything but columns of type unknown. Specification: "Writing data files".
 
-Columns are stored even where the partition tells their value. A column of type unknown is always null and no format
-has a place for it; a list, map or struct of nothing else cannot be stored at all.
+Columns are stored even if the partition determines their value. A column of type unknown is always null and has no
+representation in any format; a list, map or struct of only such values cannot be stored at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HEADING = "Writing data files"
 
 
 def stored_schema(schema: Schema) -> Schema:
-    """Return the schema of the files of a table: its own without fields of type unknown."""
+    """Return the schema of a table's files: its own without fields of type unknown."""
     fields = _stored_fields(schema.fields, "")
     if not fields:
         raise UnsupportedError(
@@ -36,7 +36,7 @@ def _stored_fields(fields: tuple[NestedField, ...], parent: str) -> tuple[Nested
 
 
 def stored_type(data_type: Type, column: str) -> Type:
-    """Return what a file stores of a type; `column` is named in errors."""
+    """Return the stored form of a type; `column` is the name for errors."""
     if isinstance(data_type, StructType):
         fields = _stored_fields(data_type.fields, f"{column}.")
         if not fields:
@@ -62,6 +62,6 @@ def _stored_part(field: NestedField, column: str, owner: Type) -> Type:
 def _unstorable(column: str, data_type: Type) -> UnsupportedError:
     return UnsupportedError(
         f"Cannot write the column {column!r}: files cannot store {data_type}, which holds only unknown values",
-        hint="Give the values inside a type.",
+        hint="Set a type for the values inside.",
         heading=HEADING,
     )

@@ -1,4 +1,4 @@
-"""Structures in Thrift's compact protocol, which a Parquet footer is: read by fields, and written."""
+"""Thrift's compact protocol, used by Parquet footers: structures are read by fields, and written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range
 """The wire types."""
 _INTEGERS = (I16, I32, I64)
 
-Fields = Mapping[tuple[int, int], Callable[[], None]]
-"""What to do with a field, by its number and wire type."""
+FieldHandlers = Mapping[tuple[int, int], Callable[[], None]]
+"""The handlers of fields, by number and wire type."""
 
 
 class CompactReader:
-    """A position in a structure. Reading past the end raises IndexError."""
+    """A reader with a position in a structure. Reading past the end raises IndexError."""
 
     __slots__ = ("at", "data", "depth")
 
@@ -28,7 +28,7 @@ class CompactReader:
         self.depth = 0
 
     def varint(self) -> int:
-        """Read a number without a sign."""
+        """Read an unsigned number."""
         data, offset = self.data, self.at
         value = shift = 0
         while True:
@@ -44,7 +44,7 @@ class CompactReader:
         return value
 
     def integer(self) -> int:
-        """Read a number with its sign."""
+        """Read a signed number."""
         value = self.varint()
         return (value >> 1) ^ -(value & 1)
 
@@ -54,12 +54,12 @@ class CompactReader:
         end = self.at + length
         if end > len(self.data):
             raise IndexError
-        found = self.data[self.at : end]
+        data = self.data[self.at : end]
         self.at = end
-        return found
+        return data
 
     def field(self, before: int) -> tuple[int, int]:
-        """Read the head of the next field: its number, given that of the field before, and its wire type."""
+        """Read the header of the next field: its number, given that of the previous field, and its wire type."""
         head = self.data[self.at]
         self.at += 1
         if head == STOP:
@@ -67,7 +67,7 @@ class CompactReader:
         return (before + (head >> 4) if head >> 4 else self.integer()), head & 0x0F
 
     def list_head(self) -> tuple[int, int]:
-        """Read the head of a list: how many items, and their wire type."""
+        """Read the header of a list: its length, and the wire type of its items."""
         head = self.data[self.at]
         self.at += 1
         count = self.varint() if head >> 4 == 15 else head >> 4
@@ -75,8 +75,8 @@ class CompactReader:
             raise IndexError
         return count, head & 0x0F
 
-    def struct(self, fields: Fields, seen: list[int] | None = None) -> None:
-        """Read a structure, handing known fields on and skipping the others; `seen` collects their numbers."""
+    def struct(self, fields: FieldHandlers, seen: list[int] | None = None) -> None:
+        """Read a structure, calling the handlers of known fields and skipping others; `seen` collects field numbers."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise BadBytes("its footer is nested too deeply")
@@ -95,7 +95,7 @@ class CompactReader:
         self.depth -= 1
 
     def skip_struct(self) -> None:
-        """Pass over a structure: most of a footer, so what it is mostly made of is passed over without a call."""
+        """Skip a structure; this is most of a footer, so common values are skipped without a call."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise BadBytes("its footer is nested too deeply")
@@ -132,7 +132,7 @@ class CompactReader:
         self.depth -= 1
 
     def items(self, expected: int, handle: Callable[[int], None]) -> None:
-        """Read a list, handing each item's number on; one of other items is skipped."""
+        """Read a list, calling the handler with each item's index; lists of other items are skipped."""
         count, wire = self.list_head()
         for index in range(count):
             if wire == expected:
@@ -141,9 +141,9 @@ class CompactReader:
                 self.skip(wire, in_list=True)
 
     def skip(self, wire: int, *, in_list: bool = False) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         if wire in (TRUE, FALSE):
-            # A field's truth is in its head; an item of a list has a byte of its own.
+            # A field's boolean is in its header; an item of a list has a byte of its own.
             self.at += 1 if in_list else 0
         elif wire == BYTE:
             self.at += 1
@@ -182,11 +182,11 @@ class CompactReader:
 
 
 def field_head(before: int, number: int, wire: int) -> bytes:
-    """Return the head of a field, given the number of the field before it."""
+    """Return the header of a field, given the number of the previous field."""
     distance = number - before
     return bytes((distance << 4 | wire,)) if distance <= 15 else bytes((wire,)) + encode_zigzag(number)
 
 
 def list_head(count: int, wire: int) -> bytes:
-    """Return the head of a list of fewer than 15 items."""
+    """Return the header of a list of fewer than 15 items."""
     return bytes((count << 4 | wire,))

@@ -1,7 +1,7 @@
-"""Values as `spec/types.py` holds them, as Arrow arrays and back, nested types included.
+"""Convert values as in `spec/types.py` to Arrow arrays and back, including nested types.
 
-Readers make constant columns of it: defaults, partition values, metadata columns. The Arrow types are those of
-`codec/arrow_schema.py`; other layouts of the same type (large, fixed-size) are understood when reading.
+Readers use it for constant columns: defaults, partition values, metadata columns. The Arrow types are those of
+`codec/arrow_schema.py`; other layouts of the same type (large, fixed-size) are accepted when reading.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from frazil.spec.types import (
     VariantType,
 )
 
-_MOST_REPEATED_BYTES = 1 << 30
+_MAX_REPEATED_BYTES = 1 << 30
 
 
 def array_of(values: Sequence[Any], data_type: Type, arrow: pa.DataType | None = None) -> pa.Array:
-    """Return values of a type as an array; `arrow` is the Arrow type where its fields' names or metadata matter."""
+    """Return values of a type as an array; `arrow` is the Arrow type if its field names or metadata matter."""
     target = to_arrow_type(data_type) if arrow is None else arrow
     if isinstance(data_type, StructType):
         return _structs(values, data_type, target)
@@ -50,10 +50,10 @@ def array_of(values: Sequence[Any], data_type: Type, arrow: pa.DataType | None =
     if isinstance(data_type, VariantType):
         return pa.array(values, target)
     plain = BINARY if isinstance(data_type, GeometryType | GeographyType) else data_type
-    made = partition_arrow.array_of(values, plain)
+    array = partition_arrow.array_of(values, plain)
     if isinstance(data_type, UuidType) and isinstance(target, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(target, made)
-    return made
+        return pa.ExtensionArray.from_storage(target, array)
+    return array
 
 
 def _structs(values: Sequence[Any], data_type: StructType, target: pa.DataType) -> pa.Array:
@@ -75,7 +75,7 @@ def _lists(values: Sequence[Any], parts: list[list[Any]], flat: pa.Array, target
         ends += len(items)
         offsets.append(ends)
     if ends > 2**31 - 1:
-        raise SchemaMismatchError(f"Cannot make an array of {target}: its lists have {ends} items in all")
+        raise SchemaMismatchError(f"Cannot make an array of {target}: its lists have {ends} items in total")
     buffers = [_validity(values), pa.array(offsets, pa.int32()).buffers()[1]]
     return pa.Array.from_buffers(target, len(values), buffers, children=[flat])
 
@@ -87,12 +87,12 @@ def _validity(values: Sequence[Any]) -> pa.Buffer | None:
 
 
 def repeated_bytes(value: Any, data_type: Type, arrow: pa.DataType) -> int:
-    """Return about how many bytes each row takes of a column that has one value in all rows."""
+    """Return the approximate size per row of a column with one value in all rows."""
     return _null_bytes(arrow) if value is None else int(array_of([value], data_type, arrow).nbytes)
 
 
 def _null_bytes(arrow: pa.DataType) -> int:
-    """Return how many bytes a null takes where that is not a few: of a type of fixed size, as many as a value."""
+    """Return the size of a null if it is not small: for a type of fixed size, that of a value."""
     if isinstance(arrow, pa.BaseExtensionType):
         return _null_bytes(arrow.storage_type)
     if pa.types.is_struct(arrow):
@@ -101,12 +101,12 @@ def _null_bytes(arrow: pa.DataType) -> int:
 
 
 def repeat_value(value: Any, data_type: Type, arrow: pa.DataType, length: int) -> pa.Array:
-    """Return a column that has one value in all rows."""
+    """Return a column with one value in all rows."""
     if length == 0:
         return array_of([], data_type, arrow)
-    # Metadata may name a default of megabytes, or a fixed type of gigabytes.
+    # Metadata may contain a default of megabytes, or a fixed type of gigabytes.
     total = length * repeated_bytes(value, data_type, arrow)
-    if total > _MOST_REPEATED_BYTES:
+    if total > _MAX_REPEATED_BYTES:
         raise SchemaMismatchError(
             f"Cannot make a column of {data_type}: one value in {length} rows takes {total} bytes"
         )
@@ -121,7 +121,7 @@ def repeat_value(value: Any, data_type: Type, arrow: pa.DataType, length: int) -
 
 
 def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
-    """Return an array as values of a type; a struct is a dict by the type's own names."""
+    """Return an array as values of a type; a struct becomes a dict with the type's own names."""
     if isinstance(array, pa.ChunkedArray):
         return [value for chunk in array.chunks for value in values_of(chunk, data_type)]
     if isinstance(array.type, pa.BaseExtensionType):
@@ -135,8 +135,8 @@ def values_of(array: pa.Array | pa.ChunkedArray, data_type: Type) -> list[Any]:
         return _list_values(array, values_of(array.values, data_type.element_type))
     if isinstance(data_type, MapType):
         keys, items = values_of(array.keys, data_type.key_type), values_of(array.items, data_type.value_type)
-        found = _list_values(array, list(zip(keys, items, strict=True)))
-        return [None if pairs is None else dict(pairs) for pairs in found]
+        maps = _list_values(array, list(zip(keys, items, strict=True)))
+        return [None if pairs is None else dict(pairs) for pairs in maps]
     if isinstance(data_type, VariantType):
         return list(array.to_pylist())
     plain = BINARY if isinstance(data_type, GeometryType | GeographyType) else data_type

@@ -1,23 +1,22 @@
-"""Rows to data files: the write path up to the commit, in this process. Specification: "Writing data files".
+"""Write rows to data files in this process, up to the commit. Specification: "Writing data files".
 
     rows (any Arrow, pandas, dicts)
-      -> columns of the table               match_columns.py      by name, exact casts, defaults, no null where required
+      -> columns of the table               match_columns.py      by name, exact casts, defaults, required checked
       -> held until there are enough        rows_writer.py
-      -> rows of each partition together    partition_values.py   one stable sort of all that is held
+      -> grouped by partition               partition_values.py   one stable sort of all held rows
       -> sorted, if the table has an order  sort_rows.py
       -> files of about the target size     rolling_file.py       row groups, metrics, publishing
       -> descriptions (`DataFile`), for a commit
 
 One pass, any number of rows, bounded memory: at most `held_bytes` of rows are held, half of them being collected while
-the other half is written by other threads. What is held is written all at once, a row group for each partition, and
-then let go of. Files stay open for more rows of their partition, up to `max_open_files`; beyond that the largest that
-get no rows now are closed. Where the table is sorted, a file goes on only if the next rows follow its last one, so that
-a file with the order's id is sorted from its first row to its last.
+other threads write the other half. Held rows are written all at once, a row group per partition, and then released.
+Files stay open for more rows of their partition, up to `max_open_files`; beyond that the largest files without new rows
+are closed. If the table is sorted, a file continues only if the next rows follow its last one, so that a file with the
+order's id is sorted throughout.
 
-What may fail: nothing refers to the files before a commit, so that a failure loses nothing. Files that are not complete
-are dropped; complete ones stay, are named in the error and in `DataFileWriter.files`, and may be deleted by the caller,
-but for those in `unsettled`, of which it is not known whether they are there. A parallel writer changes nothing here:
-names are this write's own.
+Failures: nothing references the files before a commit, so a failure loses nothing. Incomplete files are discarded;
+complete ones stay, are named in the error and in `DataFileWriter.files`, and may be deleted by the caller, except those
+in `unsettled`, which may or may not exist. Concurrent writers do not interfere, since file names are unique to a write.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED_ORDER_ID
 
 MAX_HELD_OF_TABLE_BYTES = 1 << 30
-"""Of a table that is in memory anyway, this much is grouped and sorted at once, for fewer and better sorted files."""
+"""The part of an in-memory table that is grouped and sorted at once, for fewer and better sorted files."""
 FIRST_GUESSES = {FileFormat.PARQUET: 1.0, FileFormat.AVRO: 1.0, FileFormat.ORC: 0.5}
 
 
@@ -67,10 +66,10 @@ def write_data_files(
     task_id: int = 0,
     may_clean_up: bool = False,
 ) -> list[DataFile]:
-    """Write rows as data files of a table, partitioned and sorted as it asks, and return their descriptions.
+    """Write rows as data files of a table, with its partitioning and sort order, and return their descriptions.
 
-    The files are complete and in storage, and nothing refers to them yet. No rows make no files. On an error,
-    `context["written_files"]` names the files that are complete; with `may_clean_up` they are deleted.
+    The files are complete and in storage, but not referenced yet. Without rows there are no files. On an error,
+    `context["written_files"]` names the complete files; with `may_clean_up` they are deleted.
     """
     target = write_target(table)
     rows = open_input(data, target.schema)
@@ -101,9 +100,9 @@ def write_data_files(
 
 
 class DataFileWriter(RowsWriter):
-    """Writes batches of rows to data files; for callers that get rows bit by bit, or clean up after themselves.
+    """Writes batches of rows to data files, for callers that get rows piecemeal or clean up themselves.
 
-    As a context manager it drops what is not complete when an error leaves the block.
+    As a context manager it discards incomplete files if an error leaves the block.
     """
 
     def __init__(
@@ -159,9 +158,9 @@ class DataFileWriter(RowsWriter):
         )
 
 
-def choose_format(asked: FileFormat | str | None, default: str) -> FileFormat:
-    """Return the format of new files with rows: the one asked for, else the table's."""
-    chosen = parse_file_format(str(default if asked is None else asked))
+def choose_format(requested: FileFormat | str | None, default: str) -> FileFormat:
+    """Return the format of new files: the requested one, or else the table's."""
+    chosen = parse_file_format(str(default if requested is None else requested))
     if chosen not in FIRST_GUESSES:
         raise InvalidRequestError(f"Cannot write rows to a {chosen} file", hint="Use parquet, orc or avro.")
     return chosen
@@ -170,7 +169,7 @@ def choose_format(asked: FileFormat | str | None, default: str) -> FileFormat:
 def make_format(
     file_format: FileFormat, schema: Schema, properties: Mapping[str, str], *, is_delete: bool = False
 ) -> WriteFormat:
-    """Return how files of a schema are written in a format."""
+    """Return the writer of a format for files of a schema."""
     if file_format is FileFormat.PARQUET:
         return ParquetFormat(schema, properties, is_delete=is_delete)
     if file_format is FileFormat.ORC:
@@ -178,12 +177,12 @@ def make_format(
     return AvroFormat(schema, properties, is_delete=is_delete)
 
 
-def _file_bytes(properties: Mapping[str, str], asked: int | None) -> int:
-    if asked is None:
+def _file_bytes(properties: Mapping[str, str], requested: int | None) -> int:
+    if requested is None:
         return read_property(properties, known.WRITE_TARGET_FILE_SIZE_BYTES)
-    if asked < 1:
-        raise InvalidRequestError(f"Cannot write files of {asked} bytes: the size must be positive")
-    return asked
+    if requested < 1:
+        raise InvalidRequestError(f"Cannot write files of {requested} bytes: the size must be positive")
+    return requested
 
 
 def _row_group_guess(properties: Mapping[str, str], guess: SizeGuess) -> SizeGuess:

@@ -1,7 +1,7 @@
-"""Avro data files. Specification: "Avro" (Appendix A).
+"""Write Avro data files. Specification: "Avro" (Appendix A).
 
-The columnar encoder of the manifests (`codec/avro_encode.py`) writes them, a container block at a time. Field ids are
-in the file's schema, which the table's schema as JSON accompanies under `iceberg.schema`, as in Iceberg Java.
+The columnar encoder of manifests (`codec/avro_encode.py`) writes them, one container block at a time. Field ids are in
+the file's schema. The table's schema is stored as JSON under `iceberg.schema`, as in Iceberg Java.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TABLE_SCHEMA_KEY = "iceberg.schema"
 
 
 class AvroFormat(WriteFormat):
-    """Avro files of one schema, as a table's properties want them."""
+    """Avro files of one schema with a table's properties."""
 
     __slots__ = ("_arrow", "_header", "_reshapes", "compress", "leaves")
 
@@ -74,14 +74,14 @@ class AvroFormat(WriteFormat):
         ]
 
     def open(self, file: NewFile) -> FormatWriter:
-        """Begin an Avro file."""
-        # The marker must not occur in the data by accident. A file's path is its own, so that its digest does too.
+        """Start an Avro file."""
+        # The marker must not occur in the data by chance. The path is unique, so its digest is too.
         sync = hashlib.blake2b(file.path.encode("utf-8", "surrogatepass"), digest_size=SYNC_SIZE).digest()
         file.write(encode_header(self._header, sync))
         return _AvroWriter(self, file, sync)
 
     def stored_form(self, rows: pa.Table) -> pa.Table:
-        """Return rows as Avro stores their values."""
+        """Return rows in the form that Avro stores."""
         return reshape_table(rows, self._reshapes, self._arrow)
 
 
@@ -113,7 +113,7 @@ def _avro_field(field: NestedField) -> pa.Field:
 
 
 def _avro_type(data_type: Type) -> pa.DataType:
-    """Return the Arrow type in which the encoder takes values."""
+    """Return the Arrow type that the encoder accepts."""
     if isinstance(data_type, StructType):
         return pa.struct([_avro_field(field) for field in data_type.fields])
     if isinstance(data_type, ListType):

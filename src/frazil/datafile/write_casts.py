@@ -1,7 +1,7 @@
-"""Which Arrow types may be written as a primitive type, and how. Used by `match_columns.py`.
+"""The Arrow types that may be written as a primitive type, and their casts. Used by `match_columns.py`.
 
-A cast is offered only where the type of the data promises that each value is kept, or, where the data's times are
-finer than the table's, where Arrow checks each value. A value that does not fit is an error that names the column.
+A cast is offered only if the type of the data guarantees that each value is preserved or, if its times are finer than
+the table's, if Arrow checks each value. A value that does not fit is an error that names the column.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _WRAPPERS: dict[str, tuple[type[Type], ...]] = {
 
 
 def find_cast(data_type: Type, source: pa.DataType, path: str, *, format_version: int) -> Convert | None:
-    """Return how arrays of a type become those of a primitive type, or None where values could be lost."""
+    """Return the conversion from an Arrow type to a primitive type, or None if values could be lost."""
     if isinstance(source, pa.BaseExtensionType):
         if not isinstance(data_type, _WRAPPERS.get(source.extension_name, ())):
             return None
@@ -94,7 +94,7 @@ def _cast(data_type: Type, source: pa.DataType, path: str) -> Convert:
 
 
 def _uuids_of_text(path: str) -> Convert:
-    """Return what reads uuids in their text form, in which engines without the type hand them over."""
+    """Return the conversion of uuids from text, the form used by engines without the type."""
 
     def convert(array: Any) -> Any:
         try:
@@ -142,7 +142,7 @@ _ACCEPTED: dict[type[Type], Callable[[pa.DataType, Any], bool]] = {
     BinaryType: lambda source, data_type: _is_bytes(source),
     GeometryType: lambda source, data_type: is_binary(source),
     GeographyType: lambda source, data_type: is_binary(source),
-    # Libraries that know bytes of any length only hand those over; a value of another length is refused.
+    # Some libraries have only bytes of variable length; a value of another length is refused.
     UuidType: lambda source, data_type: source == pa.binary(16) or is_binary(source),
     FixedType: lambda source, data_type: source == pa.binary(data_type.length) or is_binary(source),
     UnknownType: lambda source, data_type: pa.types.is_null(source),

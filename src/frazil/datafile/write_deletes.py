@@ -1,15 +1,14 @@
-"""Delete files and deletion vectors. Specification: "Delete Formats".
+"""Write delete files and deletion vectors. Specification: "Delete Formats".
 
-Which rows are deleted comes from whoever looked for them: positions of data files. Here they become files and
-descriptions for a commit:
+The caller has found the deleted rows: positions in data files. Here they become files and descriptions for a commit:
 
-- deletion vectors (v3): all vectors of one write in one Puffin file, described one by one;
-- position delete files (v2): sorted by path and position, for one data file each or for a partition, with full bounds
-  of both columns, by which readers find those that matter.
+- deletion vectors (v3): all vectors of one write in one Puffin file, each with its description;
+- position delete files (v2): sorted by path and position, one per data file or per partition, with full bounds of
+  both columns, by which readers find the relevant files.
 
-Equality deletes are read and never written: that takes no look at the table, and every reader pays.
+Equality deletes are read but not written: they save their writer a look at the table, at the cost of every reader.
 
-Merging with deletes that a data file has already is the caller's: a data file has one vector at most.
+Merging with existing deletes of a data file is up to the caller: a data file has at most one vector.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ from frazil.spec.partition_key import partition_key_of
 from frazil.spec.properties import DeleteGranularity, read_property
 
 CREATED_BY = "frazil"
-_ROWS_AT_ONCE = 1 << 18
+_BATCH_ROWS = 1 << 18
 _DELETES_SUFFIX = "deletes"
 
 
 @dataclass(frozen=True, slots=True)
 class DeletedRows:
-    """Rows of one data file that are deleted; the partition is the data file's own, under its own spec."""
+    """Deleted rows of one data file; the partition and spec are the data file's."""
 
     file_path: str
     positions: DeletionVector
@@ -52,7 +51,7 @@ class DeletedRows:
 
     @classmethod
     def of(cls, data_file: DataFile, positions: Iterable[int] | npt.NDArray[Any] | DeletionVector) -> DeletedRows:
-        """Return the deletion of some rows of a data file, by position from 0."""
+        """Return the deletion of rows of a data file, by position from 0."""
         vector = positions if isinstance(positions, DeletionVector) else DeletionVector(positions)
         if data_file.content is not FileContent.DATA:
             raise InvalidRequestError(f"Cannot delete rows of {data_file.file_path}: it is not a data file")
@@ -73,10 +72,10 @@ def write_deletion_vectors(
     task_id: int = 0,
     may_clean_up: bool = False,
 ) -> list[DataFile]:
-    """Write deletion vectors to one Puffin file and return their descriptions, a vector for each data file.
+    """Write deletion vectors to one Puffin file and return their descriptions, one vector per data file.
 
-    Needs format version 3. Each vector must hold all deleted rows of its data file, those deleted before included. With
-    `may_clean_up`, nothing is left of the file where writing it is stopped.
+    This needs format version 3. Each vector must hold all deleted rows of its data file, including earlier ones. With
+    `may_clean_up`, an interrupted file is deleted.
     """
     target = write_target(table)
     if target.format_version < 3:
@@ -122,16 +121,16 @@ def write_deletion_vectors(
 
 
 def _merged(deletes: Iterable[DeletedRows]) -> dict[str, DeletedRows]:
-    """Return deletes by data file, those of the same file put together, files without deleted rows left out."""
+    """Merge deletes by data file, leaving out files without deleted rows."""
     merged: dict[str, DeletedRows] = {}
     for delete in deletes:
-        known_rows = merged.get(delete.file_path)
-        if known_rows is None:
+        merged_rows = merged.get(delete.file_path)
+        if merged_rows is None:
             merged[delete.file_path] = delete
             continue
-        if partition_key_of(known_rows) != partition_key_of(delete):
-            raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it is given with two partitions")
-        union = known_rows.positions.union(delete.positions)
+        if partition_key_of(merged_rows) != partition_key_of(delete):
+            raise InvalidRequestError(f"Cannot delete rows of {delete.file_path}: it has two different partitions")
+        union = merged_rows.positions.union(delete.positions)
         merged[delete.file_path] = DeletedRows(delete.file_path, union, delete.spec_id, delete.partition)
     return {path: deleted_rows for path, deleted_rows in merged.items() if not deleted_rows.positions.is_empty}
 
@@ -150,14 +149,14 @@ def write_position_deletes(
     task_id: int = 0,
     may_clean_up: bool = False,
 ) -> list[DataFile]:
-    """Write position delete files, one for each data file or for each partition, and return their descriptions.
+    """Write position delete files, one per data file or per partition, and return their descriptions.
 
-    Only tables of format version 2 take them. Without a granularity it is that of `write.delete.granularity`. On an
-    error, `context["written_files"]` names the files that are complete; with `may_clean_up` they are deleted.
+    Only tables of format version 2 accept them. The default granularity is that of `write.delete.granularity`. On an
+    error, `context["written_files"]` names the complete files; with `may_clean_up` they are deleted.
     """
     target = write_target(table)
     if target.format_version != 2:
-        reason = "has no deletes" if target.format_version < 2 else "takes deletion vectors instead"
+        reason = "has no deletes" if target.format_version < 2 else "uses deletion vectors instead"
         raise UnsupportedError(
             f"Cannot write position delete files: format version {target.format_version} {reason}",
             heading=POSITION_HEADING,
@@ -203,7 +202,7 @@ def _locations(names: FileNames, path: str | None) -> Callable[[], str]:
 
 
 def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list[list[DeletedRows]]:
-    """Return deletes by delete file, each in the order of paths."""
+    """Group deletes by delete file, each in the order of paths."""
     in_order = [deletes[path] for path in sorted(deletes)]
     if per_file:
         return [[rows] for rows in in_order]
@@ -214,16 +213,16 @@ def _position_groups(deletes: dict[str, DeletedRows], *, per_file: bool) -> list
 
 
 def _position_tables(group: Sequence[DeletedRows]) -> Iterator[pa.Table]:
-    """Yield the rows of a delete file in their order; small data files are put together, large ones cut."""
+    """Yield the rows of a delete file in order; small data files are combined, large ones split."""
     arrow = to_arrow_schema(POSITION_DELETE_SCHEMA)
     tables: list[pa.Table] = []
     held = 0
     for file in group:
-        for positions in file.positions.parts(_ROWS_AT_ONCE):
+        for positions in file.positions.parts(_BATCH_ROWS):
             path = pa.repeat(pa.scalar(file.file_path, pa.string()), len(positions))
             tables.append(pa.table([path, pa.array(positions, pa.int64())], schema=arrow))
             held += len(positions)
-            if held >= _ROWS_AT_ONCE:
+            if held >= _BATCH_ROWS:
                 yield pa.concat_tables(tables)
                 tables, held = [], 0
     if tables:
@@ -237,8 +236,8 @@ def _delete_format(target: WriteTarget, asked: FileFormat | str | None) -> FileF
     return choose_format(asked, read_property(target.properties, known.DELETE_DEFAULT_FILE_FORMAT))
 
 
-def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **given: Any) -> FilePlan:
-    """Return the plan of delete files: their sizes are those of deletes, whatever they hold."""
+def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **settings: Any) -> FilePlan:
+    """Return the settings of delete files, with the sizes for deletes."""
     return FilePlan(
         storage=target.storage,
         target_bytes=read_property(target.properties, known.DELETE_TARGET_FILE_SIZE_BYTES),
@@ -247,5 +246,5 @@ def _plan_files(target: WriteTarget, spec_id: int, guess: SizeGuess, **given: An
         spec_id=spec_id,
         guess=guess,
         row_group_guess=guess,
-        **given,
+        **settings,
     )

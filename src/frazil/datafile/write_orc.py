@@ -1,12 +1,12 @@
-"""ORC files. Specification: "ORC" (Appendix A).
+"""Write ORC files. Specification: "ORC" (Appendix A).
 
-Arrow's writer does the work. It keeps the metadata of Arrow fields as ORC type attributes, which is where ids and the
-types that ORC does not have belong: `iceberg.id`, `iceberg.required`, `iceberg.long-type` and their kin.
+Arrow's writer does the work. It stores the metadata of Arrow fields as ORC type attributes, where ids and types that
+ORC lacks are recorded: `iceberg.id`, `iceberg.required`, `iceberg.long-type` and the like.
 
-Arrow's ORC writer has faults that lose data, and they are kept from the files here. It takes values under a null struct
-for values of the rows after it, and it forgets that the parts of a struct may begin in the middle of their buffers:
-nested columns are copied, and what is under a null is made null. And it writes fractions of seconds before 1970 as
-negative numbers, which readers refuse or misread: such values are refused.
+Arrow's ORC writer has bugs that lose data, which are worked around here. It takes values under a null struct for values
+of the rows after it, and it ignores that the children of a struct may start in the middle of their buffers; so nested
+columns are copied, and values under a null are set to null. It also writes fractions of seconds before 1970 as negative
+numbers, which readers refuse or misread; such values are refused.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _CODECS = {"zlib": "zlib", "zstd": "zstd", "snappy": "snappy", "lz4": "lz4", "no
 
 
 class OrcFormat(WriteFormat):
-    """ORC files of one schema, as a table's properties want them."""
+    """ORC files of one schema with a table's properties."""
 
     __slots__ = ("_arrow", "_options", "_reshapes")
 
@@ -97,18 +97,18 @@ class OrcFormat(WriteFormat):
         self._options = _writer_options(schema, properties, is_delete=is_delete)
 
     def open(self, file: NewFile) -> FormatWriter:
-        """Begin an ORC file."""
+        """Start an ORC file."""
         return _OrcWriter(self, file)
 
     def start(self, sink: Sink) -> orc.ORCWriter:
-        """Return Arrow's writer of a new file."""
+        """Return Arrow's writer for a new file."""
         return orc.ORCWriter(pa.PythonFile(sink, mode="w"), **self._options)
 
     def stored_form(self, rows: pa.Table) -> pa.Table:
-        """Return rows as the file has them."""
+        """Return rows in the form that the file stores."""
         table = reshape_table(rows, self._reshapes, self._arrow)
         columns = [
-            pa.chunked_array([_without_hidden(_copied(chunk)) for chunk in column.chunks], type=column.type)
+            pa.chunked_array([_with_hidden_nulls(_copied(chunk)) for chunk in column.chunks], type=column.type)
             if isinstance(field.field_type, NestedType | VariantType)
             else column
             for field, column in zip(self.schema.fields, table.columns, strict=True)
@@ -122,7 +122,7 @@ class OrcFormat(WriteFormat):
 class _OrcWriter(FormatWriter):
     __slots__ = ("_file", "_format", "_has_rows", "_sink", "_writer")
 
-    holds_rows = True  # up to a stripe of them
+    holds_rows = True  # up to a stripe
 
     def __init__(self, form: OrcFormat, file: NewFile) -> None:
         self._format = form
@@ -139,7 +139,7 @@ class _OrcWriter(FormatWriter):
 
     def close(self) -> FileLayout:
         if not self._has_rows:
-            # Arrow learns the schema from the first table.
+            # Arrow takes the schema from the first table.
             self.write(pa.Table.from_batches([], schema=to_arrow_schema(self._format.schema)))
         start = self._file.size
         self._sink.hold()
@@ -160,23 +160,23 @@ class _OrcWriter(FormatWriter):
 
 
 def _copied(array: Any) -> Any:
-    """Return an array whose parts all begin where their buffers do."""
+    """Return a copy of an array in which all children start at the start of their buffers."""
     return pa.concat_arrays([array.slice(0, 0), array])
 
 
-def _without_hidden(array: Any) -> Any:
-    """Return an array in which the parts of a null struct are null."""
+def _with_hidden_nulls(array: Any) -> Any:
+    """Return an array with null children below null structs."""
     data_type = array.type
     if pa.types.is_struct(data_type):
         parts = array.flatten() if array.null_count else [array.field(index) for index in range(data_type.num_fields)]
         validity = array.is_valid().buffers()[1] if array.null_count else None
         return pa.Array.from_buffers(
-            data_type, len(array), [validity], children=[_without_hidden(child) for child in parts]
+            data_type, len(array), [validity], children=[_with_hidden_nulls(child) for child in parts]
         )
     if pa.types.is_list(data_type):
-        children = [_without_hidden(array.values)]
+        children = [_with_hidden_nulls(array.values)]
     elif pa.types.is_map(data_type):
-        pairs = [_without_hidden(array.keys), _without_hidden(array.items)]
+        pairs = [_with_hidden_nulls(array.keys), _with_hidden_nulls(array.items)]
         children = [pa.Array.from_buffers(data_type.field(0).type, len(array.values), [None], children=pairs)]
     else:
         return array
@@ -184,7 +184,7 @@ def _without_hidden(array: Any) -> Any:
 
 
 def _check_times(array: Any, data_type: Type, column: str) -> None:
-    """Refuse instants before 1970 that are not whole seconds."""
+    """Refuse times before 1970 with fractions of a second."""
     if isinstance(data_type, StructType):
         for index, field in enumerate(data_type.fields):
             _check_times(array.field(index), field.field_type, f"{column}.{field.name}")
@@ -203,18 +203,18 @@ def _check_times(array: Any, data_type: Type, column: str) -> None:
         if pc.any(pc.and_(pc.less(values, 0), pc.not_equal(values, whole))).as_py():
             raise UnsupportedError(
                 f"Cannot write the column {column!r} to ORC: a time before 1970 has a fraction of a second, and Arrow "
-                "writes such times in a way that other readers misread",
+                "writes such times in a form that other readers misread",
                 hint=f"Set {known.DEFAULT_FILE_FORMAT.name} to parquet.",
             )
 
 
 class _FileEnd(io.RawIOBase):
-    """A file of which only the end is at hand, enough to read its footer."""
+    """A file of which only the end is available, enough to read its footer."""
 
     def __init__(self, end: bytes, start: int) -> None:
         self._end = end
         self._start = start
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -223,24 +223,24 @@ class _FileEnd(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._start + len(self._end)}[whence]
-        self._at = base + offset
-        return self._at
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._start + len(self._end)}[whence]
+        self._position = base + offset
+        return self._position
 
     def read(self, size: int = -1) -> bytes:
-        wanted = max(self._start + len(self._end) - self._at, 0) if size < 0 else size
-        from_end = self._at - self._start
-        missing = min(max(-from_end, 0), wanted)
-        data = bytes(missing) + self._end[max(from_end, 0) : max(from_end, 0) + wanted - missing]
-        self._at += len(data)
+        length = max(self._start + len(self._end) - self._position, 0) if size < 0 else size
+        from_end = self._position - self._start
+        missing = min(max(-from_end, 0), length)
+        data = bytes(missing) + self._end[max(from_end, 0) : max(from_end, 0) + length - missing]
+        self._position += len(data)
         return data
 
 
 def _stripe_offsets(end: bytes, start: int) -> tuple[int, ...] | None:
-    """Return where stripes start, from the end of a file; None where that does not tell."""
+    """Return the offsets of stripes from the end of a file, or None if it cannot be decoded."""
     try:
         reader = orc.ORCFile(pa.PythonFile(_FileEnd(end, start), mode="r"))
         return (
@@ -286,7 +286,7 @@ def _writer_options(schema: Schema, properties: Mapping[str, str], *, is_delete:
     codec = read_property(properties, known.DELETE_ORC_COMPRESSION if is_delete else known.ORC_COMPRESSION)
     if codec not in _CODECS:
         raise UnsupportedError(
-            f"Cannot write ORC files with the codec {codec}: Arrow does not have it",
+            f"Cannot write ORC files with the codec {codec}: Arrow does not support it",
             hint=f"Set {known.ORC_COMPRESSION.name} to one of {', '.join(_CODECS)}.",
         )
     stripe = known.DELETE_ORC_STRIPE_SIZE_BYTES if is_delete else known.ORC_STRIPE_SIZE_BYTES
@@ -303,9 +303,9 @@ def _writer_options(schema: Schema, properties: Mapping[str, str], *, is_delete:
 
 
 def _bloom_columns(schema: Schema, properties: Mapping[str, str]) -> list[int]:
-    """Return the numbers of the columns that get a bloom filter; ORC numbers types as they come, the root being 0."""
-    wanted = {schema.find_field(name) for name in read_property(properties, known.ORC_BLOOM_FILTER_COLUMNS)}
-    ids = {field.field_id for field in wanted if field is not None}
+    """Return the numbers of the columns with a bloom filter; ORC numbers types in order, with the root as 0."""
+    fields = {schema.find_field(name) for name in read_property(properties, known.ORC_BLOOM_FILTER_COLUMNS)}
+    ids = {field.field_id for field in fields if field is not None}
     return [index for index, field_id in enumerate(_walk_types(schema.fields), start=1) if field_id in ids]
 
 

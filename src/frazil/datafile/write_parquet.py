@@ -1,9 +1,9 @@
-"""Parquet files. Specification: "Parquet" (Appendix A).
+"""Write Parquet files. Specification: "Parquet" (Appendix A).
 
-Arrow's writer does the work, told by the table's properties. What the specification asks for beyond its defaults: field
-ids on every field (they travel in the Arrow schema), decimals in the smallest physical type, three-level lists, and the
-annotations of variants and geometries (`parquet_footer.py`). As Iceberg Java does, names that Avro would not allow are
-escaped in the file, where ids tell columns apart, and the schema is kept as JSON under `iceberg.schema`.
+Arrow's writer does the work, configured by the table's properties. Beyond its defaults, the specification requires
+field ids on every field (they travel in the Arrow schema), decimals in the smallest physical type, three-level lists,
+and annotations of variants and geometries (`parquet_footer.py`). As in Iceberg Java, names that Avro does not allow are
+escaped in the file, where ids identify columns, and the schema is stored as JSON under `iceberg.schema`.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ from frazil.storage.new_file import NewFile
 
 SCHEMA_KEY = "iceberg.schema"
 _MAX_ROW_GROUP_ROWS = 1 << 26
-"""Arrow's own limit."""
+"""Arrow's limit."""
 _CODECS = {"uncompressed": "none", "lz4_raw": "lz4"}
 _LEVELS: dict[str, tuple[int, int]] = {"gzip": (0, 9), "zstd": (-131_072, 22), "brotli": (0, 11)}
-"""The levels of codecs that have them; for the others the property is ignored, as in Iceberg Java."""
-_ROWS_LOOKED_AT = 1 << 16
-"""Rows of a file that tell how often values of a column repeat."""
-_FEW_ROWS = 100
-"""Of fewer rows, dictionaries save next to nothing."""
+"""The levels of codecs that have them; for other codecs the property is ignored, as in Iceberg Java."""
+_SAMPLED_ROWS = 1 << 16
+"""The rows of a file that are sampled for repeated values."""
+_MIN_DICTIONARY_ROWS = 100
+"""The rows below which dictionaries save next to nothing."""
 _STREAM_BYTES = 1 << 16
-"""Bytes that are collected before they go through Python to the file."""
+"""The bytes that are buffered before they go through Python to the file."""
 _DEFAULT_LEVELS = {"gzip": 6}
-"""Arrow would take 9, which is five times slower for one percent."""
+"""Arrow's default is 9, which is five times slower for one percent."""
 
 
 class ParquetFormat(WriteFormat):
-    """Parquet files of one schema, as a table's properties want them."""
+    """Parquet files of one schema with a table's properties."""
 
     __slots__ = ("_annotations", "_arrow", "_leaves", "_options", "_reshapes", "_schema_json")
 
@@ -76,7 +76,7 @@ class ParquetFormat(WriteFormat):
 
     def __init__(self, schema: Schema, properties: Mapping[str, str], *, is_delete: bool = False) -> None:
         super().__init__(schema)
-        stored = replace(schema, fields=_escaped(schema.fields), identifier_field_ids=())
+        stored = replace(schema, fields=_escape_names(schema.fields), identifier_field_ids=())
         source = to_arrow_schema(schema)
         self._arrow = to_arrow_schema(stored)
         self._reshapes = [
@@ -93,13 +93,13 @@ class ParquetFormat(WriteFormat):
         self._schema_json = encode_json(encode_schema(schema))
 
     def open(self, file: NewFile) -> FormatWriter:
-        """Begin a Parquet file."""
+        """Start a Parquet file."""
         return _ParquetWriter(self, file)
 
     def start(self, sink: Any, collected: list[Any], first: pa.Table | None) -> pq.ParquetWriter:
-        """Return Arrow's writer of a new file; the file's metadata is added to a list at its end.
+        """Return Arrow's writer for a new file; the file's metadata is appended to `collected` at its end.
 
-        The first rows, as the file has them, say which columns get dictionaries.
+        The first rows, in stored form, decide which columns get dictionaries.
         """
         options = self._options if first is None else {**self._options, "use_dictionary": self._dictionaries(first)}
         writer = pq.ParquetWriter(sink, self._arrow, metadata_collector=collected, **options)
@@ -107,29 +107,29 @@ class ParquetFormat(WriteFormat):
         return writer
 
     def _dictionaries(self, first: pa.Table) -> list[str] | bool:
-        """Return the columns whose dictionaries save bytes: of values that hardly repeat, they cost some."""
-        if first.num_rows < _FEW_ROWS:
+        """Return the columns whose dictionaries save space, since for values that hardly repeat they cost some."""
+        if first.num_rows < _MIN_DICTIONARY_ROWS:
             return False
         allowed = self._options["use_dictionary"]
         paths = [leaf.path for leaf in self._leaves] if allowed is True else allowed
         names = set(first.column_names)
-        return [path for path in paths if path not in names or _has_use_of_dictionary(first.column(path))] or False
+        return [path for path in paths if path not in names or _benefits_from_dictionary(first.column(path))] or False
 
     def stored_form(self, rows: pa.Table) -> pa.Table:
-        """Return rows as the file has them: under its names."""
+        """Return rows in the form that the file stores, under its names."""
         return reshape_table(rows, self._reshapes, self._arrow)
 
     @property
     def has_annotations(self) -> bool:
-        """Whether types of the file need annotations that Arrow leaves out."""
+        """Whether types of the file need annotations that Arrow does not write."""
         return len(self._annotations) > 0
 
     def annotate(self, tail: bytes) -> bytes:
-        """Return the end of a file with the annotations that Arrow left out."""
+        """Return the end of a file with the annotations that Arrow did not write."""
         return annotate_footer(tail, self._annotations)
 
     def layout(self, metadata: Any) -> FileLayout:
-        """Return where row groups start and how many bytes each column takes, from a file's own metadata."""
+        """Return the offsets of row groups and the size of each column, from the file's metadata."""
         offsets: list[int] = []
         sizes: dict[int, int] = {}
         for index in range(metadata.num_row_groups):
@@ -189,25 +189,25 @@ class _ParquetWriter(FormatWriter):
         self._sink.abandon()
         if self._writer is None:
             return
-        # Arrow's writer closes its file when it is collected, whatever has happened; better now than later.
+        # Arrow's writer closes its file when it is garbage-collected, so close it now.
         with contextlib.suppress(Exception):
             self._writer.close()
         self._writer.is_open = False
         self._writer = None
 
 
-def _has_use_of_dictionary(column: pa.ChunkedArray) -> bool:
-    """Return whether the values of a column, with numbers in their place, take less than the values themselves."""
-    looked_at = column.slice(0, _ROWS_LOOKED_AT).drop_null()
-    if len(looked_at) == 0:
+def _benefits_from_dictionary(column: pa.ChunkedArray) -> bool:
+    """Return whether a dictionary and indexes take less space than the values of a column."""
+    sample = column.slice(0, _SAMPLED_ROWS).drop_null()
+    if len(sample) == 0:
         return True
     try:
-        distinct = pc.count_distinct(looked_at).as_py()
+        distinct = pc.count_distinct(sample).as_py()
     except pa.ArrowNotImplementedError:
         return True
-    width = looked_at.nbytes / len(looked_at)
+    width = sample.nbytes / len(sample)
     number_bytes = max(distinct - 1, 1).bit_length() / 8
-    return bool(distinct * width + len(looked_at) * number_bytes < len(looked_at) * width)
+    return bool(distinct * width + len(sample) * number_bytes < len(sample) * width)
 
 
 def _no_change(data_type: Type, source: pa.DataType, target: pa.DataType) -> None:
@@ -217,17 +217,17 @@ def _no_change(data_type: Type, source: pa.DataType, target: pa.DataType) -> Non
 # --- names and columns
 
 
-def _escaped(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-    """Return fields under the names they have in a file; where two become one, ids tell them apart."""
+def _escape_names(fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+    """Return fields with their names in a file; ids distinguish names that would become equal."""
     taken: set[str] = set()
-    made = []
+    escaped = []
     for nested_field in fields:
         name = nested_field.name if _is_plain(nested_field.name) else make_avro_name(nested_field.name)
         if name in taken or (name != nested_field.name and any(field.name == name for field in fields)):
             name = f"{name}_f{nested_field.field_id}"
         taken.add(name)
-        made.append(replace(nested_field, name=name, field_type=_escaped_type(nested_field.field_type), doc=None))
-    return tuple(made)
+        escaped.append(replace(nested_field, name=name, field_type=_escaped_type(nested_field.field_type), doc=None))
+    return tuple(escaped)
 
 
 def _is_plain(name: str) -> bool:
@@ -236,7 +236,7 @@ def _is_plain(name: str) -> bool:
 
 def _escaped_type(data_type: Type) -> Type:
     if isinstance(data_type, StructType):
-        return StructType(_escaped(data_type.fields))
+        return StructType(_escape_names(data_type.fields))
     if isinstance(data_type, ListType):
         return replace(data_type, element_type=_escaped_type(data_type.element_type))
     if isinstance(data_type, MapType):
@@ -248,7 +248,7 @@ def _escaped_type(data_type: Type) -> Type:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """A column of a file: its path, the id of its field (the parts of a variant have none) and its type."""
+    """A column of a file: its path, its field id (the parts of a variant have none) and its type."""
 
     path: str
     field_id: int | None
@@ -279,14 +279,14 @@ def _walk_leaves(field: NestedField, parent: str) -> Iterator[_Leaf]:
 def _writer_options(
     schema: Schema, leaves: list[_Leaf], properties: Mapping[str, str], *, is_delete: bool
 ) -> dict[str, Any]:
-    """Return the arguments of Arrow's writer that a table's properties ask for."""
+    """Return the arguments of Arrow's writer for a table's properties."""
     codec = read_property(properties, known.DELETE_PARQUET_COMPRESSION if is_delete else known.PARQUET_COMPRESSION)
     page_bytes = known.DELETE_PARQUET_PAGE_SIZE_BYTES if is_delete else known.PARQUET_PAGE_SIZE_BYTES
     page_rows = known.DELETE_PARQUET_PAGE_ROW_LIMIT if is_delete else known.PARQUET_PAGE_ROW_LIMIT
     version = known.DELETE_PARQUET_PAGE_VERSION if is_delete else known.PARQUET_PAGE_VERSION
     dictionary = known.DELETE_PARQUET_DICT_SIZE_BYTES if is_delete else known.PARQUET_DICT_SIZE_BYTES
-    without_dictionary = _columns_set(schema, properties, known.PARQUET_DICT_ENCODING_COLUMN_ENABLED, value=False)
-    without_statistics = _columns_set(schema, properties, known.PARQUET_COLUMN_STATS_ENABLED, value=False)
+    without_dictionary = _columns_with(schema, properties, known.PARQUET_DICT_ENCODING_COLUMN_ENABLED, value=False)
+    without_statistics = _columns_with(schema, properties, known.PARQUET_COLUMN_STATS_ENABLED, value=False)
     return {
         "version": "2.6",
         "compression": _CODECS.get(codec, codec),
@@ -294,7 +294,7 @@ def _writer_options(
         "use_dictionary": [leaf.path for leaf in leaves if leaf.field_id not in without_dictionary]
         if without_dictionary
         else True,
-        # Geometries have no order, and what Arrow would record for their bytes means nothing.
+        # Geometries have no order, so statistics of their bytes would be meaningless.
         "write_statistics": [
             leaf.path
             for leaf in leaves
@@ -325,34 +325,34 @@ def _compression_level(codec: str, properties: Mapping[str, str], *, is_delete: 
     return level
 
 
-def _columns_set(
+def _columns_with(
     schema: Schema, properties: Mapping[str, str], family: ColumnProperty[bool], *, value: bool
 ) -> set[int]:
-    """Return the ids of columns whose property has a value; names of no column are left alone, as in Iceberg Java."""
-    found = set()
+    """Return the ids of columns whose property has a value; unknown names are ignored, as in Iceberg Java."""
+    ids = set()
     for name, setting in read_column_properties(properties, family).items():
         field = schema.find_field(name)
         if field is not None and setting is value:
-            found.add(field.field_id)
-    return found
+            ids.add(field.field_id)
+    return ids
 
 
 def _bloom_filters(schema: Schema, leaves: list[_Leaf], properties: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    wanted = _columns_set(schema, properties, known.PARQUET_BLOOM_FILTER_COLUMN_ENABLED, value=True)
-    most_bytes = read_property(properties, known.PARQUET_BLOOM_FILTER_MAX_BYTES)
+    filtered = _columns_with(schema, properties, known.PARQUET_BLOOM_FILTER_COLUMN_ENABLED, value=True)
+    max_bytes = read_property(properties, known.PARQUET_BLOOM_FILTER_MAX_BYTES)
     rates = read_column_properties(properties, known.PARQUET_BLOOM_FILTER_COLUMN_FPP)
     counts = read_column_properties(properties, known.PARQUET_BLOOM_FILTER_COLUMN_NDV)
     options: dict[str, dict[str, Any]] = {}
     for leaf in leaves:
-        # Parquet has no bloom filters of booleans.
-        if leaf.field_id not in wanted or leaf.field_id is None or isinstance(leaf.data_type, BooleanType):
+        # Parquet does not support bloom filters on booleans.
+        if leaf.field_id not in filtered or leaf.field_id is None or isinstance(leaf.data_type, BooleanType):
             continue
         name = schema.name_of(leaf.field_id)
         rate = rates.get(name, known.PARQUET_BLOOM_FILTER_COLUMN_FPP.default)
-        # Arrow makes a filter a power of two large. Up to `most` values it keeps its rate within the size allowed;
-        # where the number of values is not known, it is as large as that.
-        size = 1 << (most_bytes.bit_length() - 1)
-        most = max(1, int(-size * math.log(1 - rate ** (1 / 8))))
+        # The size of Arrow's filters is a power of two. Up to `max_values` a filter keeps its rate within the allowed
+        # size; if the number of values is unknown, it has that size.
+        size = 1 << (max_bytes.bit_length() - 1)
+        max_values = max(1, int(-size * math.log(1 - rate ** (1 / 8))))
         count = counts.get(name)
-        options[leaf.path] = {"fpp": rate, "ndv": most if count is None else min(count, most)}
+        options[leaf.path] = {"fpp": rate, "ndv": max_values if count is None else min(count, max_values)}
     return options

@@ -1,8 +1,8 @@
-"""For which table new files are written, and under which names. Specification: "Path Construction".
+"""The table that new files are written for, and the names of the files. Specification: "Path Construction".
 
-A `WriteTarget` is all that a writer needs of a table: small, frozen and picklable, so that it can be sent to wherever
-rows are. Names hold an id of the write that nobody else has, so that no two writers ever meet; the storage refuses a
-name that is taken all the same.
+A `WriteTarget` is the part of a table that a writer needs: small, frozen and picklable, so that it can be sent to
+executors. Names contain a unique id of the write, so that no two writers collide; the storage also refuses existing
+names.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NO_PROPERTIES: FrozenMap[str, str] = FrozenMap()
 
 
 def new_uuid() -> str:
-    """Return a new random id; callers may bring their own source of ids."""
+    """Return a new random id, the default source of ids."""
     return str(uuid.uuid4())
 
 
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
-    """What new files of a table are like, and where they go."""
+    """The form of new files of a table, and their location."""
 
     schema: Schema
     location: str
@@ -47,7 +47,7 @@ class WriteTarget:
     format_version: int = DEFAULT
     older_specs: tuple[PartitionSpec, ...] = ()
     older_schemas: tuple[Schema, ...] = ()
-    """With the specs, what deletes need for rows of files that were written before the table changed."""
+    """With the specs, used for deletes of rows in files from before a schema change."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.properties, FrozenMap):
@@ -60,17 +60,17 @@ class WriteTarget:
             )
 
     def find_spec(self, spec_id: int) -> PartitionSpec:
-        """Return the spec of an id, the current one or an older one."""
-        found = next((spec for spec in (self.spec, *self.older_specs) if spec.spec_id == spec_id), None)
-        if found is None:
+        """Return the spec with an id, the current one or an older one."""
+        match = next((spec for spec in (self.spec, *self.older_specs) if spec.spec_id == spec_id), None)
+        if match is None:
             raise NotFoundError(f"Cannot find partition spec {spec_id}: the table has no such spec")
-        return found
+        return match
 
 
 def write_target(
     table: LoadedTable | WriteTarget, *, spec_id: int | None = None, sort_order_id: int | None = None
 ) -> WriteTarget:
-    """Return what new files of a table are written with: its current schema, default spec and default order."""
+    """Return the target of a table with its current schema and, by default, its default spec and sort order."""
     if isinstance(table, WriteTarget):
         return table
     metadata = table.metadata
@@ -88,7 +88,7 @@ def write_target(
 
 
 class FileNames:
-    """Names new files of one write: each call gives another location."""
+    """Generates a new location for each file of a write."""
 
     __slots__ = ("_count", "_extension", "_locations", "_lock", "_operation_id", "_partition_id", "_suffix", "_task_id")
 
@@ -112,7 +112,7 @@ class FileNames:
         self._lock = threading.Lock()
 
     def next_location(self, partition_path: str | None) -> str:
-        """Return the location of one more file."""
+        """Return the location of the next file."""
         with self._lock:
             self._count += 1
             count = self._count
@@ -128,9 +128,9 @@ class FileNames:
 
 
 def partition_paths_of(target: WriteTarget, spec: PartitionSpec) -> Callable[[tuple[Any, ...]], str | None]:
-    """Return the function that names the folder of a partition below the data folder.
+    """Return the function from a partition to its folder below the data folder.
 
-    It returns None where there is one partition only.
+    It returns None if there is only one partition.
     """
     if spec.is_unpartitioned:
         return lambda values: None

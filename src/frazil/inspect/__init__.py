@@ -1,1 +1,1 @@
-"""The metadata tables: what a table's metadata, manifest lists, manifests and delete files say, as Arrow."""
+"""The metadata tables: contents of a table's metadata, manifest lists, manifests and delete files, as Arrow."""

@@ -1,7 +1,7 @@
-"""What is known of columns over all files of a snapshot: nulls, bounds, bytes; distinct values where measured.
+"""Statistics of columns over all files of a snapshot: nulls, bounds, bytes, and distinct values if measured.
 
-Manifests are read a few at a time and added up one by one. Bounds of text may be cut short, so they are bounds and not
-values. Distinct values come from statistics files, by what table metadata says of them.
+Manifests are read a few at a time and summed one by one. Bounds of text may be truncated, so they are bounds rather
+than values. Distinct values come from the table metadata's descriptions of statistics files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SKETCH: Final = "apache-datasketches-theta-v1"
 
 @dataclass(slots=True)
 class ColumnFigures:
-    """What metrics say of a column; None where no file says anything."""
+    """The metrics of a column, with None for metrics that no file has."""
 
     bytes: int | None = None
     values: int | None = None
@@ -42,27 +42,27 @@ class ColumnFigures:
 def column_figures(
     loaded: LoadedTable, field_ids: Sequence[int], choice: SnapshotChoice = CURRENT, *, threads: int | None = None
 ) -> dict[int, ColumnFigures]:
-    """Return what is known of some columns."""
-    known = loaded.metadata.current_schema.fields_by_id
+    """Return the metrics of columns."""
+    fields = loaded.metadata.current_schema.fields_by_id
     kinds = {
-        field_id: known[field_id].field_type
+        field_id: fields[field_id].field_type
         for field_id in field_ids
-        if field_id in known and isinstance(known[field_id].field_type, PrimitiveType)
+        if field_id in fields and isinstance(fields[field_id].field_type, PrimitiveType)
     }
 
     def add_up(files: ManifestColumns) -> dict[int, ColumnFigures]:
         return {field_id: _figures(files, field_id, data_type) for field_id, data_type in kinds.items()}
 
     manifests = with_content(read_chosen_manifests(loaded, choice), ManifestContent.DATA)
-    found = {field_id: ColumnFigures() for field_id in kinds}
+    figures = {field_id: ColumnFigures() for field_id in kinds}
     for row in read_rows(loaded, manifests, _FIELDS, add_up, only_live=True, threads=threads):
-        for field_id, more in row.items():
-            _merge(found[field_id], more)
-    return found
+        for field_id, added in row.items():
+            _merge(figures[field_id], added)
+    return figures
 
 
 def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]]:
-    """Return the snapshot that distinct values were last measured of, and how many each column had."""
+    """Return the last snapshot with measured distinct values, and the number of each column."""
     ids = {head.snapshot_id for head in metadata.snapshots.heads}
     measured = [statistics_file for statistics_file in metadata.statistics if statistics_file.snapshot_id in ids]
     current = metadata.current_snapshot_id
@@ -78,7 +78,7 @@ def distinct_values(metadata: TableMetadata) -> tuple[int | None, dict[int, int]
 
 
 def _figures(files: ManifestColumns, field_id: int, data_type: Type) -> ColumnFigures:
-    made = ColumnFigures(
+    figures = ColumnFigures(
         pc.sum(counts_of(files, field_id, "column_sizes")).as_py(),
         pc.sum(counts_of(files, field_id, "value_counts")).as_py(),
         pc.sum(counts_of(files, field_id, "null_value_counts")).as_py(),
@@ -86,26 +86,26 @@ def _figures(files: ManifestColumns, field_id: int, data_type: Type) -> ColumnFi
     if not isinstance(data_type, GeometryType | GeographyType | VariantType):
         target = to_arrow_type(data_type)
         target = target.storage_type if isinstance(target, pa.BaseExtensionType) else target
-        made.lower = _extreme(bound_values(bounds_of(files, field_id, "lower_bounds"), data_type, target), pc.min)
-        made.upper = _extreme(bound_values(bounds_of(files, field_id, "upper_bounds"), data_type, target), pc.max)
-    return made
+        figures.lower = _extreme(bound_values(bounds_of(files, field_id, "lower_bounds"), data_type, target), pc.min)
+        figures.upper = _extreme(bound_values(bounds_of(files, field_id, "upper_bounds"), data_type, target), pc.max)
+    return figures
 
 
 def _extreme(values: pa.Array, choose: Any) -> Any:
     try:
-        found = choose(values)
-        return found.as_py()
+        scalar = choose(values)
+        return scalar.as_py()
     except (pa.ArrowException, ValueError, OverflowError):
-        # A type that Arrow does not compare, or a time that Python has no form for.
+        # A type that Arrow cannot compare, or a time that Python cannot represent.
         return None
 
 
-def _merge(into: ColumnFigures, more: ColumnFigures) -> None:
+def _merge(into: ColumnFigures, added: ColumnFigures) -> None:
     for name in ("bytes", "values", "nulls"):
-        own, other = getattr(into, name), getattr(more, name)
+        own, other = getattr(into, name), getattr(added, name)
         setattr(into, name, other if own is None else own if other is None else own + other)
-    into.lower = _better(into.lower, more.lower, is_lower=True)
-    into.upper = _better(into.upper, more.upper, is_lower=False)
+    into.lower = _better(into.lower, added.lower, is_lower=True)
+    into.upper = _better(into.upper, added.upper, is_lower=False)
 
 
 def _better(own: Any, other: Any, *, is_lower: bool) -> Any:

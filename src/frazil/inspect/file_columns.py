@@ -1,8 +1,7 @@
-"""The columns that the files and entries tables share: a file as the metadata tables show it.
+"""The columns that the files and entries tables share: a file in the form of the metadata tables.
 
-Made manifest by manifest from its columns, as arrays; nothing loops over files. Names, order and types are Iceberg
-Java's. Two things differ from what a manifest stores: `file_format` is in upper case, and maps are Arrow
-maps.
+Arrays are computed manifest by manifest from its columns, without a loop over files. Names, order and types are Iceberg
+Java's. Two things differ from the form in a manifest: `file_format` is in upper case, and maps are Arrow maps.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ def _arrow_field(field: NestedField) -> pa.Field:
 
 
 def manifest_fields_of(schema: Iterable[pa.Field]) -> set[str]:
-    """Return the columns of a manifest that columns of a metadata table are made of."""
+    """Return the columns of a manifest that are needed for columns of a metadata table."""
     needed: set[str] = set()
     for field in schema:
         if field.name == READABLE_METRICS:
@@ -93,7 +92,7 @@ def manifest_fields_of(schema: Iterable[pa.Field]) -> set[str]:
 
 @dataclass(frozen=True)
 class FileColumns:
-    """Makes columns of the files and entries tables from manifests of one table."""
+    """Builds columns of the files and entries tables from a table's manifests."""
 
     metadata: TableMetadata
 
@@ -135,46 +134,46 @@ def read_file_rows(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the rows of manifests in the columns asked for, of the files or the entries tables by the schema."""
+    """Return the rows of manifests in the requested columns of the files or entries tables."""
     chosen = select_columns(schema, columns)
-    maker = FileColumns(loaded.metadata)
+    builder = FileColumns(loaded.metadata)
 
-    def make(rows: ManifestColumns) -> ManifestColumns | pa.Table:
-        return rows if len(rows) < _FEW_ROWS else maker.table_of(rows, chosen)
+    def build(rows: ManifestColumns) -> ManifestColumns | pa.Table:
+        return rows if len(rows) < _FEW_ROWS else builder.table_of(rows, chosen)
 
     read = read_rows(
-        loaded, manifests, manifest_fields_of(chosen), make, only_live=only_live, cache=cache, threads=threads
+        loaded, manifests, manifest_fields_of(chosen), build, only_live=only_live, cache=cache, threads=threads
     )
     tables: list[pa.Table] = []
     for (is_small, _), run in groupby(read, lambda rows: (isinstance(rows, ManifestColumns), _kind_of(rows))):
-        together = list(run)
-        tables += _tables_of(maker, together, chosen) if is_small else together
+        group = list(run)
+        tables += _tables_of(builder, group, chosen) if is_small else group
     return pa.concat_tables(tables) if tables else pa.Table.from_batches([], schema=chosen)
 
 
 def _kind_of(rows: ManifestColumns | pa.Table) -> object:
-    """Return what rows of small manifests must have in common to be dealt with at once."""
+    """Return what rows of small manifests must have in common to be processed together."""
     return (rows.spec_id, rows.content, rows.table.schema) if isinstance(rows, ManifestColumns) else None
 
 
-def _tables_of(maker: FileColumns, run: Sequence[ManifestColumns], schema: pa.Schema) -> list[pa.Table]:
-    """Return the rows of small manifests of one kind: of all at once, since each call takes longer than its rows."""
+def _tables_of(builder: FileColumns, run: Sequence[ManifestColumns], schema: pa.Schema) -> list[pa.Table]:
+    """Return the rows of small manifests of one kind, processed at once, since each call has a fixed cost."""
     try:
         joined = replace(run[0], table=pa.concat_tables([files.table for files in run]).combine_chunks())
-        return [maker.table_of(joined, schema)]
+        return [builder.table_of(joined, schema)]
     except CorruptTableError:
-        # One of them is broken: the error is to name it.
-        return [maker.table_of(files, schema) for files in run]
+        # One of them is corrupt; process them one by one, so that the error names it.
+        return [builder.table_of(files, schema) for files in run]
 
 
 def _list_array(lists: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return lists under another type of the same layout: the elements' name and nullability differ."""
+    """Return lists as another type with the same layout but another element name or nullability."""
     validity, offsets = lists.buffers()[:2]
     return pa.Array.from_buffers(target, len(lists), [validity, offsets], offset=lists.offset, children=[lists.values])
 
 
 def map_array(pairs: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return lists of key and value pairs as maps, sharing their memory; pairs that lack either are left out."""
+    """Return lists of key and value pairs as maps, sharing memory; incomplete pairs are dropped."""
     if any(child.null_count for child in pairs.values.flatten()):
         pairs = _with_whole_pairs(pairs)
     validity, offsets = pairs.buffers()[:2]

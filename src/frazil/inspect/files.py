@@ -80,7 +80,7 @@ FILE_TABLES: Mapping[str, FileRows] = FrozenMap(
 
 
 def find_file(loaded: LoadedTable, path: str, choice: SnapshotChoice = CURRENT) -> dict[str, Any] | None:
-    """Return the row of `files` of one path, None where the snapshot has no such file."""
+    """Return the row of `files` for a path, or None if the snapshot has no such file."""
 
     def has_path(rows: ManifestColumns) -> bool:
         return bool(pc.any(pc.equal(rows.column("file_path"), path)).as_py())

@@ -1,9 +1,9 @@
-"""The tables of manifests: `manifests` of a snapshot, and `all_manifests` over every snapshot.
+"""The tables of manifests: `manifests` of a snapshot, and `all_manifests` of all snapshots.
 
-A row is a line of a manifest list. `all_manifests` has a row for each snapshot that a manifest is in, named by
-`reference_snapshot_id`. Counts are shown under the content they are about, with 0 for the other; they, and the
-partition summaries, are null in old v1 tables whose writers left them out. Bounds of partition summaries are
-text as people read it, null where there is none.
+A row is an entry of a manifest list. `all_manifests` has a row for each snapshot of a manifest, named by
+`reference_snapshot_id`. Counts are in the columns of the manifest's content, with 0 in the others. They and the
+partition summaries are null in old v1 tables whose writers left them out. Bounds of partition summaries are
+human-readable text, or null if there are none.
 """
 
 from __future__ import annotations
@@ -60,46 +60,46 @@ def manifests(
 ) -> pa.Table:
     """Return the manifests of a snapshot."""
     chosen = select_columns(MANIFESTS_SCHEMA, columns)
-    found = read_chosen_manifests(loaded, choice)
-    return project_table(pa.table(_columns(loaded.metadata, found), schema=MANIFESTS_SCHEMA), chosen)
+    listed = read_chosen_manifests(loaded, choice)
+    return project_table(pa.table(_columns(loaded.metadata, listed), schema=MANIFESTS_SCHEMA), chosen)
 
 
 def all_manifests(loaded: LoadedTable, *, columns: Sequence[str] | None = None, threads: int | None = None) -> pa.Table:
-    """Return the manifests of all snapshots, once for each snapshot they are in."""
+    """Return the manifests of all snapshots, once per snapshot."""
     chosen = select_columns(ALL_MANIFESTS_SCHEMA, columns)
-    found: list[ManifestFile] = []
+    all_listed: list[ManifestFile] = []
     references: list[int] = []
     for snapshot, listed in read_manifests_by_snapshot(loaded, threads=threads):
-        found += listed
+        all_listed += listed
         references += [snapshot.snapshot_id] * len(listed)
-    made = {
-        **_columns(loaded.metadata, found),
+    columns_by_name = {
+        **_columns(loaded.metadata, all_listed),
         "reference_snapshot_id": pa.array(references, pa.int64()),
-        "key_metadata": pa.array([manifest.key_metadata for manifest in found], pa.binary()),
+        "key_metadata": pa.array([manifest.key_metadata for manifest in all_listed], pa.binary()),
     }
-    return project_table(pa.table(made, schema=ALL_MANIFESTS_SCHEMA), chosen)
+    return project_table(pa.table(columns_by_name, schema=ALL_MANIFESTS_SCHEMA), chosen)
 
 
-def _columns(metadata: TableMetadata, found: Sequence[ManifestFile]) -> dict[str, pa.Array]:
-    is_data = [manifest.content is ManifestContent.DATA for manifest in found]
+def _columns(metadata: TableMetadata, listed: Sequence[ManifestFile]) -> dict[str, pa.Array]:
+    is_data = [manifest.content is ManifestContent.DATA for manifest in listed]
     columns = {
-        "content": [int(manifest.content) for manifest in found],
-        "path": [manifest.manifest_path for manifest in found],
-        "length": [manifest.manifest_length for manifest in found],
-        "partition_spec_id": [manifest.partition_spec_id for manifest in found],
-        "added_snapshot_id": [manifest.added_snapshot_id for manifest in found],
+        "content": [int(manifest.content) for manifest in listed],
+        "path": [manifest.manifest_path for manifest in listed],
+        "length": [manifest.manifest_length for manifest in listed],
+        "partition_spec_id": [manifest.partition_spec_id for manifest in listed],
+        "added_snapshot_id": [manifest.added_snapshot_id for manifest in listed],
     }
     for name, source in _COUNTS.items():
-        counts = [getattr(manifest, source) for manifest in found]
+        counts = [getattr(manifest, source) for manifest in listed]
         columns[f"{name}_data_files_count"] = [n if own else 0 for n, own in zip(counts, is_data, strict=True)]
         columns[f"{name}_delete_files_count"] = [0 if own else n for n, own in zip(counts, is_data, strict=True)]
     arrays = {
         field.name: pa.array(columns[field.name], field.type) for field in MANIFESTS_SCHEMA if field.name in columns
     }
-    return {**arrays, "partition_summaries": _summaries(metadata, found)}
+    return {**arrays, "partition_summaries": _summaries(metadata, listed)}
 
 
-def _summaries(metadata: TableMetadata, found: Iterable[ManifestFile]) -> pa.Array:
+def _summaries(metadata: TableMetadata, listed: Iterable[ManifestFile]) -> pa.Array:
     texts = _BoundTexts(partition_types(metadata))
     rows = [
         None
@@ -107,17 +107,17 @@ def _summaries(metadata: TableMetadata, found: Iterable[ManifestFile]) -> pa.Arr
         else [
             texts.row(manifest.partition_spec_id, index, summary) for index, summary in enumerate(manifest.partitions)
         ]
-        for manifest in found
+        for manifest in listed
     ]
     return pa.array(rows, MANIFESTS_SCHEMA.field("partition_summaries").type)
 
 
 class _BoundTexts:
-    """Partition bounds as text; manifests share most of their bounds, so each is made once."""
+    """Partition bounds as text; manifests share most of their bounds, so texts are cached."""
 
     def __init__(self, specs: dict[int, tuple[PartitionSpec, StructType]]) -> None:
         self._specs = specs
-        self._known: dict[tuple[int, int, bytes], str | None] = {}
+        self._cache: dict[tuple[int, int, bytes], str | None] = {}
 
     def row(self, spec_id: int, index: int, summary: FieldSummary) -> dict[str, object]:
         return {
@@ -131,11 +131,11 @@ class _BoundTexts:
         if bound is None:
             return None
         key = (spec_id, index, bound)
-        if key not in self._known:
-            self._known[key] = self._make(spec_id, index, bound)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._format(spec_id, index, bound)
+        return self._cache[key]
 
-    def _make(self, spec_id: int, index: int, bound: bytes) -> str | None:
+    def _format(self, spec_id: int, index: int, bound: bytes) -> str | None:
         spec, partition_type = self._specs.get(spec_id, (PartitionSpec(), StructType()))
         if index >= len(spec.fields):
             return None
@@ -143,5 +143,5 @@ class _BoundTexts:
         try:
             return spec.fields[index].transform.human_text(decode_bound(bound, field_type), field_type)
         except FrazilError:
-            # Bounds only inform here, and a table whose bounds are broken is one that people look into.
+            # Bounds are informative here, and users may inspect a table because it has corrupt bounds.
             return None

@@ -1,14 +1,14 @@
-"""The table `partitions`: what a snapshot has in each partition, aggregated over its live files.
+"""The table `partitions`: the contents of each partition of a snapshot, aggregated over its live files.
 
-Partitions of all specs are shown under the unified type. Two specs that give files the same tuple of it share a
-row, unless they have a different number of its fields: `a = 1` of an older spec is not `a = 1, b = null` of a
-newer one. That is Iceberg Java's rule.
+Partitions of all specs are shown in the unified type. Two specs whose files have the same tuple in it share a row,
+unless they have different numbers of its fields: `a = 1` of an older spec is not `a = 1, b = null` of a newer one. This
+is Iceberg Java's rule.
 
-`last_updated_at` is the commit time of the newest snapshot that added one of the partition's live files, null where
-all of those have expired; `spec_id` is that of the file it added, or the highest of the partition's files.
+`last_updated_at` is the commit time of the newest snapshot that added one of the partition's live files, or null if all
+of those have expired; `spec_id` is that of the file it added, or the highest of the partition's files.
 
-Where the snapshot has partition statistics that can be relied on (`datafile/partition_stats_file.py`) they are the
-answer, and no manifest is read. Their updates include files that were removed from a partition.
+If the snapshot has reliable partition statistics (`datafile/partition_stats_file.py`), they are returned, and no
+manifest is read. Their updates include files that were removed from a partition.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _SUMS: dict[str, tuple[FileContent, str | None]] = {
     "equality_delete_record_count": (FileContent.EQUALITY_DELETES, "record_count"),
     "equality_delete_file_count": (FileContent.EQUALITY_DELETES, None),
 }
-"""What is added up for a partition: over files of one content a number of theirs, or 1 for each."""
+"""The sums for a partition: a number of files of one content, or 1 for each file."""
 
 _STATS = {
     "record_count": ("data_record_count",),
     "file_count": ("data_file_count",),
     "position_delete_file_count": ("position_delete_file_count", "dv_count"),
 }
-"""The same in partition statistics, where it has another name there."""
+"""The columns in partition statistics with another name."""
 
 
 def partitions_schema(metadata: TableMetadata) -> pa.Schema:
-    """Return the columns of the table; one without partitions has neither `partition` nor `spec_id`."""
+    """Return the columns of the table; without partitions it has neither `partition` nor `spec_id`."""
     partition = partition_fields(metadata_partition_type(metadata))
     spec_id = [pa.field("spec_id", pa.int32(), nullable=False)] if partition else []
     sums = [
@@ -77,7 +77,7 @@ def partitions(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> pa.Table:
-    """Return the partitions of a snapshot, in the order in which its manifests or its statistics first have them."""
+    """Return the partitions of a snapshot, in the order of their first occurrence in its manifests or statistics."""
     metadata = loaded.metadata
     schema = partitions_schema(metadata)
     chosen = select_columns(schema, columns)
@@ -105,17 +105,20 @@ def partitions(
     sums = [(name, "sum") for name in _SUMS]
     groups = rows.group_by(keys, use_threads=False).aggregate([*sums, ("update", "max")])
     spec_ids, snapshot_ids, times = updates.decode(single_chunk(groups.column("update_max")))
-    made = {name: single_chunk(groups.column(f"{name}_sum")) for name in _SUMS}
-    made |= {"spec_id": spec_ids, "last_updated_snapshot_id": snapshot_ids, "last_updated_at": times}
+    arrays_by_name = {name: single_chunk(groups.column(f"{name}_sum")) for name in _SUMS}
+    arrays_by_name |= {"spec_id": spec_ids, "last_updated_snapshot_id": snapshot_ids, "last_updated_at": times}
     if len(partition_type):
         children = [single_chunk(groups.column(f"key_{index}")) for index in range(len(partition_type))]
-        made["partition"] = partition_array(children, schema.field("partition").type, partition_type)
-    arrays = [made[field.name] if field.name == "partition" else made[field.name].cast(field.type) for field in schema]
+        arrays_by_name["partition"] = partition_array(children, schema.field("partition").type, partition_type)
+    arrays = [
+        arrays_by_name[field.name] if field.name == "partition" else arrays_by_name[field.name].cast(field.type)
+        for field in schema
+    ]
     return project_table(pa.Table.from_arrays(arrays, schema=schema), chosen)
 
 
 def _rows(files: ManifestColumns, data_type: StructType, updates: _Updates) -> pa.Table:
-    """Return for each file its partition as keys, its index in the order of updates, and what it adds to sums."""
+    """Return for each file its partition as keys, its index in the order of updates, and its contribution to sums."""
     count = len(files)
     own = {field.field_id for field in files.partition_type.fields}
     shared = sum(field.field_id in own for field in data_type.fields)
@@ -123,27 +126,27 @@ def _rows(files: ManifestColumns, data_type: StructType, updates: _Updates) -> p
     columns["key_fields"] = pa.array(np.full(count, shared, np.int32))
     columns["update"] = updates.encode(single_chunk(files.column("snapshot_id")), files.spec_id)
     content = files.column("content").to_numpy()
-    for name, (wanted, source) in _SUMS.items():
-        # A file whose writer did not know a number says -1.
+    for name, (content_value, source) in _SUMS.items():
+        # Files of writers that did not know a number have -1.
         values = np.ones(count, np.int64) if source is None else np.maximum(files.column(source).to_numpy(), 0)
-        columns[name] = pa.array(np.where(content == int(wanted), values, 0))
+        columns[name] = pa.array(np.where(content == int(content_value), values, 0))
     return pa.table(columns)
 
 
 def _stats_rows(
     stats: pa.Table, metadata: TableMetadata, data_type: StructType, updates: _Updates
 ) -> Iterator[pa.Table]:
-    """Yield the same from statistics, a table for each spec."""
+    """Yield the same columns from statistics, a table for each spec."""
     stored = partition_stats_schema(metadata).fields[0].field_type
     assert isinstance(stored, StructType)
-    places = {field.field_id: index for index, field in enumerate(stored.fields)}
+    positions = {field.field_id: index for index, field in enumerate(stored.fields)}
     for spec_id in stats.column("spec_id").unique().to_pylist():
         rows = stats.filter(pc.equal(stats.column("spec_id"), spec_id))
         partition = single_chunk(rows.column("partition"))
         own = {field.field_id for field in metadata.spec(spec_id).fields}
         columns: dict[str, pa.Array] = {}
         for index, field in enumerate(data_type.fields):
-            child = partition.field(places[field.field_id])
+            child = partition.field(positions[field.field_id])
             columns[f"key_{index}"] = child.storage if isinstance(child.type, pa.BaseExtensionType) else child
         shared = sum(field.field_id in own for field in data_type.fields)
         columns["key_fields"] = pa.array(np.full(len(rows), shared, np.int32))
@@ -157,9 +160,9 @@ def _stats_rows(
 
 
 class _Updates:
-    """The order of a table's snapshots and specs as one number, so that the newest update is the greatest.
+    """The order of a table's snapshots and specs as one number, so that the newest update is the maximum.
 
-    Snapshots go by commit time and then by sequence number; one that has expired comes before all others.
+    Snapshots are ordered by commit time and then by sequence number; expired ones come first.
     """
 
     def __init__(self, metadata: TableMetadata) -> None:
@@ -173,9 +176,9 @@ class _Updates:
     def encode(self, snapshot_ids: pa.Array, spec_id: int) -> pa.Array:
         """Return the number of each file's update."""
         positions = pc.index_in(snapshot_ids, value_set=self._snapshot_ids, skip_nulls=True)
-        known = pc.fill_null(positions, 0).cast(pa.int64())
+        known_positions = pc.fill_null(positions, 0).cast(pa.int64())
         spec_index = pc.index_in(pa.scalar(spec_id, pa.int32()), value_set=self._spec_ids).as_py()
-        return pc.add(pc.multiply(known, len(self._spec_ids)), spec_index)
+        return pc.add(pc.multiply(known_positions, len(self._spec_ids)), spec_index)
 
     def decode(self, numbers: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
         """Return the spec id, the snapshot id and the time of updates."""

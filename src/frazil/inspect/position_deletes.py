@@ -1,12 +1,12 @@
 """The table `position_deletes`: every deleted position of a snapshot, from delete files and deletion vectors.
 
-A row is one deleted position, as the delete files hold it: `file_path` and `pos` of the deleted row, the `row` itself
-where the file keeps it, and then the delete file that says so, with its partition and spec. Tables of version 3 also
-show where in the delete file a deletion vector lies. Deletes are shown whether or not they still apply to a data
-file; equality deletes are in none of the rows.
+A row is one deleted position as stored in delete files: `file_path` and `pos` of the deleted row, the `row` itself if
+the file stores it, and then the delete file with its partition and spec. Tables of version 3 also have the offset and
+size of a deletion vector in its file. Deletes are included whether or not they still apply to a data file. Equality
+deletes are not included.
 
-This is the one metadata table that reads more than metadata: as many rows as there are deleted positions.
-`iter_position_deletes` gives them out file by file.
+This is the only metadata table that reads more than metadata: it has as many rows as there are deleted positions.
+`iter_position_deletes` yields them file by file.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from frazil.storage.base import Storage
 from frazil.threads import default_threads, map_in_order
 
 _MANY_ROWS = 1 << 20
-MOST_BYTES_AT_ONCE = 2 << 30
-"""What the whole table may take; `iter_position_deletes` has no such limit."""
+MAX_TABLE_BYTES = 2 << 30
+"""The maximum size of the whole table; `iter_position_deletes` has no such limit."""
 _FIELDS = (
     "content",
     "file_path",
@@ -65,7 +65,7 @@ _FIELDS = (
 
 
 def position_deletes_schema(metadata: TableMetadata) -> pa.Schema:
-    """Return the columns of the table; `row` has the table's present columns, all of them optional."""
+    """Return the columns of the table; `row` has the table's present columns, all optional."""
     fields = [to_arrow_field(replace(field, doc=None), with_ids=False) for field in _stored_schema(metadata).fields]
     fields += partition_fields(metadata_partition_type(metadata))
     fields.append(pa.field("spec_id", pa.int32(), nullable=False))
@@ -76,7 +76,7 @@ def position_deletes_schema(metadata: TableMetadata) -> pa.Schema:
 
 
 def _stored_schema(metadata: TableMetadata) -> Schema:
-    """Return the columns to read from delete files, which may hold any part of a row."""
+    """Return the columns to read from delete files, which may store any part of a row."""
     optional = _all_optional(metadata.current_schema.struct)
     assert isinstance(optional, StructType)
     return position_delete_read_schema(optional)
@@ -110,10 +110,10 @@ def position_deletes(
     size = 0
     for position_delete in iter_position_deletes(loaded, choice=choice, columns=columns, cache=cache, threads=threads):
         size += position_delete.nbytes
-        if size > MOST_BYTES_AT_ONCE:
+        if size > MAX_TABLE_BYTES:
             raise UnsupportedError(
                 f"Cannot show the deleted positions of {loaded.name} at once: they take more than "
-                f"{MOST_BYTES_AT_ONCE >> 20} MiB",
+                f"{MAX_TABLE_BYTES >> 20} MiB",
                 hint="Read the metadata table on Spark.",
             )
         parts.append(position_delete)
@@ -128,10 +128,10 @@ def iter_position_deletes(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the deleted positions of a snapshot as delete files are read, a few of them at a time."""
+    """Yield the deleted positions of a snapshot, reading a few delete files at a time."""
     metadata, partition_type = loaded.metadata, metadata_partition_type(loaded.metadata)
     schema = select_columns(position_deletes_schema(metadata), columns)
-    found = read_rows(
+    delete_files = read_rows(
         loaded,
         with_content(read_chosen_manifests(loaded, choice), ManifestContent.DELETES),
         _FIELDS,
@@ -140,27 +140,27 @@ def iter_position_deletes(
         cache=cache,
         threads=threads,
     )
-    maker = _RowMaker(loaded.storage, schema, partition_type, _wanted(metadata, schema))
+    builder = _RowBuilder(loaded.storage, schema, partition_type, _columns_to_read(metadata, schema))
     small: list[_DeleteFile] = []
-    for delete_file in (file for files in found for file in files):
+    for delete_file in (file for files in delete_files for file in files):
         if delete_file.file.record_count <= _MANY_ROWS:
             small.append(delete_file)
             continue
-        yield from _all_tables(maker, small, threads)
+        yield from _all_tables(builder, small, threads)
         small.clear()
-        # A few bytes may be a vector of billions of positions.
-        yield from maker.iter_tables(delete_file)
-    yield from _all_tables(maker, small, threads)
+        # A vector of a few bytes may hold billions of positions.
+        yield from builder.iter_tables(delete_file)
+    yield from _all_tables(builder, small, threads)
 
 
-def _all_tables(maker: _RowMaker, files: list[_DeleteFile], threads: int | None) -> Iterator[pa.Table]:
-    for tables in map_in_order(maker.tables_of, files, threads=threads or default_threads()):
+def _all_tables(builder: _RowBuilder, files: list[_DeleteFile], threads: int | None) -> Iterator[pa.Table]:
+    for tables in map_in_order(builder.tables_of, files, threads=threads or default_threads()):
         yield from tables
 
 
 @dataclass(frozen=True, slots=True)
 class _DeleteFile:
-    """A delete file with the fields of its unified partition, each of one value."""
+    """A delete file with the fields of its unified partition as arrays of one value."""
 
     file: DataFile
     partition: list[pa.Array]
@@ -175,38 +175,38 @@ def _delete_files(rows: ManifestColumns, data_type: StructType) -> list[_DeleteF
     ]
 
 
-def _wanted(metadata: TableMetadata, schema: pa.Schema) -> Schema:
-    """Return the columns to read from delete files for some columns of the table; positions at least."""
+def _columns_to_read(metadata: TableMetadata, schema: pa.Schema) -> Schema:
+    """Return the columns to read from delete files for columns of the table; at least positions."""
     stored = _stored_schema(metadata)
     chosen = tuple(field for field in stored.fields if field.name in schema.names)
     return Schema(chosen or (DELETE_POS,))
 
 
 @dataclass(frozen=True, slots=True)
-class _RowMaker:
-    """Makes rows of the table from one delete file at a time."""
+class _RowBuilder:
+    """Builds rows of the table from one delete file at a time."""
 
     storage: Storage
     schema: pa.Schema
     partition_type: StructType
-    wanted: Schema
+    columns: Schema
 
     def tables_of(self, delete_file: _DeleteFile) -> list[pa.Table]:
         """Return the rows of a delete file."""
         return list(self.iter_tables(delete_file))
 
     def iter_tables(self, delete_file: _DeleteFile) -> Iterator[pa.Table]:
-        """Yield the rows of a delete file, a batch at a time."""
+        """Yield the rows of a delete file in batches."""
         stored = self._vector(delete_file.file) if delete_file.file.is_deletion_vector else self._rows(delete_file.file)
         return (self._table(batch, delete_file) for batch in stored if batch.num_rows)
 
     def _rows(self, file: DataFile) -> Iterator[pa.RecordBatch]:
-        rules = ReadRules(self.wanted, create_name_mapping(self.wanted))
+        rules = ReadRules(self.columns, create_name_mapping(self.columns))
         with (
             closing(open_reader(self.storage, file, rules)) as reader,
             reading("file", file.file_path, POSITION_HEADING),
         ):
-            columns = resolve(self.wanted, reader.schema, file.file_path)
+            columns = resolve(self.columns, reader.schema, file.file_path)
             leaves = needed_leaves(columns, reader.schema.fields)
             projection = Projection(columns, reader.pruned(leaves).fields)
             for batch in reader.batches(leaves, batch_rows=DEFAULT_BATCH_ROWS):
@@ -216,7 +216,7 @@ class _RowMaker:
         path, offset, size = file.referenced_data_file, file.content_offset, file.content_size_in_bytes
         if path is None or offset is None or size is None:
             raise InvalidManifestError(
-                "Cannot read the deletion vector: its entry does not say which data file it is of, or where it lies",
+                "Cannot read the deletion vector: its entry lacks the data file, the offset or the size",
                 path=file.file_path,
                 heading="Deletion Vectors",
             )
@@ -230,8 +230,8 @@ class _RowMaker:
         except CorruptTableError as error:
             raise error.at_path(file.file_path) from error
         for positions in vector.parts(DEFAULT_BATCH_ROWS):
-            made = {DELETE_FILE_PATH.name: pa.repeat(path, len(positions)), DELETE_POS.name: pa.array(positions)}
-            yield pa.RecordBatch.from_pydict(made)
+            columns = {DELETE_FILE_PATH.name: pa.repeat(path, len(positions)), DELETE_POS.name: pa.array(positions)}
+            yield pa.RecordBatch.from_pydict(columns)
 
     def _table(self, batch: pa.RecordBatch, delete_file: _DeleteFile) -> pa.Table:
         """Return stored rows in the columns of the table."""

@@ -1,10 +1,9 @@
 """The `readable_metrics` column: the metrics of each primitive column, under its name and in its type.
 
-A struct with a field for each primitive column of the table's current schema, nested ones under their full
-names, sorted by name as Iceberg Java does; each is a struct of six metrics. Bounds are decoded for all files
-of a manifest at once. A bound that cannot be used (NaN, a length no writer produces, text that is not UTF-8) is
-null. A shortened bound of a fixed column is filled up with zeros, which keeps it a bound; bounds of geospatial
-columns are points.
+This is a struct with a field for each primitive column of the table's current schema, nested ones under their full
+names, sorted by name as in Iceberg Java; each is a struct of six metrics. Bounds are decoded for all files of a
+manifest at once. An unusable bound (NaN, a length that no writer produces, text that is not UTF-8) is null. A truncated
+bound of a fixed column is padded with zeros, so it stays a bound; bounds of geospatial columns are points.
 """
 
 from __future__ import annotations
@@ -55,18 +54,18 @@ def readable_metrics_field(schema: Schema) -> pa.Field:
         (schema.name_of(primitive_field.field_id), primitive_field.field_type)
         for primitive_field in _primitive_fields(schema)
     ]
-    # Iceberg Java sorts names as Java does, by UTF-16 units.
+    # Iceberg Java sorts names by UTF-16 code units, as Java does.
     named.sort(key=lambda pair: pair[0].encode("utf-16-be", "surrogatepass"))
     return pa.field(READABLE_METRICS, pa.struct([(name, _metrics_type(data_type)) for name, data_type in named]))
 
 
 def metric_sources(target: pa.DataType) -> set[str]:
-    """Return the manifest columns needed for `readable_metrics` of a type, which may be a part of the whole."""
+    """Return the manifest columns needed for `readable_metrics` of a type, which may be a subset of the whole."""
     return {METRIC_SOURCES[metric.name] for column in target for metric in column.type}
 
 
 def readable_metrics(files: ManifestColumns, schema: Schema, target: pa.DataType) -> pa.Array:
-    """Return the column for the files of a manifest; `target` may have a part of the columns and metrics only."""
+    """Return the column for the files of a manifest; `target` may have a subset of the columns and metrics."""
     by_name = {
         schema.name_of(primitive_field.field_id): primitive_field for primitive_field in _primitive_fields(schema)
     }
@@ -96,7 +95,7 @@ def _metric(files: ManifestColumns, field_id: int, data_type: Type, target: pa.F
 
 
 def bound_values(data: pa.Array, data_type: Type, target: pa.DataType) -> pa.Array:
-    """Return bounds of a column of a type, as bytes, as values of the Arrow type `target`."""
+    """Convert a column's bounds from bytes to the Arrow type `target`."""
     if isinstance(data_type, UnknownType) or data.null_count == len(data):
         return pa.nulls(len(data), target)
     if isinstance(data_type, GeometryType | GeographyType):
@@ -107,7 +106,7 @@ def bound_values(data: pa.Array, data_type: Type, target: pa.DataType) -> pa.Arr
         return _fixed_width(data, data_type.length, may_be_short=True)
     decoded = decode_bounds(data, data_type)
     if isinstance(data_type, DecimalType):
-        # More digits than the precision break the specification, and fit no array of the type.
+        # Values with more digits than the precision violate the specification, and do not fit the type.
         largest = pa.scalar(decimal_of(10**data_type.precision - 1, data_type.scale), decoded.type)
         decoded = pc.if_else(pc.less_equal(pc.abs(decoded), largest), decoded, pa.scalar(None, decoded.type))
     return as_type(from_comparable(decoded, data_type), target)
@@ -129,7 +128,7 @@ def _fixed_width(data: pa.Array, width: int, *, may_be_short: bool) -> pa.Array:
 
 
 def _wkb_point(bound: bytes | None) -> bytes | None:
-    """Return a geospatial bound, which is coordinates alone, as a point in WKB."""
+    """Convert a geospatial bound, which consists of coordinates only, to a WKB point."""
     if bound is None:
         return None
     if len(bound) == 16:

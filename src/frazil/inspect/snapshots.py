@@ -1,6 +1,6 @@
-"""The tables made of table metadata alone: `snapshots`, `history`, `refs` and `metadata_log_entries`.
+"""The tables built from table metadata alone: `snapshots`, `history`, `refs` and `metadata_log_entries`.
 
-Nothing is read from storage. They are of the table, not of a snapshot, and do not travel in time.
+Nothing is read from storage. They belong to the table, not to a snapshot, and do not support time travel.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ METADATA_LOG_ENTRIES_SCHEMA = pa.schema(
 
 def snapshots(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the snapshots that have not expired, in the order of the metadata."""
-    found = list(loaded.metadata.snapshots)
+    retained = list(loaded.metadata.snapshots)
     return _table(
         SNAPSHOTS_SCHEMA,
         columns,
-        to_micros(snapshot.timestamp_ms for snapshot in found),
-        [snapshot.snapshot_id for snapshot in found],
-        [snapshot.parent_snapshot_id for snapshot in found],
-        [snapshot.operation for snapshot in found],
-        [snapshot.manifest_list for snapshot in found],
-        [_summary(snapshot) for snapshot in found],
+        to_micros(snapshot.timestamp_ms for snapshot in retained),
+        [snapshot.snapshot_id for snapshot in retained],
+        [snapshot.parent_snapshot_id for snapshot in retained],
+        [snapshot.operation for snapshot in retained],
+        [snapshot.manifest_list for snapshot in retained],
+        [_summary(snapshot) for snapshot in retained],
     )
 
 
@@ -85,7 +85,7 @@ def _summary(snapshot: Snapshot) -> list[tuple[str, str]] | None:
 
 
 def history(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return which snapshot was current from when, by the snapshot log."""
+    """Return which snapshot was current from which time, by the snapshot log."""
     metadata = loaded.metadata
     current = metadata.current_snapshot_id
     ancestors = frozenset(() if current is None else ancestor_ids(metadata, current))
@@ -102,23 +102,23 @@ def history(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.
 
 def refs(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the branches and tags."""
-    found = loaded.metadata.refs
+    all_refs = loaded.metadata.refs
     return _table(
         REFS_SCHEMA,
         columns,
-        list(found),
-        [snapshot_ref.type.upper() for snapshot_ref in found.values()],
-        [snapshot_ref.snapshot_id for snapshot_ref in found.values()],
-        [ref.max_ref_age_ms for ref in found.values()],
-        [snapshot_ref.min_snapshots_to_keep for snapshot_ref in found.values()],
-        [snapshot_ref.max_snapshot_age_ms for snapshot_ref in found.values()],
+        list(all_refs),
+        [snapshot_ref.type.upper() for snapshot_ref in all_refs.values()],
+        [snapshot_ref.snapshot_id for snapshot_ref in all_refs.values()],
+        [ref.max_ref_age_ms for ref in all_refs.values()],
+        [snapshot_ref.min_snapshots_to_keep for snapshot_ref in all_refs.values()],
+        [snapshot_ref.max_snapshot_age_ms for snapshot_ref in all_refs.values()],
     )
 
 
 def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the metadata files, the current one last, each with the snapshot that was current at its time.
 
-    What is known of that snapshot is null where it has expired, all of it where there was none yet.
+    Columns of that snapshot are null if it has expired, or if there was none yet.
     """
     metadata = loaded.metadata
     log = list(metadata.metadata_log)
@@ -139,22 +139,22 @@ def metadata_log_entries(loaded: LoadedTable, *, columns: Sequence[str] | None =
 
 def _current_at(times_ms: Sequence[int], log: Sequence[SnapshotLogEntry]) -> list[int | None]:
     """Return for each time the snapshot of the last log entry that is not later, or None."""
-    # Clocks go back, so the log need not be sorted; the least time from each entry on is.
-    least: list[int] = []
+    # Clocks may go back, so the log need not be sorted, but the minimum time from each entry on is.
+    minimums: list[int] = []
     for entry in reversed(log):
-        least.append(min(entry.timestamp_ms, least[-1]) if least else entry.timestamp_ms)
-    least.reverse()
-    found = [bisect_right(least, time_ms) - 1 for time_ms in times_ms]
-    return [None if index < 0 else log[index].snapshot_id for index in found]
+        minimums.append(min(entry.timestamp_ms, minimums[-1]) if minimums else entry.timestamp_ms)
+    minimums.reverse()
+    indexes = [bisect_right(minimums, time_ms) - 1 for time_ms in times_ms]
+    return [None if index < 0 else log[index].snapshot_id for index in indexes]
 
 
 def to_micros(times_ms: Iterable[int | None]) -> pa.Array:
-    """Return times in milliseconds as timestamps in microseconds."""
+    """Convert times in milliseconds to timestamps in microseconds."""
     values = []
     for time_ms in times_ms:
         if time_ms is not None and abs(time_ms) > _LARGEST_MS:
             raise InvalidMetadataError(
-                f"Cannot show the time {time_ms} ms: it is beyond what a timestamp can hold", heading="Snapshots"
+                f"Cannot show the time {time_ms} ms: it is outside the range of timestamps", heading="Snapshots"
             )
         values.append(None if time_ms is None else time_ms * 1000)
     return pa.array(values, pa.int64()).view(TIMESTAMPTZ_TYPE)

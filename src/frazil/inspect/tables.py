@@ -1,12 +1,12 @@
-"""All metadata tables by name: the registry that SQL names, the Python API and the terminal go through.
+"""The registry of metadata tables by name, for SQL, the Python API and the terminal.
 
     of a snapshot     entries, files, data_files, delete_files, manifests, partitions, position_deletes
     of the table      history, snapshots, refs, metadata_log_entries
     of all snapshots  all_entries, all_files, all_data_files, all_delete_files, all_manifests
 
-Those of a snapshot travel in time; asking the others to is refused, as Iceberg Java does. Names, columns, their
-order and their types are Iceberg Java's. The columns follow the table's present schema and specs, whatever
-snapshot is chosen.
+Those of a snapshot support time travel; for the others it is refused, as in Iceberg Java. Names, columns, their order
+and their types are Iceberg Java's. The columns follow the table's present schema and specs, whichever snapshot is
+chosen.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class MetadataTable:
-    """A metadata table: how it is read, the columns it has for a table, and whether it is of one snapshot.
+    """A metadata table: how to read it, its columns for a table, and whether it belongs to one snapshot.
 
-    `reads_manifests` says whether it takes a cache of manifests and a number of threads.
+    `reads_manifests` means that it accepts a manifest cache and a number of threads.
     """
 
     read: Callable[..., pa.Table]
@@ -82,7 +82,7 @@ METADATA_TABLES: Mapping[str, MetadataTable] = FrozenMap(
 
 
 def find_metadata_table(name: str) -> MetadataTable | None:
-    """Return the metadata table of a name in any case, or None."""
+    """Return the metadata table with a name, in any case, or None."""
     return METADATA_TABLES.get(name.lower())
 
 
@@ -102,8 +102,8 @@ def read_metadata_table(
 ) -> pa.Table:
     """Return a metadata table by name.
 
-    `columns` are names, which may lead into structs by dots; what is not asked for is not decoded. Writers that
-    commit meanwhile do not affect the result: it is of the state that was loaded.
+    `columns` are names, which may refer to nested fields by dots; other columns are not decoded. Concurrent commits do
+    not affect the result, which is of the loaded state.
     """
     table = _table(name)
     options: dict[str, Any] = {"columns": columns}
@@ -111,10 +111,10 @@ def read_metadata_table(
         options["choice"] = choice
     elif choice != CURRENT:
         of_snapshot = ", ".join(
-            known for known, metadata_table in METADATA_TABLES.items() if metadata_table.is_of_snapshot
+            table_name for table_name, metadata_table in METADATA_TABLES.items() if metadata_table.is_of_snapshot
         )
         raise InvalidRequestError(
-            f"Cannot choose a snapshot of the metadata table {name!r}: it is of the table as a whole",
+            f"Cannot choose a snapshot of the metadata table {name!r}: it belongs to the whole table",
             hint=f"The tables of one snapshot are: {of_snapshot}.",
         )
     if table.reads_manifests:
@@ -123,10 +123,10 @@ def read_metadata_table(
 
 
 def _table(name: str) -> MetadataTable:
-    found = find_metadata_table(name)
-    if found is None:
+    table = find_metadata_table(name)
+    if table is None:
         raise NotFoundError(
             f"Cannot find the metadata table {name[:80]!r}: there is no such table",
             hint=f"The metadata tables are: {', '.join(METADATA_TABLES)}.",
         )
-    return found
+    return table

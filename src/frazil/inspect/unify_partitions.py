@@ -1,8 +1,8 @@
-"""The `partition` column of metadata tables: tuples of all of a table's specs under one type.
+"""The `partition` column of metadata tables: tuples of all of a table's specs in one type.
 
-Manifests hold tuples of their own spec. The unified type has the fields of all specs whose source column the
-table still has (`spec/partitioning.active_partition_type`), by field id; where a spec has no such field, or
-has it as void, the value is null. A table without such fields has no `partition` column.
+Manifests hold tuples of their own spec. The unified type has, by field id, the fields of all specs whose source column
+the table still has (`spec/partitioning.active_partition_type`). If a spec lacks a field, or has it as void, the value
+is null. A table without such fields has no `partition` column.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ def metadata_partition_type(metadata: TableMetadata) -> StructType:
 
 
 def partition_fields(data_type: StructType) -> list[pa.Field]:
-    """Return the `partition` column, or nothing where the table has no partition fields."""
+    """Return the `partition` column, or nothing if the table has no partition fields."""
     if len(data_type) == 0:
         return []
     return [to_arrow_field(NestedField(PARTITION_ID, "partition", data_type, required=True), with_ids=False)]
 
 
 def partition_array(children: list[Any], target: pa.DataType, data_type: StructType) -> pa.Array:
-    """Return fields of the unified type as a `partition` column, of which `target` may have a part only."""
+    """Return fields of the unified type as a `partition` column; `target` may have a subset of the fields."""
     positions = {field.name: index for index, field in enumerate(data_type.fields)}
     chosen = [as_type(children[positions[field.name]], field.type) for field in target]
     return pa.Array.from_buffers(target, len(children[0]), [None], children=chosen)
 
 
 def as_type(array: Any, target: pa.DataType) -> Any:
-    """Return an array of plain Arrow values in a type that may be an extension of theirs."""
+    """Return an array of plain Arrow values as a type that may be an extension of theirs."""
     if array.type == target:
         return array
     if isinstance(target, pa.BaseExtensionType):

@@ -1,1 +1,1 @@
-"""What a table needs: whether its files agree with its metadata, and what would make it better. No Spark."""
+"""Maintenance of tables: whether files agree with the metadata, and what would improve a table. No Spark."""

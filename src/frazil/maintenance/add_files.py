@@ -1,13 +1,13 @@
-"""Take files that others wrote into a table, where they are. Specification: "Column Projection".
+"""Add existing data files to a table in place. Specification: "Column Projection".
 
-    find        the files below a folder, or those named; names that start with a dot or an underscore are left out
-    describe    each: rows, sizes, bounds (`maintenance/describe_files.py`); columns are matched by name, and
-                files with field ids refused that are not the table's for every column
-    place       in a partition: by `name=value` folders for identity fields, else by bounds that leave one value only
-    commit      with a name mapping, which the table gets where it has none; a file that is in the table already, or
-                that another writer adds meanwhile, is refused
+    find        the files below a folder, or named files, except those whose names start with a dot or an underscore
+    describe    each: rows, sizes, bounds (`maintenance/describe_files.py`). Columns are matched by name. A file with
+                field ids is refused unless all its columns have the table's ids
+    place       in a partition: by `name=value` folders for identity fields, or else by bounds that allow one value
+    commit      with a name mapping, which is added to the table if it has none; a file that is already in the table,
+                or that another writer adds concurrently, is refused
 
-Columns that are only in the names of folders are read from there, by the partition's values.
+Columns that exist only in the names of folders are read from the partition values.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _ENDINGS: Final = tuple(f".{data_format.value}" for data_format in DATA_FORMATS)
 
 @dataclass(frozen=True, slots=True)
 class AddFilesResult:
-    """How many files were added, and to how many partitions."""
+    """The number of files added, and of partitions they were added to."""
 
     added_files_count: int = 0
     changed_partition_count: int = 0
@@ -62,14 +62,14 @@ class AddFilesResult:
 
 @dataclass(frozen=True, slots=True)
 class AddFiles:
-    """Append files that no file of the branch is at each attempt."""
+    """Append files that are not in the branch, checked at each attempt."""
 
     files: tuple[DataFile, ...]
     checks_duplicates: bool = True
     target: Target = MAIN
 
     def prepare(self, loaded: LoadedTable, context: CommitContext) -> Changes:
-        """Return the snapshot with the files; refuse one that the branch has already."""
+        """Return the snapshot with the files; refuse a file that is in the branch already."""
         if self.checks_duplicates:
             check_duplicates(loaded, self.files, self.target, cache=context.cache)
         return Append(self.files, self.target).prepare(loaded, context)
@@ -89,12 +89,12 @@ def add_files(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, AddFilesResult]:
-    """Add the files below a folder, or those named or found, to a table; return its new state and what was added."""
-    wanted = {name: None if value is None else str(value) for name, value in (partition_filter or {}).items()}
-    found = [file for file in find_files(loaded.storage, source, file_format) if _matches(file, wanted)]
-    if not found:
+    """Add files below a folder, or a list of files, to a table; return its new state and what was added."""
+    partition = {name: None if value is None else str(value) for name, value in (partition_filter or {}).items()}
+    files_found = [file for file in find_files(loaded.storage, source, file_format) if _matches(file, partition)]
+    if not files_found:
         return loaded, AddFilesResult()
-    files = describe_found(loaded, found, threads=threads)
+    files = describe_files(loaded, files_found, threads=threads)
     result = AddFilesResult(len(files), len({partition_key_of(file) for file in files}))
     if checks_duplicates:
         check_duplicates(loaded, files, target, cache=cache)
@@ -110,7 +110,7 @@ def add_files(
 
 
 def missing_name_mapping(loaded: LoadedTable) -> UpdateProperties | None:
-    """Return what gives a table a name mapping, by which files without ids are read; None where it has one."""
+    """Return the update that gives a table a name mapping, for files without ids, or None if it has one."""
     name = properties.DEFAULT_NAME_MAPPING.name
     if name in loaded.metadata.properties:
         return None
@@ -118,12 +118,12 @@ def missing_name_mapping(loaded: LoadedTable) -> UpdateProperties | None:
     return UpdateProperties(FrozenMap({name: mapping}))
 
 
-# Which files
+# Finding files
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file, and what the `name=value` folders it is in say."""
+    """A file, with the partition values in its `name=value` folders."""
 
     path: str
     size: int
@@ -134,7 +134,7 @@ class FoundFile:
 def find_files(
     storage: Storage, source: str | Sequence[str] | Iterable[FoundFile], file_format: FileFormat | None = None
 ) -> Iterator[FoundFile]:
-    """Yield the files below a folder, or those named; of a format where it is given, else each of its own."""
+    """Yield the files below a folder, or the listed files, in a given format or each in its own."""
     if not isinstance(source, str):
         for listed in source:
             if isinstance(listed, FoundFile):
@@ -152,11 +152,11 @@ def find_files(
         count += 1
         yield found
     if count == 0:
-        raise InvalidRequestError(f"Cannot add files of {folder!r}: there are none")
+        raise InvalidRequestError(f"Cannot add files of {folder!r}: no data files found")
 
 
 def list_data_files(storage: Storage, folder: str, file_format: FileFormat | None = None) -> Iterator[FoundFile]:
-    """Yield the files below a folder that hold rows: none that is hidden or empty."""
+    """Yield the data files below a folder, without hidden and empty files."""
     for file in sorted(storage.list(folder), key=lambda stored_file: stored_file.path):
         below = file.path[len(folder) :]
         if any(step.startswith(("_", ".")) and "=" not in step for step in below.split("/")) or file.size == 0:
@@ -165,64 +165,64 @@ def list_data_files(storage: Storage, folder: str, file_format: FileFormat | Non
 
 
 def as_uri(location: str) -> str:
-    """Return a location as metadata stores it: a path of this machine as a URI."""
+    """Return a location as metadata stores it: a local path as a URI."""
     return location if scheme_of(location) is not None else f"file://{Path(location).absolute()}"
 
 
 def partition_folders(path: str) -> dict[str, str | None]:
-    """Return what the `name=value` folders of a path say, escapes decoded; None for null."""
-    found: dict[str, str | None] = {}
+    """Return the values in the `name=value` folders of a path, unescaped; None for null."""
+    values: dict[str, str | None] = {}
     for step in path.split("/")[:-1]:
         name, mark, value = step.partition("=")
         if mark and name:
             text = unquote(value)
-            found[unquote(name)] = None if text == _HIVE_NULL else text
-    return found
+            values[unquote(name)] = None if text == _HIVE_NULL else text
+    return values
 
 
-def _matches(file: FoundFile, wanted: Mapping[str, str | None]) -> bool:
-    missing = [name for name in wanted if name not in file.folders]
+def _matches(file: FoundFile, partition: Mapping[str, str | None]) -> bool:
+    missing = [name for name in partition if name not in file.folders]
     if missing:
         raise InvalidRequestError(
-            f"Cannot choose files by the partition {missing[0]!r}: {file.path} is in no folder of that name"
+            f"Cannot choose files by the partition {missing[0]!r}: {file.path} is not in a folder of that name"
         )
-    return all(file.folders[name] == value for name, value in wanted.items())
+    return all(file.folders[name] == value for name, value in partition.items())
 
 
 def check_duplicates(
     loaded: LoadedTable, files: Iterable[DataFile], target: Target, *, cache: ManifestCache | None = None
 ) -> None:
-    """Refuse files that are in a branch already, however they are spelt, and files that are given twice."""
+    """Refuse files that are already in a branch, in any spelling, and files that are listed twice."""
     keys: dict[str, str] = {}
     for file in files:
         key = location_key(file.file_path)
         if key in keys:
-            raise InvalidRequestError(f"Cannot add {file.file_path}: it is given twice")
+            raise InvalidRequestError(f"Cannot add {file.file_path}: it is listed twice")
         keys[key] = file.file_path
     snapshot = find_parent(loaded.metadata, target.branch)
     manifests = [] if snapshot is None else read_manifest_list(loaded.storage, snapshot)
     for manifest in manifests:
         if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
             continue
-        # No partition values are asked for, so the spec does not matter.
+        # Partition values are not requested, so the spec does not matter.
         columns = read_manifest(loaded.storage, manifest, StructType(), ("status", "file_path"), cache=cache)
         for path, is_live in zip(columns.column("file_path").to_pylist(), live_mask(columns).tolist(), strict=True):
             if is_live and location_key(path) in keys:
                 raise InvalidRequestError(
-                    f"Cannot add {path}: the table has it already",
-                    hint="Leave it out, or set check_duplicate_files to false to have its rows twice.",
+                    f"Cannot add {path}: it is already in the table",
+                    hint="Leave it out, or set check_duplicate_files to false to add its rows again.",
                 )
 
 
-# What they are
+# Describing files
 
 
-def describe_found(
+def describe_files(
     loaded: LoadedTable, found: Sequence[FoundFile], *, threads: int | None = None, ignores_missing: bool = False
 ) -> tuple[DataFile, ...]:
-    """Return the descriptions of files for a table, several at a time; refuse those that it could not read.
+    """Return the descriptions of files for a table, several at a time; refuse files that it could not read.
 
-    With `ignores_missing`, a file that has gone since it was found is left out.
+    With `ignores_missing`, a file that has been deleted since it was found is left out.
     """
     describer = _Describer(loaded)
 
@@ -254,11 +254,11 @@ class _Describer:
             loaded.storage, self._schema, modes, mapping, history=metadata.schemas, spec_id=self._spec.spec_id
         )
 
-    def describe(self, found: FoundFile) -> DataFile:
-        """Return the description of a file; refuse one that the table could not read."""
-        file_format = found.file_format or find_format(self._storage, found.path, found.size)
-        described = self._files.describe(found.path, found.size, file_format)
-        partition = tuple(self._partition_value(field, described, found.folders) for field in self._spec.fields)
+    def describe(self, found_file: FoundFile) -> DataFile:
+        """Describe a file; refuse one that the table could not read."""
+        file_format = found_file.file_format or find_format(self._storage, found_file.path, found_file.size)
+        described = self._files.describe(found_file.path, found_file.size, file_format)
+        partition = tuple(self._partition_value(field, described, found_file.folders) for field in self._spec.fields)
         file = replace(described, partition=partition)
         values = {
             field.source_id: value
@@ -279,7 +279,7 @@ class _Describer:
         return self._value_by_bounds(field, file)
 
     def _value_by_bounds(self, field: PartitionField, file: DataFile) -> Any:
-        """Return the one partition value that a file's bounds leave; refuse a file that may hold several."""
+        """Return the single partition value that a file's bounds allow; refuse a file that may span several."""
         source = self._schema.field(field.source_id)
         nulls = (file.null_value_counts or {}).get(field.source_id)
         if nulls is not None and file.record_count > 0 and nulls == file.record_count:
@@ -291,8 +291,8 @@ class _Describer:
             if values[0] == values[1] and (field.transform.preserves_order or first == last):
                 return values[0]
         raise InvalidDataFileError(
-            f"Cannot add the file: it is not known to lie in one partition of {field.name!r}",
-            hint="Put its rows into files of one partition each, in folders named name=value, or write them to the "
+            f"Cannot add the file: it may span several partitions of {field.name!r}",
+            hint="Split its rows into files of one partition each, in folders named name=value, or write them to the "
             "table.",
             path=file.file_path,
             heading="Partitioning",
@@ -306,10 +306,10 @@ def _parse(text: str, data_type: Any, name: str, path: str) -> Any:
         bounds = place_literal(text, data_type)
     except (SchemaMismatchError, InvalidRequestError) as error:
         raise InvalidDataFileError(
-            f"Cannot add the file: its folder says {name}={text!r}, which is no {data_type}: {error.message}", path=path
+            f"Cannot add the file: its folder {name}={text!r} is not a valid {data_type}: {error.message}", path=path
         ) from error
     if not bounds.is_value:
         raise InvalidDataFileError(
-            f"Cannot add the file: its folder says {name}={text!r}, which is no {data_type}", path=path
+            f"Cannot add the file: its folder {name}={text!r} is not a valid {data_type}", path=path
         )
     return bounds.below

@@ -1,4 +1,4 @@
-"""What making a table of one that others keep returns."""
+"""Results of `snapshot` and `migrate`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTableResult:
-    """How many files of a source the new table reads."""
+    """The number of files of a source that the new table reads."""
 
     imported_files_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class MigrateTableResult:
-    """How many files the new table has, and the name under which the source is kept, None if it is dropped."""
+    """The number of files of the new table, and the name of the source's backup, or None if it was dropped."""
 
     migrated_files_count: int = 0
     backup_table: str | None = None

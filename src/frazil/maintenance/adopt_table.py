@@ -1,13 +1,13 @@
-"""Make a table of one that others keep: a new one over the same files (`snapshot`), or one that takes its place.
+"""Create a table over existing files: a new table that shares them (`snapshot`), or one that replaces the source.
 
-    describe   the source: its columns, its partitions, where its files are (from Spark's catalog, or from a folder)
-    stage      a table of the same columns and identity partitions; nothing is written yet
-    files      each is described as `maintenance/add_files.py` does, where it is
-    commit     the table, a name mapping and all files at once: either there is a whole table, or none
+    describe   the source: its columns, partitions and file locations (from Spark's catalog, or from a folder)
+    stage      a table with the same columns and identity partitions, without writing
+    files      are described as by `maintenance/add_files.py`, in place
+    commit     the table, a name mapping and all files at once: either the whole table exists, or nothing
 
-The files of a source are never deleted by a snapshot of it: the table has `gc.enabled=false`, so that neither expiry
-nor clean-up nor a purge touches files, and its own folder, where it writes, must not overlap with the source's. A table
-that took the source's place owns the files, and may.
+A snapshot never deletes the files of its source: the table has `gc.enabled=false`, so that neither expiry nor clean-up
+nor a purge deletes files, and the folder it writes to must not overlap with the source's. A table that replaced the
+source owns the files, and may delete them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from frazil.commit.append import Append
 from frazil.commit.transaction import Transaction
 from frazil.errors import InvalidPropertyError, InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.maintenance.add_files import FoundFile, as_uri, describe_found, list_data_files, missing_name_mapping
+from frazil.maintenance.add_files import FoundFile, as_uri, describe_files, list_data_files, missing_name_mapping
 from frazil.maintenance.adopt_results import SnapshotTableResult
 from frazil.maintenance.describe_files import find_format
 from frazil.maintenance.infer_schema import infer_schema, with_partitions
@@ -38,9 +38,9 @@ from frazil.storage.locations import location_key, strip_slashes, table_folders
 SNAPSHOT: Final = "snapshot"
 MIGRATED: Final = "migrated"
 FORMAT_VERSION: Final = "format-version"
-_OTHERS_OWN: Final = ("path", "transient_lastDdlTime", "serialization.format", "location", "provider", "owner")
-"""Properties of a source that are about the source alone."""
-_PLACES: Final = (
+_SOURCE_PROPERTIES: Final = ("path", "transient_lastDdlTime", "serialization.format", "location", "provider", "owner")
+"""Properties that apply only to the source."""
+_FOLDER_PROPERTIES: Final = (
     "write.data.path",
     "write.metadata.path",
     "write.object-storage.path",
@@ -50,7 +50,7 @@ _PLACES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """A folder of a source's files; `values` are its partition's, None where the names of folders tell them."""
+    """A folder of a source's files; `values` are its partition values, or None if folder names hold them."""
 
     location: str
     values: Mapping[str, str | None] | None = None
@@ -58,7 +58,7 @@ class SourcePart:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table that others keep: columns, partition columns, and where its files are."""
+    """A table to adopt: columns, partition columns, and the locations of its files."""
 
     name: str
     location: str
@@ -72,15 +72,15 @@ class SourceTable:
 def source_of_folder(
     storage: Storage, folder: str, file_format: FileFormat | None = None, *, format_version: int = DEFAULT
 ) -> SourceTable:
-    """Return a folder of files as a source: columns from its first file, partitions from the names of folders."""
+    """Describe a folder of files as a source: columns from its first file, partitions from folder names."""
     location = strip_slashes(as_uri(folder))
-    found = list(list_data_files(storage, location, file_format))
-    if not found:
-        raise InvalidRequestError(f"Cannot make a table of {location!r}: there are no files")
-    first = found[0]
-    found_format = file_format if file_format is not None else find_format(storage, first.path, first.size)
-    fields = infer_schema(storage, first.path, first.size, found_format, format_version=format_version)
-    schema, partitions = with_partitions(fields, (found_file.folders for found_file in found))
+    files = list(list_data_files(storage, location, file_format))
+    if not files:
+        raise InvalidRequestError(f"Cannot create a table over {location!r}: no data files found")
+    first = files[0]
+    first_format = file_format if file_format is not None else find_format(storage, first.path, first.size)
+    fields = infer_schema(storage, first.path, first.size, first_format, format_version=format_version)
+    schema, partitions = with_partitions(fields, (file.folders for file in files))
     return SourceTable(location, location, schema, partitions, (SourcePart(location),), file_format)
 
 
@@ -106,14 +106,18 @@ def snapshot_table(
     dry_run: bool = False,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable | None, SnapshotTableResult]:
-    """Make a table over a source's files that writes into a folder of its own and never deletes what it reads."""
-    kept = {name: value for name, value in source.properties.items() if name not in (*_OTHERS_OWN, *_PLACES)}
-    # The last word is ours: whatever is asked for, the source's files are not this table's to delete.
-    chosen = {**kept, **(properties or {}), GC_ENABLED.name: "false", SNAPSHOT: "true"}
-    staged = _stage(catalog, identifier, source, location, chosen, dry_run=dry_run)
-    _check_apart(staged, source)
-    made, count = _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
-    return made, SnapshotTableResult(count)
+    """Create a table over a source's files that writes to its own folder and never deletes files of the source."""
+    inherited = {
+        name: value
+        for name, value in source.properties.items()
+        if name not in (*_SOURCE_PROPERTIES, *_FOLDER_PROPERTIES)
+    }
+    # These override the properties of the caller: the table must never delete the source's files.
+    merged = {**inherited, **(properties or {}), GC_ENABLED.name: "false", SNAPSHOT: "true"}
+    staged = _stage(catalog, identifier, source, location, merged, dry_run=dry_run)
+    _check_no_overlap(staged, source)
+    created, count = _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
+    return created, SnapshotTableResult(count)
 
 
 def stage_migration(
@@ -124,11 +128,11 @@ def stage_migration(
     *,
     dry_run: bool = False,
 ) -> LoadedTable:
-    """Return the first state of a table at a source's own location, refusing what cannot be; no file is written."""
-    kept = {name: value for name, value in source.properties.items() if name not in _OTHERS_OWN}
-    chosen = {**kept, **(properties or {}), MIGRATED: "true"}
-    location = chosen.pop("location", source.location)
-    return _stage(catalog, identifier, source, location, chosen, dry_run=dry_run)
+    """Return the initial state of a table at a source's own location, refusing invalid requests; nothing is written."""
+    inherited = {name: value for name, value in source.properties.items() if name not in _SOURCE_PROPERTIES}
+    merged = {**inherited, **(properties or {}), MIGRATED: "true"}
+    location = merged.pop("location", source.location)
+    return _stage(catalog, identifier, source, location, merged, dry_run=dry_run)
 
 
 def migrate_table(
@@ -141,9 +145,9 @@ def migrate_table(
     dry_run: bool = False,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable | None, int]:
-    """Make a staged table of a source's files, which are the table's from then on; return it and how many they are.
+    """Create a staged table over a source's files, which it then owns; return it and the number of files.
 
-    Nobody may write to the source meanwhile: files that come later are not in the table.
+    The source must not be written to meanwhile: files added later are not in the table.
     """
     return _create(catalog, staged, source, threads, cache, ignores_missing=ignores_missing, dry_run=dry_run)
 
@@ -157,7 +161,7 @@ def _stage(
     *,
     dry_run: bool,
 ) -> LoadedTable:
-    """Return the first state of a new table; its namespace is created where it is missing, unless it is a dry run."""
+    """Return the initial state of a new table; creates a missing namespace unless it is a dry run."""
     version = _version_of(properties)
     spec = build_partition_spec(source.schema, source.partition_columns) if source.partition_columns else UNPARTITIONED
     own_location = None if location is None else strip_slashes(as_uri(location))
@@ -187,24 +191,24 @@ def _version_of(properties: dict[str, str]) -> int:
     if text is None:
         return DEFAULT
     if not text.isascii() or not text.isdigit():
-        raise InvalidPropertyError(f"Cannot make a table of {FORMAT_VERSION} {text!r}: it is not a number")
+        raise InvalidPropertyError(f"Cannot create a table with {FORMAT_VERSION} {text!r}: it is not a number")
     check_version(int(text))
     return int(text)
 
 
-def _check_apart(staged: LoadedTable, source: SourceTable) -> None:
-    """Refuse folders for new files that hold files of the source, or lie among them."""
+def _check_no_overlap(staged: LoadedTable, source: SourceTable) -> None:
+    """Refuse folders for new files that overlap with folders of the source."""
     storage = staged.storage
-    theirs = {source.location, *(source_part.location for source_part in source.parts)}
+    source_folders = {source.location, *(source_part.location for source_part in source.parts)}
     for folder in table_folders(staged.metadata.location, staged.metadata.properties):
         own = f"{location_key(storage.resolve_folder(folder)).rstrip('/')}/"
-        for root in theirs:
+        for root in source_folders:
             other = f"{location_key(storage.resolve_folder(strip_slashes(root))).rstrip('/')}/"
             if own.startswith(other) or other.startswith(own):
                 raise InvalidRequestError(
-                    f"Cannot make a snapshot of {source.name} at {folder}: its files would mix with the source's in "
-                    f"{root}",
-                    hint="Give a location of its own.",
+                    f"Cannot make a snapshot of {source.name} at {folder}: its files would mix with those of "
+                    f"the source in {root}",
+                    hint="Pass a location of its own.",
                 )
 
 
@@ -218,8 +222,8 @@ def _create(
     ignores_missing: bool,
     dry_run: bool,
 ) -> tuple[LoadedTable | None, int]:
-    found = list(find_source_files(staged.storage, source))
-    files = describe_found(staged, found, threads=threads, ignores_missing=ignores_missing)
+    found_files = list(find_source_files(staged.storage, source))
+    files = describe_files(staged, found_files, threads=threads, ignores_missing=ignores_missing)
     if dry_run:
         return None, len(files)
     transaction = Transaction(catalog, cache=cache)

@@ -1,9 +1,9 @@
-"""Whether data files, delete files and deletion vectors are there, and as their manifest entries say.
+"""Check that data files, delete files and deletion vectors exist and agree with their manifest entries.
 
-Part of `maintenance/check_table.py`. Of a data or delete file the size is compared; of a deletion vector the blob is
-read and decoded, so its checksum and its number of positions are compared, and the footer of its Puffin file is
-held against the entry: a vector that was put in the place of another one is whole, and still wrong. With rows,
-`maintenance/check_rows.py` reads each file through. Specification: "Deletion Vectors", "Data File Fields".
+Part of `maintenance/check_table.py`. For a data or delete file the size is compared. For a deletion vector, the blob is
+read and decoded, which verifies its checksum and number of positions, and the footer of its Puffin file is compared
+with the entry, since a vector that was replaced by another one is intact and still wrong. With rows,
+`maintenance/check_rows.py` reads each file completely. Specification: "Deletion Vectors", "Data File Fields".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMES: Final = ("data file", "position delete file", "equality delete file")
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Files to look at in one go: one data or delete file, or the deletion vectors of one Puffin file."""
+    """Files to check together: one data or delete file, or the deletion vectors of one Puffin file."""
 
     files: tuple[DataFile, ...]
     snapshot_id: int
@@ -42,16 +42,16 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class CheckedGroup:
-    """What came of a group: problems, and the last position of each vector that could be read."""
+    """The result for a group: problems, and the last position of each readable vector."""
 
     group: FileGroup
     problems: tuple[Problem, ...]
     last_positions: tuple[tuple[str, int], ...] = ()
-    """The data file that a vector is about, and the highest position in it."""
+    """The data file of a vector, and the highest position in the vector."""
 
 
 def groups_of(live: ManifestColumns, chosen: npt.NDArray[np.bool_], snapshot_id: int) -> Iterator[FileGroup]:
-    """Yield the chosen live files of a manifest; vectors that share a Puffin file come together."""
+    """Yield the selected live files of a manifest, with vectors of one Puffin file together."""
     if not chosen.any():
         return
     files = live if chosen.all() else replace(live, table=live.table.filter(pa.array(chosen)))
@@ -62,12 +62,12 @@ def groups_of(live: ManifestColumns, chosen: npt.NDArray[np.bool_], snapshot_id:
             vectors.setdefault(file.file_path, []).append(file)
         else:
             yield FileGroup((file,), snapshot_id)
-    for found in vectors.values():
-        yield FileGroup(tuple(found), snapshot_id)
+    for group in vectors.values():
+        yield FileGroup(tuple(group), snapshot_id)
 
 
 def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -> CheckedGroup:
-    """Look at the files of a group; with a view of the table, read their rows too. Never raises for what it reads."""
+    """Check the files of a group and, with a view of the table, their rows. Never raises on bad files."""
     first = group.files[0]
     what = "Puffin file" if first.is_deletion_vector else _NAMES[first.content]
     try:
@@ -77,7 +77,7 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
     problems = [
         Problem(
             "wrong-size",
-            f"the {what} has {size:,} bytes, and its entry says {file.file_size_in_bytes:,}",
+            f"the {what} has {size:,} bytes, but its entry says {file.file_size_in_bytes:,}",
             REPAIR,
             file.file_path,
             group.snapshot_id,
@@ -86,11 +86,11 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
         if file.file_size_in_bytes not in (size, -1)
     ]
     if first.is_deletion_vector:
-        found, last = _check_vectors(loaded.storage, group, size)
-        return CheckedGroup(group, (*problems, *found), last)
+        vector_problems, last = _check_vectors(loaded.storage, group, size)
+        return CheckedGroup(group, (*problems, *vector_problems), last)
     if view is not None:
         try:
-            wrong = list(check_rows(loaded.storage, first, view, loaded.metadata))
+            findings = list(check_rows(loaded.storage, first, view, loaded.metadata))
         except FrazilError as error:
             problems.append(unreadable(error, what, first.file_path, group.snapshot_id))
         else:
@@ -103,7 +103,7 @@ def check_group(loaded: LoadedTable, group: FileGroup, view: TableView | None) -
                     group.snapshot_id,
                     is_warning=finding.is_warning,
                 )
-                for finding in wrong
+                for finding in findings
             ]
     return CheckedGroup(group, tuple(problems))
 
@@ -116,7 +116,7 @@ def _check_vectors(storage: Storage, group: FileGroup, size: int) -> tuple[list[
     def read_range(offset: int, length: int) -> bytes:
         return storage.read_range(path, offset, length)
 
-    def wrong(what: str) -> None:
+    def report(what: str) -> None:
         problems.append(Problem("wrong-deletion-vector", what, _VECTOR_TO_DO, path, group.snapshot_id))
 
     footer: PuffinFooter | None = None
@@ -127,13 +127,13 @@ def _check_vectors(storage: Storage, group: FileGroup, size: int) -> tuple[list[
     for file in group.files:
         target = file.referenced_data_file
         if target is None or file.content_offset is None or file.content_size_in_bytes is None:
-            continue  # said of its manifest
+            continue  # reported for its manifest
         try:
             vector = read_deletion_vector(
                 read_range, file.content_offset, file.content_size_in_bytes, record_count=file.record_count
             )
         except CorruptTableError as error:
-            wrong(f"the deletion vector of {target} is broken: {error.message}")
+            report(f"the deletion vector of {target} is corrupt: {error.message}")
             continue
         except FrazilError as error:
             problems.append(unreadable(error, f"deletion vector of {target}", path, group.snapshot_id))
@@ -142,18 +142,18 @@ def _check_vectors(storage: Storage, group: FileGroup, size: int) -> tuple[list[
             last.append((target, vector.last))
         if footer is not None:
             for what in _footer_differs(file, footer):
-                wrong(what)
+                report(what)
     return problems, tuple(last)
 
 
 _VECTOR_TO_DO: Final = (
-    "Restore the Puffin file from a backup, or roll back to a snapshot from before it was written: what is read now "
-    "may lack rows, or have rows that were deleted."
+    "Restore the Puffin file from a backup, or roll back to a snapshot from before it was written: reads may now "
+    "miss rows, or return deleted rows."
 )
 
 
 def _footer_differs(file: DataFile, footer: PuffinFooter) -> Iterator[str]:
-    """Yield how the blob at an entry's offset differs from what the entry says, by the file's own footer."""
+    """Yield the differences between the blob at an entry's offset, by the file's footer, and the entry."""
     blobs = [blob for blob in footer.blobs if blob.offset == file.content_offset and blob.type == DELETION_VECTOR_V1]
     if not blobs:
         yield f"the Puffin file has no deletion vector at offset {file.content_offset}"
@@ -165,16 +165,16 @@ def _footer_differs(file: DataFile, footer: PuffinFooter) -> Iterator[str]:
         return
     if stored.referenced_data_file != file.referenced_data_file:
         yield (
-            f"the deletion vector at offset {file.content_offset} is about {stored.referenced_data_file}, and its "
+            f"the deletion vector at offset {file.content_offset} is for {stored.referenced_data_file}, but its "
             f"entry says {file.referenced_data_file}"
         )
     if stored.content_size_in_bytes != file.content_size_in_bytes:
         yield (
-            f"the deletion vector of {file.referenced_data_file} has {stored.content_size_in_bytes} bytes, and its "
+            f"the deletion vector of {file.referenced_data_file} has {stored.content_size_in_bytes} bytes, but its "
             f"entry says {file.content_size_in_bytes}"
         )
     if stored.cardinality != file.record_count:
         yield (
-            f"the deletion vector of {file.referenced_data_file} has {stored.cardinality} positions by its footer, and "
+            f"the deletion vector of {file.referenced_data_file} has {stored.cardinality} positions by its footer, but "
             f"its entry says {file.record_count}"
         )

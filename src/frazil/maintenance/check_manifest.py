@@ -1,9 +1,9 @@
-"""Whether one manifest agrees with its line in a manifest list and with the table's metadata.
+"""Check one manifest against its entry in a manifest list and against the table's metadata.
 
-Part of `maintenance/check_table.py`. What is kept of a manifest afterwards are a few numbers for each live file
-(`ManifestFacts`), in arrays: a hash of its path, its rows, its first row id. That is enough to see, snapshot by
-snapshot, whether files are listed twice, row ids overlap or totals do not add up, without reading a manifest
-again for each snapshot that has it. Specification: "Manifests", "Manifest Lists", "Row Lineage".
+Part of `maintenance/check_table.py`. Of a manifest, only a few numbers per live file are kept in arrays
+(`ManifestFacts`): a hash of its path, its rows, its first row id. That suffices to detect, snapshot by snapshot,
+whether files are listed twice, row ids overlap or totals are wrong, without reading a manifest again for each snapshot
+that has it. Specification: "Manifests", "Manifest Lists", "Row Lineage".
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ Longs = npt.NDArray[np.int64]
 NO_ROW_ID: Final = -1
 
 REPAIR: Final = "Restore the file from a backup, or roll back to a snapshot from before it was written."
-REWRITE: Final = "Rewrite the manifests (rewrite_manifests), which counts anew from the entries."
+REWRITE: Final = "Rewrite the manifests (rewrite_manifests), which recounts the entries."
 FOREIGN: Final = "Find out which writer made the commit; roll back to the snapshot before it."
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFacts:
-    """What is kept of a manifest: numbers for each live file, in the order of its entries."""
+    """The numbers that are kept for each live file of a manifest, in the order of its entries."""
 
     content: ManifestContent
     paths: Longs
@@ -71,12 +71,12 @@ class ManifestFacts:
     """The content of each file: 0 data, 1 position deletes, 2 equality deletes."""
     vectors: npt.NDArray[np.bool_]
     references: Longs
-    """Of deletion vectors, hashes of the data files they are about."""
+    """For deletion vectors, hashes of their data files."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
-    """What came of one manifest: its live entries as columns, None where it cannot be read."""
+    """The result for one manifest, with its live entries as columns, or None if it cannot be read."""
 
     manifest: ManifestFile
     facts: ManifestFacts | None
@@ -87,11 +87,11 @@ class CheckedManifest:
 def check_manifest(
     loaded: LoadedTable, manifest: ManifestFile, snapshot_id: int, *, with_metrics: bool = False
 ) -> CheckedManifest:
-    """Read a manifest and hold it against its line in the list of a snapshot; never raises for what it reads."""
+    """Read a manifest and compare it with its entry in a snapshot's list; never raises on bad files."""
     path = manifest.manifest_path
     spec = loaded.metadata.specs_by_id.get(manifest.partition_spec_id)
     if spec is None:
-        what = f"the list says partition spec {manifest.partition_spec_id}, and the table has no such spec"
+        what = f"the list says partition spec {manifest.partition_spec_id}, which the table does not have"
         return CheckedManifest(
             manifest, None, None, (Problem("wrong-partition-spec", what, FOREIGN, path, snapshot_id),)
         )
@@ -102,7 +102,7 @@ def check_manifest(
         files = decode_manifest(data, manifest=manifest, partition_type=partition_type, fields=fields)
     except FrazilError as error:
         return CheckedManifest(manifest, None, None, (unreadable(error, "manifest", path, snapshot_id),))
-    found = [
+    problems = [
         Problem(name, what, to_do, path, snapshot_id)
         for name, what, to_do in (
             *_size(manifest, data),
@@ -117,18 +117,18 @@ def check_manifest(
     ]
     mask = live_mask(files)
     live = files if mask.all() else replace(files, table=files.table.filter(pa.array(mask)))
-    return CheckedManifest(manifest, _facts(manifest, live), live, tuple(found))
+    return CheckedManifest(manifest, _facts(manifest, live), live, tuple(problems))
 
 
 def unreadable(error: FrazilError, what: str, path: str | None, snapshot_id: int | None) -> Problem:
-    """Return the problem of a file that cannot be read, by why."""
+    """Return the problem of a file that cannot be read, by cause."""
     if isinstance(error, MissingFileError):
         return Problem("missing-file", f"the {what} does not exist", REPAIR, path, snapshot_id)
     if isinstance(error, CorruptTableError):
         return Problem(
             "corrupt-file", f"the {what} breaks the specification: {error.message}", REPAIR, path, snapshot_id
         )
-    to_do = "Check the storage, and that this process may read the file; then check again."
+    to_do = "Check the storage, and that this process has permission to read the file; then check again."
     return Problem("unreadable-file", f"the {what} cannot be checked: {error.message}", to_do, path, snapshot_id)
 
 
@@ -137,15 +137,15 @@ _Finding = tuple[str, str, str]
 
 def _size(manifest: ManifestFile, data: bytes) -> Iterator[_Finding]:
     if len(data) != manifest.manifest_length:
-        what = f"the manifest has {len(data):,} bytes, and the list says {manifest.manifest_length:,}"
+        what = f"the manifest has {len(data):,} bytes, but the list says {manifest.manifest_length:,}"
         yield "wrong-size", what, REWRITE
 
 
 def _header(manifest: ManifestFile, files: ManifestColumns, spec: PartitionSpec) -> Iterator[_Finding]:
-    """Hold the manifest's own header against its line and the table's spec."""
+    """Compare the manifest's header with its entry in the list and with the table's spec."""
     text = files.metadata.get("partition-spec-id")
     if text is not None and text != str(manifest.partition_spec_id):
-        what = f"the manifest was written with partition spec {text}, and the list says {manifest.partition_spec_id}"
+        what = f"the manifest was written with partition spec {text}, but the list says {manifest.partition_spec_id}"
         yield "wrong-partition-spec", what, FOREIGN
     try:
         stored = files.partition_spec
@@ -153,12 +153,12 @@ def _header(manifest: ManifestFile, files: ManifestColumns, spec: PartitionSpec)
         yield "corrupt-file", f"the manifest's partition spec cannot be read: {error.message}", REWRITE
         return
     if _shape(stored) != _shape(spec):
-        what = f"the manifest's own copy of partition spec {spec.spec_id} is {stored}, and the table's is {spec}"
+        what = f"the manifest's own copy of partition spec {spec.spec_id} is {stored}, but the table's is {spec}"
         yield "wrong-partition-spec", what, FOREIGN
 
 
 def _shape(spec: PartitionSpec) -> list[tuple[Any, ...]]:
-    # Names may change and ids of v1 specs are counted by readers; what values mean may not.
+    # Names may change, and readers number the ids of v1 specs, but sources and transforms may not differ.
     return [(field.source_ids, str(field.transform)) for field in spec.fields]
 
 
@@ -173,7 +173,7 @@ def _counts(manifest: ManifestFile, files: ManifestColumns) -> Iterator[_Finding
             ("rows", getattr(manifest, f"{name}_rows_count"), int(rows[chosen].sum())),
         ):
             if recorded is not None and recorded != actual:
-                yield "wrong-count", f"it has {actual:,} {name} {what}, and the list says {recorded:,}", REWRITE
+                yield "wrong-count", f"it has {actual:,} {name} {what}, but the list says {recorded:,}", REWRITE
     unknown = int((files.column("record_count").to_numpy() < 0).sum())
     if unknown:
         yield (
@@ -191,7 +191,7 @@ def _sequence_numbers(manifest: ManifestFile, files: ManifestColumns) -> Iterato
     low, high = (pc.min_max(numbers)[name].as_py() for name in ("min", "max"))
     if low < manifest.min_sequence_number:
         what = (
-            f"an entry has sequence number {low}, and the list says that {manifest.min_sequence_number} is the lowest"
+            f"an entry has sequence number {low}, but the list says that {manifest.min_sequence_number} is the lowest"
         )
         yield "wrong-sequence-number", what, REWRITE
     if high > manifest.sequence_number:
@@ -204,23 +204,23 @@ def _sequence_numbers(manifest: ManifestFile, files: ManifestColumns) -> Iterato
 
 
 def _vectors(manifest: ManifestFile, files: ManifestColumns, format_version: int) -> Iterator[_Finding]:
-    """Look at entries of deletion vectors: they are only where they may be, and complete."""
+    """Check entries of deletion vectors: only where they are allowed, and complete."""
     is_puffin = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value)
     if not pc.any(is_puffin).as_py():
         return
     puffins = files.table.filter(is_puffin)
     if manifest.content is ManifestContent.DATA or format_version < 3:
-        what = f"{puffins.num_rows:,} entries are Puffin files, which cannot be here in format version {format_version}"
+        what = f"{puffins.num_rows:,} entries are Puffin files, not allowed here in format version {format_version}"
         yield "wrong-deletion-vector", what, FOREIGN
     if pc.any(pc.not_equal(puffins.column("content"), FileContent.POSITION_DELETES.value)).as_py():
-        yield "wrong-deletion-vector", "a Puffin entry is not of position deletes", FOREIGN
+        yield "wrong-deletion-vector", "a Puffin entry does not hold position deletes", FOREIGN
     for name in ("referenced_data_file", "content_offset", "content_size_in_bytes"):
         if puffins.column(name).null_count:
             yield "wrong-deletion-vector", f"{puffins.column(name).null_count:,} vectors have no {name}", FOREIGN
 
 
 def _equality_ids(manifest: ManifestFile, files: ManifestColumns, schemas: Iterable[Schema]) -> Iterator[_Finding]:
-    """Look at equality deletes: they compare columns, and those that the table has or had."""
+    """Check equality deletes: they must compare columns, and columns that the table has or had."""
     if manifest.content is not ManifestContent.DELETES:
         return
     is_equality = pc.equal(files.column("content"), FileContent.EQUALITY_DELETES.value)
@@ -229,7 +229,7 @@ def _equality_ids(manifest: ManifestFile, files: ManifestColumns, schemas: Itera
     if empty:
         yield "wrong-equality-ids", f"{empty:,} equality delete files compare no columns", FOREIGN
     known = {field_id for schema in schemas for field_id in schema.fields_by_id}
-    unknown = sorted({field_id for found in ids.to_pylist() for field_id in found or ()} - known)
+    unknown = sorted({field_id for entry_ids in ids.to_pylist() for field_id in entry_ids or ()} - known)
     if unknown:
         what = f"equality delete files compare columns {unknown[:10]}, which no schema of the table has"
         yield "wrong-equality-ids", what, FOREIGN
@@ -245,21 +245,19 @@ def _row_ids(manifest: ManifestFile, files: ManifestColumns, next_row_id: int) -
     rows = files.column("record_count").filter(live)
     ends = pc.add(first, rows)
     if len(ends) and (pc.max(ends).as_py() or 0) > next_row_id:
-        what = (
-            f"row ids go up to {pc.max(ends).as_py() - 1:,}, and the table says that {next_row_id:,} is not given yet"
-        )
+        what = f"row ids go up to {pc.max(ends).as_py() - 1:,}, but the table has not assigned {next_row_id:,} yet"
         yield "wrong-row-ids", what, FOREIGN
     if len(first) and (pc.min(first).as_py() or 0) < 0:
         yield "wrong-row-ids", f"a file's first row id is {pc.min(first).as_py()}", FOREIGN
 
 
 def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: StructType) -> Iterator[_Finding]:
-    """Look at the summaries of partition values, which prune manifests: they must hold for every live file."""
+    """Check the summaries of partition values, which prune manifests: they must hold for every live file."""
     if manifest.partitions is None or not data_type.fields:
         return
     if len(manifest.partitions) != len(data_type.fields):
         what = (
-            f"the list summarises {len(manifest.partitions)} partition fields, and the spec has {len(data_type.fields)}"
+            f"the list summarises {len(manifest.partitions)} partition fields, but the spec has {len(data_type.fields)}"
         )
         yield "wrong-partition-summary", what, REWRITE
         return
@@ -269,7 +267,7 @@ def _summaries(manifest: ManifestFile, files: ManifestColumns, data_type: Struct
     for index, (field, summary) in enumerate(zip(data_type.fields, manifest.partitions, strict=True)):
         column = struct.field(index)
         if column.null_count and not summary.contains_null:
-            what = f"{column.null_count:,} files have null in {field.name!r}, and the list says that none has"
+            what = f"{column.null_count:,} files have null in {field.name!r}, but the list says that none has"
             yield "wrong-partition-summary", what, REWRITE
         yield from _outside(field, summary_stats(summary, field.field_type), column)
 
@@ -278,20 +276,20 @@ def _outside(field: NestedField, stats: Any, column: pa.Array) -> Iterator[_Find
     distinct = pc.unique(pc.drop_null(column))
     values = [
         value for value in values_of(distinct, field.field_type) if value == value
-    ]  # NaN lies outside of any bounds
+    ]  # NaN is not within any bounds
     if not values:
         return
     low, high = min(values), max(values)
     if stats.lower is None or stats.upper is None or low < stats.lower or high > stats.upper:
         what = (
-            f"values of {field.name!r} go from {low!r} to {high!r}, and the list says from {stats.lower!r} "
+            f"values of {field.name!r} range from {low!r} to {high!r}, but the list says from {stats.lower!r} "
             f"to {stats.upper!r}"
         )
         yield "wrong-partition-summary", what, REWRITE
 
 
 def hashes_of(texts: list[str | None]) -> Longs:
-    """Return a number for each text; equal texts have equal numbers within this process."""
+    """Return a hash of each text, consistent within this process."""
     return np.fromiter((hash(text) for text in texts), np.int64, len(texts))
 
 

@@ -1,17 +1,17 @@
-"""Examine a table: every file that its metadata leads to is there, and is as the metadata says. `t.check()`.
+"""Check a table: every file that its metadata references exists and agrees with the metadata. `t.check()`.
 
-The read path, walked with suspicion. Nothing that is found raises; it becomes a problem with a path and what to do.
+This is the read path without trust. Findings never raise; they become problems with a path and a remedy.
 
-    metadata       the file can be read and is the state that the catalog gave; its log's files exist; ids of
-                   snapshots, schemas and rows fit together
-    lists          each snapshot's manifest list can be read; its lines fit the snapshot
-    manifests      each once, however many snapshots have it: `maintenance/check_manifest.py`
-    snapshots      no file twice, one vector for a data file, no row id twice, positions inside their file, totals
-    files          each once: `maintenance/check_files.py`, and with rows `maintenance/check_rows.py`
-    statistics     each file exists, with the sizes and blobs that the metadata says
+    metadata       the file is readable and holds the state that the catalog returned; the files of its log exist;
+                   ids of snapshots, schemas and rows are consistent
+    lists          each snapshot's manifest list is readable; its entries are consistent with the snapshot
+    manifests      each is checked once, however many snapshots have it: `maintenance/check_manifest.py`
+    snapshots      no duplicate files, one vector per data file, unique row ids, positions inside their file, totals
+    files          each is checked once: `maintenance/check_files.py`, and with rows `maintenance/check_rows.py`
+    statistics     each file exists, with the sizes and blobs in the metadata
 
-Manifests and files are read in parallel, a few at a time. Memory holds about sixty bytes for each entry of
-a manifest, and no more than a bounded number of problems.
+Manifests and files are read in parallel, a few at a time. Memory holds about sixty bytes per manifest entry, and a
+bounded number of problems.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.threads import default_threads, map_in_order
 
 _FILE_THREADS: Final = 16
-"""How many files are looked at together: most of the time goes by waiting for the storage."""
+"""The number of files to check in parallel: most of the time is spent waiting for the storage."""
 
 _Key = tuple[object, ...]
 
@@ -62,13 +62,13 @@ def check_table(
     threads: int | None = None,
     max_problems: int = MAX_PROBLEMS,
 ) -> Report:
-    """Examine a table as it was loaded: all its snapshots, or the current one.
+    """Check a table as it was loaded: all its snapshots, or only the current one.
 
-    With rows, every data file is read through. Writers that commit meanwhile do not matter; one that expires
-    snapshots takes files away that this still looks for.
+    With rows, every data file is read completely. Concurrent commits do not matter, but an expiry deletes files that
+    this check still looks for.
     """
     if max_problems < 1:
-        raise InvalidRequestError(f"Cannot report {max_problems} problems: at least one is told")
+        raise InvalidRequestError(f"Cannot report {max_problems} problems: the number must be at least 1")
     return _Check(loaded, only_current, with_rows, threads, Findings(max_problems)).run()
 
 
@@ -80,12 +80,12 @@ def check_beside_writers(
     with_rows: bool = False,
     threads: int | None = None,
 ) -> Report:
-    """Examine a table as it was loaded; as it is now, where snapshots were expired meanwhile."""
+    """Check a table as it was loaded, or in its present state if snapshots were expired concurrently."""
     while True:
         report = check_table(loaded, with_rows=with_rows, only_current=only_current, threads=threads)
         if report.ok:
             return report
-        # Somebody who expired snapshots meanwhile took files away that are no longer looked for.
+        # A concurrent expiry may have deleted files of snapshots that no longer exist.
         now = catalog.refresh(loaded)
         if now.metadata.snapshots.ids >= loaded.metadata.snapshots.ids:
             return report
@@ -93,8 +93,8 @@ def check_beside_writers(
 
 
 _ODD_TO_DO: Final = (
-    "The table is read in spite of it. Counters are set right by the next commit; types and defaults of a later "
-    "version need t.upgrade(3) before anything is written."
+    "The table is readable nevertheless. The next commit corrects counters; types and defaults of a later version "
+    "need t.upgrade(3) before any write."
 )
 
 
@@ -112,7 +112,7 @@ class _Check:
         self._facts: dict[_Key, ManifestFacts] = {}
         self._seen = SeenHashes()
         self._last_positions: dict[int, tuple[int, str]] = {}
-        """Of each data file that has a vector, the highest position in one."""
+        """The highest position in a vector of each data file that has one."""
 
     def run(self) -> Report:
         self._check_metadata()
@@ -123,10 +123,10 @@ class _Check:
                 self._findings.add(unreadable(error, "table's metadata", self._loaded.metadata_location, None))
         lists: list[tuple[Snapshot, list[_Key]]] = []
         manifests: dict[_Key, tuple[ManifestFile, int]] = {}
-        for snapshot, found in self._read_lists():
-            keys = [_key(manifest_found) for manifest_found in found]
+        for snapshot, listed in self._read_lists():
+            keys = [_key(listed_manifest) for listed_manifest in listed]
             lists.append((snapshot, keys))
-            for key, manifest in zip(keys, found, strict=True):
+            for key, manifest in zip(keys, listed, strict=True):
                 manifests.setdefault(key, (manifest, snapshot.snapshot_id))
         self._check_files(self._read_manifests(manifests))
         for snapshot, keys in lists:
@@ -140,7 +140,7 @@ class _Check:
     # Metadata
 
     def _snapshots(self) -> list[Snapshot]:
-        """Return the snapshots to look at: the current one first, then the newer before the older."""
+        """Return the snapshots to check: the current one first, then the others, newest first."""
         metadata = self._metadata
         current = metadata.current_snapshot
         if self._only_current:
@@ -160,8 +160,8 @@ class _Check:
             findings.count("metadata_files")
             try:
                 if read_table_metadata(loaded.storage, location) != metadata:
-                    what = "the file holds another state than the one that was loaded from it"
-                    findings.add(Problem("corrupt-file", what, "Metadata files never change: restore it.", location))
+                    what = "the file holds a different state from the one that was loaded from it"
+                    findings.add(Problem("corrupt-file", what, "Metadata files are immutable: restore it.", location))
             except FrazilError as error:
                 findings.add(unreadable(error, "metadata file", location, None))
         if not self._only_current:
@@ -169,7 +169,7 @@ class _Check:
                 findings.count("metadata_files")
                 try:
                     if not loaded.storage.exists(entry.metadata_file):
-                        to_do = "Nothing needs it for reading; it goes from the log as commits follow."
+                        to_do = "Reads do not need it; later commits remove it from the log."
                         what = "an older metadata file of the log does not exist"
                         findings.add(Problem("missing-file", what, to_do, entry.metadata_file))
                 except FrazilError as error:
@@ -185,19 +185,19 @@ class _Check:
             except FrazilError as error:
                 return snapshot, error
 
-        for snapshot, found in map_in_order(read, self._snapshots(), threads=self._threads or _FILE_THREADS):
+        for snapshot, listed in map_in_order(read, self._snapshots(), threads=self._threads or _FILE_THREADS):
             self._findings.count("snapshots")
-            if isinstance(found, FrazilError):
-                problem = unreadable(found, "manifest list", snapshot.manifest_list, snapshot.snapshot_id)
+            if isinstance(listed, FrazilError):
+                problem = unreadable(listed, "manifest list", snapshot.manifest_list, snapshot.snapshot_id)
                 self._findings.add(problem)
                 continue
-            self._findings.add(*_check_lines(snapshot, found, self._metadata))
-            yield snapshot, found
+            self._findings.add(*_check_lines(snapshot, listed, self._metadata))
+            yield snapshot, listed
 
     # Manifests and files
 
     def _read_manifests(self, manifests: dict[_Key, tuple[ManifestFile, int]]) -> Iterator[FileGroup]:
-        """Look at each manifest, keep what is needed of it, and yield its live files that have not been looked at."""
+        """Check each manifest, keep its facts, and yield its live files that have not been checked yet."""
 
         def check(item: tuple[_Key, tuple[ManifestFile, int]]) -> tuple[_Key, int, CheckedManifest]:
             key, (manifest, snapshot_id) = item
@@ -207,7 +207,7 @@ class _Check:
         reported: set[tuple[str, str]] = set()
         for key, snapshot_id, checked in map_in_order(check, manifests.items(), threads=threads):
             self._findings.count("manifests")
-            # A manifest that two lists describe differently is read twice; what is wrong with both is told once.
+            # A manifest that two lists describe differently is read twice; common problems are reported once.
             self._findings.add(
                 *(problem for problem in checked.problems if (problem.path or "", problem.what) not in reported)
             )
@@ -217,7 +217,7 @@ class _Check:
                 yield from groups_of(checked.live, self._unseen(checked.facts), snapshot_id)
 
     def _unseen(self, facts: ManifestFacts) -> npt.NDArray[np.bool_]:
-        """Return which live files of a manifest have not been looked at; vectors are told apart by their data file."""
+        """Return which live files of a manifest have not been checked; vectors are identified by their data file."""
         return self._seen.add(np.where(facts.vectors, facts.paths ^ facts.references, facts.paths))
 
     def _check_files(self, groups: Iterator[FileGroup]) -> None:
@@ -239,17 +239,17 @@ class _Check:
     # Statistics
 
     def _check_statistics(self) -> None:
-        wanted = {snapshot.snapshot_id for snapshot in self._snapshots()} if self._only_current else None
+        snapshot_ids = {snapshot.snapshot_id for snapshot in self._snapshots()} if self._only_current else None
         listed: list[StatisticsFile | PartitionStatisticsFile] = [*self._metadata.statistics]
         for file in [*listed, *self._metadata.partition_statistics]:
-            if wanted is not None and file.snapshot_id not in wanted:
+            if snapshot_ids is not None and file.snapshot_id not in snapshot_ids:
                 continue
             self._findings.count("statistics_files")
             path, storage = file.statistics_path, self._loaded.storage
             try:
                 size = storage.size(path)
                 if size != file.file_size_in_bytes:
-                    what = f"the statistics file has {size:,} bytes, and the metadata says {file.file_size_in_bytes:,}"
+                    what = f"the statistics file has {size:,} bytes, but the metadata says {file.file_size_in_bytes:,}"
                     self._wrong_statistics(what, path, file.snapshot_id)
                 elif isinstance(file, StatisticsFile):
                     self._check_blobs(file)
@@ -268,7 +268,7 @@ class _Check:
         for blob in statistics.blob_metadata:
             if (blob.type, blob.fields, blob.snapshot_id) not in stored:
                 what = (
-                    f"the file has no blob {blob.type} of columns {list(blob.fields)} and snapshot {blob.snapshot_id}"
+                    f"the file has no blob {blob.type} for columns {list(blob.fields)} and snapshot {blob.snapshot_id}"
                 )
                 self._wrong_statistics(what, path, statistics.snapshot_id)
 
@@ -277,11 +277,11 @@ class _Check:
 
 
 _FACTS: Final = ("data_files", "position_delete_files", "equality_delete_files")
-_STATISTICS: Final = "Statistics only inform: remove them (remove_statistics), or compute them anew."
+_STATISTICS: Final = "Statistics are informative only: remove them (remove_statistics), or recompute them."
 
 
 def _key(manifest: ManifestFile) -> _Key:
-    """Return what tells apart lines that describe one manifest differently."""
+    """Return the key of a manifest as one list entry describes it."""
     return (
         manifest.manifest_path,
         manifest.manifest_length,
@@ -295,7 +295,7 @@ def _key(manifest: ManifestFile) -> _Key:
 
 
 def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
-    """Yield where two snapshots gave out the same row ids, or one gave ids that the table does not know of."""
+    """Yield the row ids that two snapshots assigned, or that the table does not count as assigned."""
     ranges = sorted(
         (head.first_row_id, head.first_row_id + (head.added_rows or 0), head.snapshot_id)
         for head in metadata.snapshots.heads
@@ -303,19 +303,19 @@ def _row_id_ranges(metadata: TableMetadata) -> Iterator[Problem]:
     )
     for (_, end, before), (start, _, snapshot_id) in pairwise(ranges):
         if start < end:
-            what = f"snapshots {before} and {snapshot_id} both gave out the row ids from {start:,} to {end - 1:,}"
+            what = f"snapshots {before} and {snapshot_id} both assigned the row ids from {start:,} to {end - 1:,}"
             yield Problem("wrong-row-ids", what, FOREIGN, None, snapshot_id)
     for _, end, snapshot_id in ranges[-1:]:
         if end > metadata.next_row_id:
             what = (
-                f"snapshot {snapshot_id} gave out row ids up to {end - 1:,}, and the table's next one is "
+                f"snapshot {snapshot_id} assigned row ids up to {end - 1:,}, but the table's next one is "
                 f"{metadata.next_row_id:,}"
             )
             yield Problem("wrong-row-ids", what, FOREIGN, None, snapshot_id)
 
 
 def _repeated_sequence_numbers(metadata: TableMetadata) -> Iterator[Problem]:
-    """Yield snapshots that share a sequence number; before version 2 all have none."""
+    """Yield snapshots that share a sequence number; before version 2 none has one."""
     seen: dict[int, int] = {}
     for head in metadata.snapshots.heads:
         if head.sequence_number in seen:
@@ -328,7 +328,7 @@ def _repeated_sequence_numbers(metadata: TableMetadata) -> Iterator[Problem]:
 
 
 def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: TableMetadata) -> Iterator[Problem]:
-    """Yield what lines of a manifest list do not fit their snapshot."""
+    """Yield the entries of a manifest list that are inconsistent with their snapshot."""
     path, snapshot_id = snapshot.manifest_list, snapshot.snapshot_id
 
     def problem(code: str, what: str, to_do: str = FOREIGN) -> Problem:
@@ -340,7 +340,7 @@ def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: Ta
     for manifest in manifests:
         name = manifest.manifest_path
         if name in paths:
-            yield problem("duplicate-file", f"the list has the manifest {name} twice")
+            yield problem("duplicate-file", f"the list contains the manifest {name} twice")
         paths.add(name)
         number = manifest.sequence_number
         if number > snapshot.sequence_number:
@@ -354,18 +354,18 @@ def _check_lines(snapshot: Snapshot, manifests: list[ManifestFile], metadata: Ta
             what = f"the snapshot {snapshot.sequence_number} added {name}, which has sequence number {number}"
             yield problem("wrong-sequence-number", what)
         if snapshot.first_row_id is not None and manifest.content is ManifestContent.DATA:
-            yield from (problem(*found) for found in _row_ids_of_line(snapshot, manifest))
+            yield from (problem(*row_id_problem) for row_id_problem in _row_ids_of_line(snapshot, manifest))
 
 
 def _row_ids_of_line(snapshot: Snapshot, manifest: ManifestFile) -> Iterator[tuple[str, str]]:
     if manifest.first_row_id is None:
-        yield "wrong-row-ids", f"the list gives {manifest.manifest_path} no first row id, which version 3 demands"
+        yield "wrong-row-ids", f"the list has no first row id for {manifest.manifest_path}, which version 3 requires"
         return
     start, end = snapshot.first_row_id or 0, (snapshot.first_row_id or 0) + (snapshot.added_rows or 0)
     rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
     if manifest.first_row_id >= start and manifest.first_row_id + rows > end:
         what = (
             f"{manifest.manifest_path} takes the row ids from {manifest.first_row_id:,} to "
-            f"{manifest.first_row_id + rows - 1:,}, and the snapshot has those from {start:,} to {end - 1:,}"
+            f"{manifest.first_row_id + rows - 1:,}, but the snapshot has those from {start:,} to {end - 1:,}"
         )
         yield "wrong-row-ids", what

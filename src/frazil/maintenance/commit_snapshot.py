@@ -1,4 +1,4 @@
-"""One action, one commit, and the snapshot it made: what every procedure that commits needs to tell what it did."""
+"""Commit one action and return the snapshot it created, for procedures that report their results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from frazil.spec.snapshot import Snapshot
 def commit_snapshot(
     catalog: Catalog, loaded: LoadedTable, action: Action, *, cache: ManifestCache | None = None
 ) -> tuple[LoadedTable, Snapshot | None]:
-    """Commit an action; return the table's new state and the action's own snapshot, None where it made none.
+    """Commit an action; return the table's new state and the action's own snapshot, or None if it created none.
 
-    It is prepared on the table as it is now: the work before may have taken hours, and of the state it began with even
-    the manifests may be gone since.
+    The action is prepared on the present state of the table: the preceding work may have taken hours, and even the
+    manifests of the state that it started from may have been deleted since.
     """
     transaction = Transaction(catalog, cache=cache)
     planned = transaction.table(catalog.refresh(loaded)).add(action)
@@ -25,6 +25,6 @@ def commit_snapshot(
 
 
 def summary_count(snapshot: Snapshot | None, name: str) -> int:
-    """Return a count of a snapshot's summary, 0 where it has none."""
+    """Return a count of a snapshot's summary, or 0 if it has none."""
     text = None if snapshot is None or snapshot.summary is None else snapshot.summary.get(name)
     return int(text) if text is not None and text.isascii() and text.isdigit() else 0

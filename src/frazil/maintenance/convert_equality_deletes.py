@@ -1,11 +1,11 @@
-"""Turn equality deletes into position deletes, in version 3 into deletion vectors. Specification: "Row-level Deletes".
+"""Convert equality deletes to position deletes, in version 3 to deletion vectors. Specification: "Row-level Deletes".
 
-Equality deletes are cheap to write and dear to read: every scan compares every row with them. Here they are compared
-for the last time. Each data file that some apply to is read, here or on Spark (`spark/change/find_deleted.py`), and the
-positions of the rows that equal one are written down; then the equality delete files are removed. Rows do not
-change.
+Equality deletes are cheap to write and expensive to read: every scan compares every row with them. Here they are
+compared for the last time. Each data file that some apply to is read, in this process or on Spark
+(`spark/change/find_deleted.py`), and the positions of the equal rows are written; then the equality delete files are
+removed. Rows do not change.
 
-The commit is a `delete`, not a `replace`, though it changes no rows: a compaction that began before it holds rows in
+The commit is a `delete`, not a `replace`, although it changes no rows: a compaction that began before it has rows in
 its new files that only the removed equality deletes would have deleted, and must be refused.
 """
 
@@ -48,7 +48,7 @@ _PROJECTION = Schema((POS, DELETED))
 
 @dataclass(frozen=True, slots=True)
 class ConvertEqualityDeletesResult:
-    """How many equality delete files went, and how many position delete files or vectors came."""
+    """The numbers of equality delete files removed, and of position delete files or vectors added."""
 
     converted_delete_files_count: int = 0
     added_delete_files_count: int = 0
@@ -65,10 +65,10 @@ def convert_equality_deletes(
     finder: Finder | None = None,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, ConvertEqualityDeletesResult]:
-    """Replace a branch's equality deletes by position deletes; return the table's new state and what was done.
+    """Replace a branch's equality deletes by position deletes; return the table's new state and a summary.
 
-    A file that another writer deletes rows of, or rewrites, meanwhile is a conflict. `finder` finds the deleted rows of
-    data files; without one they are read in this process.
+    A data file that another writer concurrently rewrites, or deletes rows of, is a conflict. `finder` finds the deleted
+    rows of data files; without one, the files are read in this process.
     """
     parent = find_parent(loaded.metadata, target.branch)
     if parent is None:
@@ -82,19 +82,19 @@ def convert_equality_deletes(
     }
     if dry_run or not tasks:
         return loaded, ConvertEqualityDeletesResult(len(equality), len(tasks))
-    gone = _find_here(loaded, tasks) if finder is None else finder(loaded, parent, tasks)
+    deleted = _find_in_process(loaded, tasks) if finder is None else finder(loaded, parent, tasks)
     positions = DeleteCache()
-    found = _beyond_positions(loaded, tasks, gone, positions)
-    hit = [task for task in tasks if task.data_file.file_path in found]
-    rows = {task.data_file.file_path: DeletedRows.of(task.data_file, found[task.data_file.file_path]) for task in hit}
+    new = _beyond_positions(loaded, tasks, deleted, positions)
+    changed = [task for task in tasks if task.data_file.file_path in new]
+    rows = {task.data_file.file_path: DeletedRows.of(task.data_file, new[task.data_file.file_path]) for task in changed}
     count = sum(row.positions.cardinality for row in rows.values())
     removed = tuple(equality.values())
-    state, added = _commit(catalog, loaded, parent.snapshot_id, hit, rows, removed, target, positions, cache)
+    state, added = _commit(catalog, loaded, parent.snapshot_id, changed, rows, removed, target, positions, cache)
     return state, ConvertEqualityDeletesResult(len(equality), added, count)
 
 
-def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, DeletionVector]:
-    """Return the rows that equality deletes delete, of the data files in which there are some."""
+def _find_in_process(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, DeletionVector]:
+    """Return the rows that equality deletes delete, by data file."""
     view = view_table(loaded.metadata)
     cache = DeleteCache()
     rows: dict[str, DeletionVector] = {}
@@ -104,31 +104,31 @@ def _find_here(loaded: LoadedTable, tasks: list[FileScanTask]) -> dict[str, Dele
             for delete_file in task.delete_files
             if delete_file.data_file.content is FileContent.EQUALITY_DELETES
         )
-        alone = replace(task, delete_files=deletes, residual=TRUE)
-        found = [
+        equality_only = replace(task, delete_files=deletes, residual=TRUE)
+        positions_found = [
             batch.column(0).to_numpy()[batch.column(1).to_numpy(zero_copy_only=False)]
-            for batch in read_task(alone, view, _PROJECTION, loaded.storage, cache=cache)
+            for batch in read_task(equality_only, view, _PROJECTION, loaded.storage, cache=cache)
         ]
-        positions = DeletionVector(np.concatenate(found)) if found else DeletionVector()
+        positions = DeletionVector(np.concatenate(positions_found)) if positions_found else DeletionVector()
         if not positions.is_empty:
             rows[task.data_file.file_path] = positions
     return rows
 
 
 def _beyond_positions(
-    loaded: LoadedTable, tasks: list[FileScanTask], gone: Mapping[str, DeletionVector], positions: DeleteCache
+    loaded: LoadedTable, tasks: list[FileScanTask], deleted: Mapping[str, DeletionVector], positions: DeleteCache
 ) -> dict[str, DeletionVector]:
-    """Return deleted rows without those that position deletes delete already, of the data files that have others."""
+    """Return deleted rows that no position delete covers yet, by data file."""
     rows: dict[str, DeletionVector] = {}
     for task in tasks:
-        found = gone.get(task.data_file.file_path)
-        if found is None:
+        new = deleted.get(task.data_file.file_path)
+        if new is None:
             continue
         before = load_positions(loaded.storage, task, positions)
         if before is not None:
-            found = found.minus(before)
-        if not found.is_empty:
-            rows[task.data_file.file_path] = found
+            new = new.minus(before)
+        if not new.is_empty:
+            rows[task.data_file.file_path] = new
     return rows
 
 
@@ -146,7 +146,7 @@ def _commit(
     removed: list[DataFile] = list(equality)
     included: list[DataFile] = []
     if loaded.metadata.format_version >= 3:
-        # A vector holds all deleted rows of its file: those of the vector or the position delete files so far too.
+        # A vector holds all deleted rows of its file, including those of its present vector or position deletes.
         for task in tasks:
             path = task.data_file.file_path
             before = load_positions(loaded.storage, task, positions)

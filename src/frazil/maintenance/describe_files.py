@@ -1,9 +1,9 @@
-"""Files that others wrote, described for a commit: Parquet by its footer, ORC and Avro by reading the rows.
+"""Describe existing files for a commit: Parquet by its footer, ORC and Avro by reading the rows.
 
-On the way of `maintenance/add_files.py`. An ORC footer is not decoded for its statistics and an Avro file has none, so
-their columns are read once and measured as a writer would: bounds are then exact, and partitions can be told from them.
-Columns are matched by name; a file that has field ids is taken where they are the table's, for all of its columns.
-Specification: "Column Projection", "Data File Fields".
+Used by `maintenance/add_files.py`. The statistics of an ORC footer are not decoded, and an Avro file has none, so their
+columns are read once and measured as by a writer: bounds are then exact and can determine partitions. Columns are
+matched by name; a file with field ids is accepted if all its columns have the table's ids. Specification: "Column
+Projection", "Data File Fields".
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _MAGICS: Final = {b"PAR1": FileFormat.PARQUET, b"ORC": FileFormat.ORC, b"Obj\x01
 
 
 def find_format(storage: Storage, path: str, size: int) -> FileFormat:
-    """Return the format of a data file: by the end of its name, else by its first bytes."""
+    """Return the format of a data file: by the end of its name, or else by its first bytes."""
     named = {f".{data_format.value}": data_format for data_format in DATA_FORMATS}
     ending = path[path.rfind(".") :].lower() if "." in path.rpartition("/")[2] else ""
     if ending in named:
         return named[ending]
     start = storage.read_range(path, 0, min(size, 4))
-    for magic, found in _MAGICS.items():
+    for magic, magic_format in _MAGICS.items():
         if start.startswith(magic):
-            return found
+            return magic_format
     raise InvalidDataFileError(
-        f"Cannot add the file: it starts with {start!r}, and is neither Parquet nor ORC nor Avro", path=path
+        f"Cannot add the file: it starts with {start!r}, which is not Parquet, ORC or Avro", path=path
     )
 
 
 class FileDescriber:
-    """Describes files of others for a table of one schema."""
+    """Describes existing files for a table of one schema."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class FileDescriber:
         self._rules = ReadRules(schema, mapping, history)
 
     def describe(self, path: str, size: int, file_format: FileFormat) -> DataFile:
-        """Return the description of a file, its partition left out."""
+        """Describe a file, without its partition."""
         if file_format is FileFormat.PARQUET:
             return describe_parquet(
                 self._storage, path, self._parquet_rules, size_bytes=size, spec_id=self._spec_id
@@ -87,25 +87,25 @@ class FileDescriber:
                 collector.add(pa.Table.from_batches([batch]))
             if collector.row_count != rows:
                 raise InvalidDataFileError(
-                    f"Cannot add the file: it announces {rows} rows and holds {collector.row_count}",
+                    f"Cannot add the file: it declares {rows} rows but contains {collector.row_count}",
                     path=file.file_path,
                 )
-        found = collector.metrics()
+        metrics = collector.metrics()
         return replace(
             file,
             record_count=rows,
-            value_counts=found.value_counts,
-            null_value_counts=found.null_value_counts,
-            nan_value_counts=found.nan_value_counts,
-            lower_bounds=found.lower_bounds,
-            upper_bounds=found.upper_bounds,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            nan_value_counts=metrics.nan_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
             split_offsets=offsets or None,
         )
 
     def _stored(self, reader: FileReader, path: str) -> Schema:
-        """Return the columns that a file stores whole; of others nothing is measured."""
-        known = reader.schema.field_ids
-        optional = [field for field in self._schema.fields if field.field_id in known]
+        """Return the columns that a file stores whole; others are not measured."""
+        stored_ids = reader.schema.field_ids
+        optional = [field for field in self._schema.fields if field.field_id in stored_ids]
         columns = resolve(Schema(tuple(optional)), reader.schema, path) if optional else ()
         return Schema(tuple(column.field for column in columns if not _has_constant(column)))
 

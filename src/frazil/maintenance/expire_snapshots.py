@@ -1,11 +1,11 @@
-"""Expire snapshots and delete the files that only they led to. Specification: "Snapshot Retention Policy".
+"""Expire snapshots and delete the files that only they referenced. Specification: "Snapshot Retention Policy".
 
-    decide     which snapshots and references go (`commit/expire_snapshots.py`); a dry run stops after finding files
-    commit     metadata without them; a reference that somebody makes meanwhile keeps its snapshot
-    delete     what the table as it is then does not lead to (`commit/expired_files.py`), several files at a time
+    decide     which snapshots and references expire (`commit/expire_snapshots.py`); a dry run stops after finding files
+    commit     metadata without them; a reference that is created concurrently keeps its snapshot
+    delete     files that the resulting table does not reference (`commit/expired_files.py`), several at a time
 
-Where the process dies between commit and deletion, files are left that nothing leads to: orphans, which
-`maintenance/orphan_files.py` finds. Nothing live is ever deleted for it.
+If the process dies between commit and deletion, unreferenced files are left behind: orphans, which
+`maintenance/orphan_files.py` finds. No live file is ever deleted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from frazil.threads import default_threads
 
 @dataclass(frozen=True, slots=True)
 class ExpireSnapshotsResult:
-    """How many files of each kind an expiry deleted, or would delete; `kept` says which it could not, and why."""
+    """The numbers of files that an expiry deleted, or would delete; `kept` names those it could not, with reasons."""
 
     deleted_data_files_count: int = 0
     deleted_position_delete_files_count: int = 0
@@ -39,9 +39,9 @@ class ExpireSnapshotsResult:
     expired_snapshot_ids: tuple[int, ...] = ()
     kept: tuple[tuple[str, str], ...] = ()
     deleted_bytes: int = 0
-    """The bytes of the data and delete files; metadata comes on top."""
+    """The size of the data and delete files, without metadata."""
     kept_count: int = 0
-    """How many files stay though nothing leads to them; `kept` names the first of them."""
+    """The number of unreferenced files that stay; `kept` names the first of them."""
 
 
 @with_progress("expire snapshots of")
@@ -55,17 +55,17 @@ def expire_snapshots(
     threads: int | None = None,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, ExpireSnapshotsResult]:
-    """Remove snapshots and the files that only they led to; return the table's new state and what was deleted.
+    """Remove snapshots and the files that only they referenced; return the table's new state and what was deleted.
 
-    Files that are not the table's own (`catalog/owned_folders.py`) stay, and are told; `delete_roots` are folders that
-    the caller names. With `dry_run` nothing changes, and the result says what would happen now.
+    Files that the table does not own (`catalog/owned_folders.py`) stay and are reported; `delete_roots` are folders
+    that the caller declares as the table's. With `dry_run` nothing changes, and the result is what would happen now.
     """
     if dry_run:
         after = _without_snapshots(catalog, loaded, action)
-        found = find_expired_files(catalog, loaded, after, delete_roots=delete_roots, threads=threads)
-        return loaded, _result(loaded, after, found)
+        expired_files = find_expired_files(catalog, loaded, after, delete_roots=delete_roots, threads=threads)
+        return loaded, _result(loaded, after, expired_files)
     committed = commit_actions(catalog, loaded, action, cache=cache)
-    # What others committed meanwhile counts as well: they may lead to a file again that the expired ones led to.
+    # Include concurrent commits: they may reference a file again that the expired snapshots referenced.
     now = catalog.refresh(committed)
     deleted = delete_expired_files(catalog, loaded, now, delete_roots=delete_roots, threads=threads)
     return now, _result(loaded, committed, deleted)
@@ -82,16 +82,16 @@ def _without_snapshots(catalog: Catalog, loaded: LoadedTable, action: ExpireSnap
 
 
 def _result(before: LoadedTable, after: LoadedTable, files: ExpiredFiles) -> ExpireSnapshotsResult:
-    kinds = files.counts
-    left = after.metadata.snapshots.ids
+    counts = files.counts
+    remaining = after.metadata.snapshots.ids
     return ExpireSnapshotsResult(
-        kinds[FileContent.DATA],
-        kinds[FileContent.POSITION_DELETES],
-        kinds[FileContent.EQUALITY_DELETES],
+        counts[FileContent.DATA],
+        counts[FileContent.POSITION_DELETES],
+        counts[FileContent.EQUALITY_DELETES],
         len(files.manifests),
         len(files.manifest_lists),
         len(files.statistics_files),
-        tuple(snapshot_id for snapshot_id in before.metadata.snapshots.ids if snapshot_id not in left),
+        tuple(snapshot_id for snapshot_id in before.metadata.snapshots.ids if snapshot_id not in remaining),
         tuple(files.kept.items()),
         files.data_bytes,
         files.kept_count,

@@ -1,7 +1,7 @@
-"""The columns of files that others wrote, where no catalog tells them: for adopting a folder as a table.
+"""Infer the columns of existing files without a catalog, for adopting a folder as a table.
 
-columns      those of the first file, under fresh ids; what Parquet keeps as INT96 is an instant, as for Spark
-partitions   names of `name=value` folders that are no column of the file: whole numbers, dates, else text
+columns      those of the first file, with fresh ids; Parquet INT96 becomes a timestamp with time zone, as in Spark
+partitions   names of `name=value` folders that are not columns of the file: integers, dates, or else strings
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONG_RANGE: Final = range(-(2**63), 2**63)
 def infer_schema(
     storage: Storage, path: str, size: int, file_format: FileFormat, *, format_version: int
 ) -> tuple[NestedField, ...]:
-    """Return the columns of a file, numbered anew."""
+    """Return the columns of a file with fresh ids."""
     if file_format is FileFormat.AVRO:
         with closing(AvroReader(storage, path, ReadRules(Schema(())))) as reader:
             arrow = pa.schema([(field.name, field.arrow) for field in reader.schema.fields])
@@ -63,7 +63,7 @@ def _fields(arrow: pa.Schema, instants: Collection[str], format_version: int) ->
 def with_partitions(
     fields: Sequence[NestedField], folders: Iterable[Mapping[str, str | None]]
 ) -> tuple[Schema, tuple[str, ...]]:
-    """Return a schema with the columns that only folders have, and the names of all columns that folders name."""
+    """Return a schema with the columns that exist only in folders, and the names of all partition folders."""
     values: dict[str, set[str]] = {}
     names: list[tuple[str, ...]] = []
     for folder in folders:
@@ -75,8 +75,8 @@ def with_partitions(
     if len(set(names)) > 1:
         different = sorted(set(names))[:2]
         raise InvalidRequestError(
-            f"Cannot tell the partitions of the files: some are in folders of {different[0]}, others of {different[1]}",
-            hint="Give a folder whose files are all partitioned alike.",
+            f"Cannot infer the partitions: some files are in folders of {different[0]}, others of {different[1]}",
+            hint="Pass a folder whose files are all partitioned alike.",
         )
     known = {field.name for field in fields}
     fresh = count(Schema(tuple(fields)).highest_field_id + 1)
@@ -89,7 +89,7 @@ def with_partitions(
 
 
 def _type_of(texts: set[str]) -> Type:
-    """Return the narrowest type that all texts of a partition column are of."""
+    """Return the narrowest type of all values of a partition column."""
     if texts and all(_WHOLE.fullmatch(text) and str(int(text)) == text for text in texts):
         numbers = [int(text) for text in texts]
         if all(number in _INT_RANGE for number in numbers):
@@ -115,7 +115,7 @@ def _int96_columns(parquet: Any) -> frozenset[str]:
 
 
 def _plain(field: pa.Field, *, is_instant: bool, keeps_nanos: bool) -> pa.Field:
-    """Return a field as the format can have it: nullable, without ids, times in microseconds where it must be."""
+    """Return a field that the format supports: nullable, without ids, and with times in microseconds if required."""
     data_type = field.type
     if is_instant:
         data_type = pa.timestamp("us", "UTC")

@@ -1,9 +1,9 @@
-"""A prefix of paths for another: in a path, in table metadata, in a manifest, in files of position deletes.
+"""Replace a prefix of paths: in a path, in table metadata, in a manifest, in files of position deletes.
 
-Part of `maintenance/rewrite_table_path.py`. Everything that stores an absolute path is here: table metadata (the
-location, logs, manifest lists, statistics, folders in properties), manifest lists, manifests (files, files that
-deletes are about, bounds of paths), position delete files, and the footers of deletion vectors' files. Nothing else
-changes: numbers, ids, statuses and what entries leave to be inherited stay as they were stored.
+Part of `maintenance/rewrite_table_path.py`. It covers everything that stores an absolute path: table metadata (the
+location, logs, manifest lists, statistics, folders in properties), manifest lists, manifests (files, files referenced
+by deletes, bounds of paths), position delete files, and the footers of files of deletion vectors. Nothing else changes:
+numbers, ids, statuses and inherited fields of entries stay as stored.
 """
 
 from __future__ import annotations
@@ -43,45 +43,45 @@ _FOLDERS: Final = (
     "write.object-storage.path",
     "write.folder-storage.path",
 )
-_TO_LOOK_AT: Final = r"/\.\.?(/|$)|[%\\\x00-\x1f\x7f]"
-"""What may lead a path out of the prefix that it starts with; such paths are looked at one by one."""
+_SUSPICIOUS: Final = r"/\.\.?(/|$)|[%\\\x00-\x1f\x7f]"
+"""Syntax that may lead a path out of its prefix; such paths are checked individually."""
 _REFERENCED: Final = "referenced-data-file"
 _DELETE_RULES: Final = ReadRules(POSITION_DELETE_SCHEMA, create_name_mapping(POSITION_DELETE_SCHEMA))
 
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """A prefix and what takes its place; whole steps of paths, slashes at their ends aside."""
+    """A source prefix and its replacement: whole path components, ignoring trailing slashes."""
 
     source: str
     target: str
 
     def covers(self, path: str) -> bool:
-        """Return whether a path is the source prefix or below it; `..` would lead out of the target, too."""
+        """Return whether a path is the source prefix or below it; `..` would also leave the target."""
         return f"{path.rstrip('/')}/".startswith(f"{self.source.rstrip('/')}/") and is_within(path, self.source)
 
     def below(self, path: str, what: str) -> str:
-        """Return what a path has after the source prefix; refuse a path that is not below it."""
+        """Return the part of a path below the source prefix; refuse a path that is not below it."""
         if not self.covers(path):
             raise InvalidRequestError(
                 f"Cannot rewrite the paths of the table: {what} {path} is not below {self.source}",
-                hint="Give a prefix that all files of the table have.",
+                hint="Pass a prefix that all files of the table have.",
             )
         return path[len(self.source.rstrip("/")) :].lstrip("/")
 
     def move(self, path: str, what: str) -> str:
-        """Return a path with the target prefix in place of the source's."""
+        """Return a path with the target prefix in place of the source prefix."""
         below = self.below(path, what)
         return f"{self.target.rstrip('/')}/{below}" if below else strip_slashes(self.target)
 
     def stage(self, path: str, staging: str, what: str) -> str:
-        """Return where the new form of a file is kept before it is copied to its place."""
+        """Return the staging path of a rewritten file before it is copied to its place."""
         return f"{staging.rstrip('/')}/{self.below(path, what)}"
 
 
 @dataclass(slots=True)
 class SizeChange:
-    """By how many bytes the files of a snapshot change: all of them, those it added, those it removed."""
+    """The change in bytes of a snapshot's files: in total, of those it added, and of those it removed."""
 
     total: int = 0
     added: int = 0
@@ -89,9 +89,9 @@ class SizeChange:
 
 
 def move_metadata(metadata: TableMetadata, prefixes: Prefixes, sizes: Mapping[int, SizeChange]) -> TableMetadata:
-    """Return table metadata as it is at the target; `sizes` are the changes of snapshots, by id.
+    """Return table metadata for the target; `sizes` are the size changes of snapshots, by id.
 
-    Of the log of older metadata files, those outside the prefix are left out: they are not copied.
+    Older metadata files outside the prefix are removed from the log, since they are not copied.
     """
     properties = dict(metadata.properties)
     for name in _FOLDERS:
@@ -151,7 +151,7 @@ def _move_snapshot(snapshot: Snapshot, prefixes: Prefixes, sizes: SizeChange | N
 def move_manifest_list(
     snapshot: Snapshot, manifests: list[ManifestFile], lengths: Mapping[str, int], prefixes: Prefixes
 ) -> bytes:
-    """Return a snapshot's manifest list as it is at the target; `lengths` are those of the new manifests, by path."""
+    """Return a snapshot's manifest list for the target; `lengths` are those of the new manifests, by path."""
     moved = [
         replace(
             manifest,
@@ -179,7 +179,7 @@ def move_manifest_list(
 
 @dataclass(frozen=True, slots=True)
 class MovedDeletes:
-    """A rewritten file of position deletes: its size, and in a file of vectors where each one lies now."""
+    """A rewritten file of position deletes: its size and, for a file of vectors, their new offsets and lengths."""
 
     size: int
     offsets: Mapping[int, tuple[int, int]]
@@ -188,7 +188,7 @@ class MovedDeletes:
 def move_manifest(
     columns: ManifestColumns, manifest: ManifestFile, deletes: Mapping[str, MovedDeletes], prefixes: Prefixes
 ) -> EncodedManifest:
-    """Return a manifest as it is at the target; `columns` are its own, nothing inherited."""
+    """Return a manifest for the target; `columns` are its own, without inherited values."""
     table = columns.table
     table = _set(table, "file_path", _move_column(table.column("file_path"), prefixes, "the file"))
     if columns.content is ManifestContent.DELETES:
@@ -206,13 +206,13 @@ def move_manifest(
 
 
 def _move_column(column: pa.ChunkedArray, prefixes: Prefixes, what: str) -> pa.ChunkedArray:
-    """Return a column of paths at the target; nulls stay."""
+    """Return a column of paths for the target; nulls stay."""
     source = f"{prefixes.source.rstrip('/')}/"
     inside = pc.fill_null(pc.starts_with(column, source), True)
     if not pc.all(inside, min_count=0).as_py():
         first_outside = pc.index(inside, False).as_py()
         prefixes.below(column[first_outside].as_py(), what)
-    for path in column.filter(pc.match_substring_regex(column, _TO_LOOK_AT)).to_pylist():
+    for path in column.filter(pc.match_substring_regex(column, _SUSPICIOUS)).to_pylist():
         prefixes.below(path, what)
     rest = pc.utf8_slice_codeunits(column, len(source))
     return pc.binary_join_element_wise(f"{prefixes.target.rstrip('/')}/", rest, "")
@@ -221,7 +221,7 @@ def _move_column(column: pa.ChunkedArray, prefixes: Prefixes, what: str) -> pa.C
 def _move_delete_columns(
     table: pa.Table, old_paths: list[str], deletes: Mapping[str, MovedDeletes], prefixes: Prefixes
 ) -> pa.Table:
-    """Return entries of delete files whose other columns name locations at the target, too."""
+    """Return entries of delete files with the paths in their other columns replaced too."""
     referenced = table.column("referenced_data_file")
     table = _set(table, "referenced_data_file", _move_column(referenced, prefixes, "the data file"))
     kinds = table.column("content").to_pylist()
@@ -246,18 +246,18 @@ def _move_delete_columns(
 
 
 def _move_bounds(bounds: dict[str, list[Any]], index: int, prefixes: Prefixes) -> None:
-    """Move the bounds of the paths in a position delete file; leave them out where they do not tell the prefix."""
+    """Replace the bounds of the paths in a position delete file; drop them if they do not contain the whole prefix."""
     key = DELETE_FILE_PATH.field_id
     moved: dict[str, bytes] = {}
     for name, column in bounds.items():
-        found = next((pair["value"] for pair in column[index] or () if pair["key"] == key), None)
-        text = None if found is None else found.decode(errors="replace")
+        bound = next((pair["value"] for pair in column[index] or () if pair["key"] == key), None)
+        text = None if bound is None else bound.decode(errors="replace")
         if text is not None and prefixes.covers(text) and len(text) > len(prefixes.source.rstrip("/")):
             moved[name] = prefixes.move(text, "the bound").encode()
     for name, column in bounds.items():
         if column[index] is not None:
-            kept = [pair for pair in column[index] if pair["key"] != key or len(moved) == len(bounds)]
-            column[index] = [{**pair, "value": moved[name]} if pair["key"] == key else pair for pair in kept]
+            remaining = [pair for pair in column[index] if pair["key"] != key or len(moved) == len(bounds)]
+            column[index] = [{**pair, "value": moved[name]} if pair["key"] == key else pair for pair in remaining]
 
 
 def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
@@ -265,25 +265,25 @@ def _set(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
     return table.set_column(index, table.schema.field(index), column.cast(table.schema.field(index).type))
 
 
-# Files of deletes
+# Delete files
 
 
 def write_once(storage: Storage, path: str, data: bytes) -> None:
-    """Write a new file; one that is there may only be the same. Nothing is ever written over another file."""
+    """Write a new file, or do nothing if the same file exists. Another file is never overwritten."""
     try:
         storage.create(path, data)
     except FileAlreadyExistsError:
         if storage.size(path) != len(data) or storage.read(path) != data:
             raise InvalidRequestError(
-                f"Cannot rewrite the paths of the table: {path} is there already, and is another file",
-                hint="Give another staging_location.",
+                f"Cannot rewrite the paths of the table: {path} exists already with other content",
+                hint="Pass another staging_location.",
             ) from None
 
 
 def move_deletes(storage: Storage, file: DataFile, path: str, prefixes: Prefixes) -> MovedDeletes:
-    """Write a position delete file, or a file of vectors, as it is at the target to a path.
+    """Write a position delete file, or a file of vectors, for the target to a path.
 
-    What is written depends on the file and the prefixes alone: a second time it is the same.
+    The output depends only on the file and the prefixes, so repeating it is harmless.
     """
     if file.is_deletion_vector:
         return _move_vectors(storage, file, path, prefixes)
@@ -312,7 +312,7 @@ def _move_vectors(storage: Storage, file: DataFile, path: str, prefixes: Prefixe
         properties = dict(blob.properties)
         if _REFERENCED in properties:
             properties[_REFERENCED] = prefixes.move(properties[_REFERENCED], "the data file")
-        made = writer.add_blob(
+        new_blob = writer.add_blob(
             blob.type,
             read_blob(range_reader(data), blob),
             fields=blob.fields,
@@ -321,7 +321,7 @@ def _move_vectors(storage: Storage, file: DataFile, path: str, prefixes: Prefixe
             compression_codec=blob.compression_codec,  # type: ignore[arg-type]
             properties=properties,
         )
-        offsets[blob.offset] = (made.offset, made.length)
+        offsets[blob.offset] = (new_blob.offset, new_blob.length)
     moved = writer.finish()
     write_once(storage, path, moved)
     return MovedDeletes(len(moved), offsets)

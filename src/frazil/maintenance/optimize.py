@@ -1,17 +1,17 @@
-"""Look at a table and do what is worth doing, in the right order, within a budget.
+"""Inspect a table and run the procedures that are worthwhile, in the right order, within a budget.
 
-`maintenance/table_health.py` finds what could be better; each finding names the procedure that helps. They run in this
-order, since each leaves less for the next:
+`maintenance/table_health.py` finds possible improvements; each finding names the procedure that helps. They run in this
+order, since each leaves less work for the next:
 
-    rewrite_position_delete_files    deletes that stay become fewer files, in version 3 vectors
-    rewrite_data_files               small files, files with many deletes, equality deletes; then dangling deletes go
+    rewrite_position_delete_files    remaining deletes become fewer files, in version 3 vectors
+    rewrite_data_files               small files, files with many deletes, equality deletes; then dangling deletes
     rewrite_manifests                once, after everything that writes manifests
-    expire_snapshots                 last: what the steps before replaced is still held by old snapshots
+    expire_snapshots                 last, since old snapshots still hold what the steps before replaced
 
-A budget limits the bytes of data files that are read and written again: the groups that get rid of most files for their
-bytes come first, and what is left is for the next time. A budget of time ends the work at the next step, or between
-groups of files, which are small then. Orphans are never removed on the way: that is a question of
-other writers' pace, which the table does not tell.
+A budget limits the bytes of data files that are rewritten: the groups that remove most files per byte come first, and
+the rest is left for the next run. A time budget ends the work at the next step, or between groups of files, which are
+then small. Orphan files are never removed here: how old they must be depends on other writers, which the table does not
+show.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STEPS = ("rewrite_position_delete_files", "rewrite_data_files", "rewrite_manifes
 
 @dataclass(frozen=True, slots=True)
 class OptimizeStep:
-    """One procedure that was run, or would be: why, and what came of it."""
+    """One procedure that was run, or would be, with its reasons and result."""
 
     procedure: str
     reasons: tuple[str, ...]
@@ -55,7 +55,7 @@ class OptimizeStep:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What was done in order, and what was found and left to the user."""
+    """The steps in order, and the findings that are left to the user."""
 
     steps: tuple[OptimizeStep, ...] = ()
     left: tuple[Problem, ...] = ()
@@ -76,25 +76,25 @@ def optimize(
     rewriter: Rewriter | None = None,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, OptimizeResult]:
-    """Run the procedures that a table's health asks for; return its new state and what was done.
+    """Run the procedures that a table's health calls for; return its new state and the steps.
 
-    Each procedure is a commit of its own and safe beside writers. With `dry_run` nothing changes.
+    Each procedure is a commit of its own and is safe with concurrent writers. With `dry_run` nothing changes.
     """
     now_ms = catalog.now_ms()
     ends_ms = None if budget_ms is None else now_ms + budget_ms
     problems = list(table_health(loaded, now_ms=now_ms, cache=cache))
-    asked: dict[str, list[Problem]] = {}
+    by_procedure: dict[str, list[Problem]] = {}
     for problem in problems:
-        asked.setdefault(problem.procedure or "", []).append(problem)
+        by_procedure.setdefault(problem.procedure or "", []).append(problem)
     run = _Run(catalog, loaded, budget_bytes, ends_ms, rewriter, cache, dry_run=dry_run)
     steps = [
-        OptimizeStep(name, tuple(problem.what for problem in asked[name]), run.step(name, asked[name]))
+        OptimizeStep(name, tuple(problem.what for problem in by_procedure[name]), run.step(name, by_procedure[name]))
         for name in STEPS
-        if name in asked and run.has_time()
+        if name in by_procedure and run.has_time()
     ]
     done = {step.procedure for step in steps}
-    left = tuple(problem for problem in problems if problem.procedure not in done)
-    return run.state, OptimizeResult(tuple(steps), left)
+    remaining = tuple(problem for problem in problems if problem.procedure not in done)
+    return run.state, OptimizeResult(tuple(steps), remaining)
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class _Run:
     dry_run: bool
 
     def has_time(self) -> bool:
-        """Return whether something more may begin."""
+        """Return whether there is time left to start another step."""
         return self.ends_ms is None or self.catalog.now_ms() < self.ends_ms
 
     def step(self, name: str, problems: list[Problem]) -> Any:

@@ -1,20 +1,20 @@
-"""Remove files in a table's folders that nothing of the table leads to. Left by writers that died, and by expiries.
+"""Remove unreferenced files in a table's folders, left behind by writers that died and by expiries.
 
-    1 reach     what the table leads to now, as hashes (`commit/reachable_files.py`)
-    2 list      the table's folders, in a stream; files that are young, hidden or reached are passed over
-    3 reach     again, with what others have committed since: what is left over is orphaned
-    4 delete    in the table's own folders only, links followed, several at a time
+    1 reach     hash the files that the table references now (`commit/reachable_files.py`)
+    2 list      stream the table's folders; recent, hidden and referenced files are skipped
+    3 reach     again, including concurrent commits: the remaining files are orphans
+    4 delete    in the table's own folders only, with links resolved, several at a time
 
-A file that is being written is not reached either: only age tells it from an orphan. So files younger than three days
-stay unless asked, and none younger than a day is ever deleted. As in Iceberg Java, names that start with a dot or an
-underscore are other programs' own and stay, folders of partition fields aside. So do versions of a filesystem catalog:
-their names are its lock.
+A file that is being written is not referenced either: only its age distinguishes it from an orphan. So files younger
+than three days stay by default, and files younger than a day are never deleted. As in Iceberg Java, names that start
+with a dot or an underscore belong to other programs and stay, except partition folders. So do version files of a
+filesystem catalog, whose names are its lock.
 
-Refused, because files of others would be taken for orphans: folders that only metadata calls the table's own
-(`catalog/owned_folders.py`), that hold or lie in a folder of another table of the catalog, or of one that cannot be
-loaded; folders in which, or above which, metadata of another table is found; and one that holds the warehouse.
-Metadata that spells a file with another scheme or authority is an error, unless the caller says what is the same, or
-what to do.
+Folders in which files of other tables could be mistaken for orphans are refused: folders outside those that the table
+owns (`catalog/owned_folders.py`); folders that contain or lie in a folder of another table of the catalog, or of a
+table that cannot be loaded; folders with metadata of another table in or above them; and a folder that contains the
+warehouse. Metadata that spells a file with another scheme or authority is an error, unless the caller declares them
+equal or chooses what to do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Final
 from frazil.catalog.base import NO_PLACE, Catalog
 from frazil.catalog.owned_folders import owned_folders
 from frazil.catalog.version_files import find_version
-from frazil.commit.delete_paths import delete_paths, in_parts
+from frazil.commit.delete_paths import delete_paths, in_batches
 from frazil.commit.expire_snapshots import check_may_collect
 from frazil.commit.reachable_files import ReachableFiles, SameLocations
 from frazil.errors import FrazilError, InvalidRequestError
@@ -41,12 +41,12 @@ from frazil.threads import default_threads
 
 DAY_MS: Final = 24 * 60 * 60 * 1000
 DEFAULT_AGE_MS: Final = 3 * DAY_MS
-_LISTED_AT_ONCE: Final = 5000
+_BATCH_SIZE: Final = 5000
 _SHOWN: Final = 3
 
 
 class PrefixMismatch(StrEnum):
-    """What to do with a file that differs from one of the table in scheme or authority only."""
+    """What to do with a file that differs from a file of the table only in scheme or authority."""
 
     ERROR = "error"
     IGNORE = "ignore"
@@ -55,13 +55,13 @@ class PrefixMismatch(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrphanRequest:
-    """What to look for.
+    """The scope of the search.
 
-    `older_than_ms` is a point in time; None is three days ago. `location` narrows the search to a folder of the table.
-    `files` are looked at in place of a listing, each with when it was last changed. `equal_schemes` and
-    `equal_authorities` map names, several with commas between, to the one they stand for. With `old_metadata`,
-    metadata files count as orphans that the current metadata's log does not name any more. `delete_roots` are folders
-    outside the warehouse that the caller knows to be the table's own.
+    `older_than_ms` is a point in time; None means three days ago. `location` limits the search to a folder of the
+    table. `files` are checked instead of a listing, each with its modification time. `equal_schemes` and
+    `equal_authorities` map names, several separated by commas, to their canonical name. With `old_metadata`, metadata
+    files that the current metadata's log no longer lists count as orphans. `delete_roots` are folders outside the
+    warehouse that the caller declares as the table's own.
     """
 
     older_than_ms: int | None = None
@@ -76,7 +76,7 @@ class OrphanRequest:
 
 @dataclass(frozen=True, slots=True)
 class OrphanFilesResult:
-    """The orphans that were deleted, or would be, and those that could not be, each with the reason."""
+    """The orphans that were deleted, or would be, and those that could not be deleted, with the reasons."""
 
     orphan_file_locations: tuple[str, ...] = ()
     orphan_bytes: int = 0
@@ -92,42 +92,42 @@ def remove_orphan_files(
     dry_run: bool = False,
     threads: int | None = None,
 ) -> OrphanFilesResult:
-    """Delete the files in a table's folders that no state of the table leads to, and return which.
+    """Delete the files in a table's folders that no state of the table references, and return them.
 
-    Safe beside writers, as long as no write takes longer than the age that files must have.
+    Safe with concurrent writers, as long as no write takes longer than the minimum age of orphans.
     """
-    wanted = OrphanRequest() if request is None else request
+    options = OrphanRequest() if request is None else request
     workers = default_threads() if threads is None else threads
     check_may_collect(loaded.metadata, "remove orphan files")
-    limit_ms = _limit(wanted, catalog.now_ms())
-    owned = owned_folders(catalog, loaded, wanted.delete_roots)
-    searched = _searched(wanted, owned.folders)
+    limit_ms = _limit(options, catalog.now_ms())
+    owned = owned_folders(catalog, loaded, options.delete_roots)
+    searched = _searched(options, owned.folders)
     owned.check_folders("remove orphan files of", searched, is_alone=True)
-    same = SameLocations(_flat(wanted.equal_schemes), _flat(wanted.equal_authorities))
+    same = SameLocations(_flat(options.equal_schemes), _flat(options.equal_authorities))
     reachable = ReachableFiles(loaded.storage, same)
-    reachable.add_table(loaded, threads=workers, old_metadata=not wanted.old_metadata)
+    reachable.add_table(loaded, threads=workers, old_metadata=not options.old_metadata)
     _check_alone(catalog, loaded, searched, reachable)
 
     sizes: dict[str, int] = {}
     doubtful: list[str] = []
-    listed = _listed(loaded, wanted, searched, owned.folders, reachable)
+    listed = _listed(loaded, options, searched, owned.folders, reachable)
     old = (stored_file for stored_file in counted("files listed", listed) if stored_file.modified_ms < limit_ms)
-    for batch in in_parts(old, _LISTED_AT_ONCE):
-        known = {stored_file.path: stored_file.size for stored_file in batch}
-        missing, differing = reachable.find_unreachable(list(known))
+    for batch in in_batches(old, _BATCH_SIZE):
+        batch_sizes = {stored_file.path: stored_file.size for stored_file in batch}
+        missing, differing = reachable.find_unreachable(list(batch_sizes))
         doubtful += differing
-        if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE:
+        if options.prefix_mismatch_mode is PrefixMismatch.DELETE:
             missing += differing
-        sizes.update((path, known[path]) for path in missing)
-    if doubtful and wanted.prefix_mismatch_mode is PrefixMismatch.ERROR:
+        sizes.update((path, batch_sizes[path]) for path in missing)
+    if doubtful and options.prefix_mismatch_mode is PrefixMismatch.ERROR:
         raise _mismatch(doubtful)
 
-    # What was committed while folders were listed counts: a table that has moved on leads to more files.
-    reachable.add_table(catalog.refresh(loaded), threads=workers, old_metadata=not wanted.old_metadata)
+    # Include commits made during the listing, which may reference more files.
+    reachable.add_table(catalog.refresh(loaded), threads=workers, old_metadata=not options.old_metadata)
     orphans: list[str] = []
-    for paths in in_parts(sizes, _LISTED_AT_ONCE):
+    for paths in in_batches(sizes, _BATCH_SIZE):
         missing, differing = reachable.find_unreachable(paths)
-        orphans += missing + (differing if wanted.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
+        orphans += missing + (differing if options.prefix_mismatch_mode is PrefixMismatch.DELETE else [])
     if dry_run:
         return OrphanFilesResult(tuple(orphans), sum(sizes[orphan] for orphan in orphans))
     deleted: list[str] = []
@@ -145,28 +145,28 @@ def _limit(request: OrphanRequest, now_ms: int) -> int:
         return now_ms - DEFAULT_AGE_MS
     if now_ms - request.older_than_ms < DAY_MS:
         raise InvalidRequestError(
-            "Cannot remove orphan files that are less than 24 hours old: writers may still be at work on them",
-            hint="Give an older point in time, or none for three days ago.",
+            "Cannot remove orphan files that are less than 24 hours old: writers may still be writing them",
+            hint="Pass an older point in time, or none for three days ago.",
         )
     return request.older_than_ms
 
 
 def _flat(equal: Mapping[str, str]) -> dict[str, str]:
-    """Return what each single name stands for, from names with commas between."""
+    """Return the canonical name of each name, from comma-separated names."""
     return {name.strip(): value.strip() for names, value in equal.items() for name in names.split(",")}
 
 
 def _mismatch(doubtful: list[str]) -> InvalidRequestError:
     more = f" and {len(doubtful) - _SHOWN} more" if len(doubtful) > _SHOWN else ""
     return InvalidRequestError(
-        f"Cannot tell whether files are orphans: {', '.join(doubtful[:_SHOWN])}{more} have the path of a file of the "
-        "table, under another scheme or authority",
-        hint="Say which are the same with equal_schemes and equal_authorities, or set prefix_mismatch_mode to IGNORE, "
+        f"Cannot remove orphan files: {', '.join(doubtful[:_SHOWN])}{more} have the path of a file of the "
+        "table, with another scheme or authority",
+        hint="Declare equal names with equal_schemes and equal_authorities, or set prefix_mismatch_mode to IGNORE, "
         "which keeps such files, or to DELETE, which deletes them.",
     )
 
 
-# Where to look
+# Folders to search
 
 
 def _searched(request: OrphanRequest, folders: tuple[str, ...]) -> tuple[str, ...]:
@@ -177,13 +177,13 @@ def _searched(request: OrphanRequest, folders: tuple[str, ...]) -> tuple[str, ..
         return (location,)
     raise InvalidRequestError(
         f"Cannot remove orphan files in {location!r}: it is outside the table's folders",
-        hint="Give a folder of the table, or none to search all of them.",
+        hint="Pass a folder of the table, or none to search all of them.",
         folders=", ".join(folders),
     )
 
 
 def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...], reachable: ReachableFiles) -> None:
-    """Refuse folders that hold the warehouse, or lie in the folder of a table that another catalog may have."""
+    """Refuse folders that contain the warehouse, or lie in the folder of a table that another catalog may have."""
     storage = loaded.storage
     is_placed = catalog.warehouse != NO_PLACE
     warehouse = location_key(storage.resolve_folder(catalog.warehouse)) if is_placed else ""
@@ -191,36 +191,36 @@ def _check_alone(catalog: Catalog, loaded: LoadedTable, searched: tuple[str, ...
         key = location_key(storage.resolve_folder(folder))
         if is_placed and f"{warehouse.rstrip('/')}/".startswith(f"{key.rstrip('/')}/"):
             raise InvalidRequestError(
-                f"Cannot remove orphan files of {loaded.name}: its folder holds the whole warehouse "
+                f"Cannot remove orphan files of {loaded.name}: its folder contains the whole warehouse "
                 f"{catalog.warehouse}",
-                hint="Give a location that only this table uses.",
+                hint="Pass a location that only this table uses.",
             )
         other = _find_table_above(storage, folder, reachable)
         if other is not None:
             raise InvalidRequestError(
                 f"Cannot remove orphan files of {loaded.name}: {folder} lies in the folder of another table, whose "
                 f"metadata is {other}",
-                hint="Give a location that only this table uses.",
+                hint="Pass a location that only this table uses.",
             )
 
 
 def _find_table_above(storage: Storage, folder: str, reachable: ReachableFiles) -> str | None:
-    """Return metadata of another table in a folder above one; what may not be looked at tells nothing."""
-    above = strip_slashes(storage.resolve_folder(folder))
-    while parse_location(above).path.strip("/") != "":
-        above = above.rpartition("/")[0]
-        metadata = f"{above}/metadata"
+    """Return metadata of another table in a parent folder, or None if there is none or access is denied."""
+    parent = strip_slashes(storage.resolve_folder(folder))
+    while parse_location(parent).path.strip("/") != "":
+        parent = parent.rpartition("/")[0]
+        metadata = f"{parent}/metadata"
         try:
             names = storage.list_children(metadata).files
-            found = next((name for name in names if find_metadata_version(name) is not None), None)
-            if found is not None and not reachable.is_metadata_folder(metadata):
-                return f"{metadata}/{found}"
+            metadata_name = next((name for name in names if find_metadata_version(name) is not None), None)
+            if metadata_name is not None and not reachable.is_metadata_folder(metadata):
+                return f"{metadata}/{metadata_name}"
         except FrazilError:
             return None
     return None
 
 
-# What is there
+# Files to check
 
 
 def _listed(
@@ -230,7 +230,7 @@ def _listed(
     folders: tuple[str, ...],
     reachable: ReachableFiles,
 ) -> Iterator[StoredFile]:
-    """Yield the files to look at; refuse metadata of another table among them."""
+    """Yield the files to check; refuse metadata of another table among them."""
     if request.files is not None:
         for path, modified_ms in request.files:
             if any(is_under(path, folder) for folder in searched) and find_version(path) is None:
@@ -251,21 +251,21 @@ def _listed(
                     raise InvalidRequestError(
                         f"Cannot remove orphan files of {loaded.name}: {file.path} is metadata of another table, "
                         "inside its folders",
-                        hint="Move that table, or give a location that only this table uses.",
+                        hint="Move that table, or pass a location that only this table uses.",
                     )
-            # In a filesystem catalog the name of a version stays taken, or a writer who slept could claim it again.
+            # In a filesystem catalog version names stay reserved, or a delayed writer could claim one again.
             if find_version(file.path) is None and not _is_hidden(file.path[len(base) :], partition_names):
                 yield file
 
 
 def _is_staging(folder: str, reachable: ReachableFiles) -> bool:
-    """Return whether a folder is one in which this table's own metadata was written anew, to be copied elsewhere."""
-    above, mark, _ = folder.partition(f"/{STAGING_PREFIX}")
-    return mark != "" and reachable.is_metadata_folder(above)
+    """Return whether a folder is a staging folder of this table, with rewritten metadata to be copied elsewhere."""
+    parent, mark, _ = folder.partition(f"/{STAGING_PREFIX}")
+    return mark != "" and reachable.is_metadata_folder(parent)
 
 
 def _is_hidden(below: str, partition_names: set[str]) -> bool:
-    """Return whether a file, or a folder it is in, has a name that other programs use for their own."""
+    """Return whether a file, or a folder it is in, has a name that is reserved for other programs."""
     return any(
         step.startswith(("_", ".")) and not any(step.startswith(name) for name in partition_names)
         for step in below.split("/")

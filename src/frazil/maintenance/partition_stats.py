@@ -1,13 +1,13 @@
 """Compute a snapshot's partition statistics and write their file. Specification: "Partition Statistics".
 
 One row for each partition of each spec, sorted by the partition with nulls first: counts of rows, files and deletes,
-and when the partition last changed. Manifests are read, no data. How many rows are left after deletes is said where it
-is known: where a partition has no deletes, or deletion vectors only.
+and the time of its last change. Manifests are read, but no data. The number of rows after deletes is recorded if it is
+known, for partitions without deletes or with only deletion vectors.
 
-Where an ancestor of the snapshot has statistics, only what came after it is read: the entries that each later snapshot
-added and deleted. What comes out must add up to what the snapshot's summary says, else everything is counted anew.
+If an ancestor of the snapshot has statistics, only later entries are read: those that each later snapshot added and
+deleted. The result must agree with the snapshot's summary, or else everything is recounted.
 
-The file is Parquet in the metadata folder. It informs; a snapshot has one at most, and one that has it keeps it.
+The file is Parquet in the metadata folder. It is informative only; a snapshot has at most one, and keeps it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _FIELDS = (
 
 @dataclass(slots=True)
 class _Stats:
-    """What is counted for one partition."""
+    """The counts of one partition."""
 
     spec_id: int
     values: tuple[Any, ...]
@@ -74,14 +74,14 @@ class _Stats:
     last_updated_snapshot_id: int | None = None
 
     def touch(self, snapshot: Snapshot | None) -> None:
-        """Note that a snapshot changed the partition."""
+        """Record that a snapshot changed the partition."""
         if snapshot is not None and (self.last_updated_at is None or snapshot.timestamp_ms > self.last_updated_at):
             self.last_updated_at = snapshot.timestamp_ms
             self.last_updated_snapshot_id = snapshot.snapshot_id
 
     @property
     def has_files(self) -> bool:
-        """Whether anything is left of the partition."""
+        """Whether the partition still has files."""
         counts = (self.data_file_count, self.position_delete_file_count, self.dv_count, self.equality_delete_file_count)
         return any(count != 0 for count in counts)
 
@@ -91,7 +91,7 @@ class _Counted:
     partitions: dict[PartitionKey, _Stats] = field(default_factory=dict)
 
     def has_global_deletes(self, metadata: TableMetadata) -> bool:
-        """Return whether there are deletes for the rows of all partitions."""
+        """Return whether there are deletes that apply to all partitions."""
         return any(
             partition.equality_delete_file_count and metadata.spec(partition.spec_id).is_unpartitioned
             for partition in self.partitions.values()
@@ -108,9 +108,9 @@ def compute_partition_stats(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, PartitionStatisticsFile | None]:
-    """Write the partition statistics of a snapshot, the current one unless given; return the new state and the file.
+    """Write the partition statistics of a snapshot, by default the current one; return the new state and the file.
 
-    None where the table has no snapshot. Other writers are no conflict. With `dry_run` nothing is written.
+    The file is None if the table has no snapshot. Other writers do not conflict. With `dry_run` nothing is written.
     """
     metadata = loaded.metadata
     if all(partition_spec.is_unpartitioned for partition_spec in metadata.partition_specs):
@@ -118,20 +118,20 @@ def compute_partition_stats(
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     if snapshot is None:
         return loaded, None
-    known = metadata.find_partition_statistics(snapshot.snapshot_id)
-    if known is not None:
-        return loaded, known
+    present = metadata.find_partition_statistics(snapshot.snapshot_id)
+    if present is not None:
+        return loaded, present
     table = partition_stats(loaded, snapshot, cache=cache, threads=threads)
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd")
     data = buffer.getvalue()
     name = f"partition-stats-{snapshot.snapshot_id}-{catalog.new_id()}.parquet"
     path = f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
-    made = PartitionStatisticsFile(snapshot.snapshot_id, path, len(data))
+    file = PartitionStatisticsFile(snapshot.snapshot_id, path, len(data))
     if dry_run:
-        return loaded, made
+        return loaded, file
     loaded.storage.create(path, data)
-    return commit_actions(catalog, loaded, UpdateStatistics(partition_statistics=(made,)), cache=cache), made
+    return commit_actions(catalog, loaded, UpdateStatistics(partition_statistics=(file,)), cache=cache), file
 
 
 def partition_stats(
@@ -144,7 +144,7 @@ def partition_stats(
         return later
     counted = _Counted()
     manifests = read_manifest_list(loaded.storage, snapshot)
-    # Deletes come last: a partition without data files that has deletes counts all the same.
+    # Deletes come last, so that a partition with deletes and no data files is counted too.
     for content in (ManifestContent.DATA, ManifestContent.DELETES):
         chosen = [manifest for manifest in manifests if manifest.content is content]
         for row in _entries(loaded, chosen, cache, workers):
@@ -173,7 +173,7 @@ def _entries(
 def _from_earlier(
     loaded: LoadedTable, snapshot: Snapshot, cache: ManifestCache | None, threads: int
 ) -> pa.Table | None:
-    """Return a snapshot's statistics from those of its last ancestor that has some; None where that cannot be done."""
+    """Return a snapshot's statistics from those of its latest ancestor that has some, or None if impossible."""
     metadata = loaded.metadata
     since: list[Snapshot] = []
     earlier: pa.Table | None = None
@@ -185,18 +185,18 @@ def _from_earlier(
     if earlier is None:
         return None
     counted = _restore(metadata, earlier)
-    for one in reversed(since):
-        # What a snapshot deleted is in its own manifests only: later ones forget it.
+    for later in reversed(since):
+        # A snapshot's deletions are only in its own manifests, since later ones drop them.
         own = [
             each
-            for each in read_manifest_list(loaded.storage, one)
-            if each.added_snapshot_id == one.snapshot_id and (each.has_added_files or each.has_deleted_files)
+            for each in read_manifest_list(loaded.storage, later)
+            if each.added_snapshot_id == later.snapshot_id and (each.has_added_files or each.has_deleted_files)
         ]
         for row in _entries(loaded, own, cache, threads):
             status, snapshot_id = row[2], row[3]
             if status == EntryStatus.EXISTING:
                 continue
-            if snapshot_id != one.snapshot_id:
+            if snapshot_id != later.snapshot_id:
                 return None
             _count(counted, metadata, *row, removes=status == EntryStatus.DELETED)
     counted.partitions = {key: stats for key, stats in counted.partitions.items() if stats.has_files}
@@ -204,7 +204,7 @@ def _from_earlier(
 
 
 def _restore(metadata: TableMetadata, table: pa.Table) -> _Counted:
-    """Return what was counted, from a file."""
+    """Return the counts in a statistics file."""
     data_type = partition_stats_schema(metadata).fields[0].field_type
     assert isinstance(data_type, StructType)
     stored = table.column("partition").combine_chunks()
@@ -239,7 +239,7 @@ def _count(
     *,
     removes: bool = False,
 ) -> None:
-    """Count an entry. Where it `removes`, the file was counted before, and goes."""
+    """Count an entry. With `removes`, the file was counted before and is subtracted."""
     key = partition_key(spec_id, values)
     snapshot = None if snapshot_id is None else metadata.find_snapshot(snapshot_id)
     stats = counted.partitions.get(key)
@@ -294,7 +294,7 @@ def _rows(metadata: TableMetadata, counted: _Counted, partition: StructType) -> 
 
 
 def _order(values: dict[str, Any], partition: StructType) -> tuple[Any, ...]:
-    """Return a key by which partitions sort: nulls first, NaN last."""
+    """Return the sort key of a partition: nulls first, NaN last."""
     keys: list[tuple[Any, ...]] = []
     for nested_field in partition.fields:
         value = values[nested_field.name]

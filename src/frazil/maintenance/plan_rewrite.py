@@ -1,13 +1,13 @@
-"""Which data files to rewrite together: a decision over metadata alone. Iceberg Java's arithmetic.
+"""Choose the data files to rewrite together, by metadata alone, with Iceberg Java's arithmetic.
 
-    choose     files below or above the limits of size, with many deletes, or with a large share of rows deleted
-    group      by partition, in the order of the plan, up to the largest size and number of a group; files of other
-               specs than the new files' come together, since their rows may go to any partition
-    keep       groups worth the work: enough files, more than a file's worth, too large a file, or one with deletes
-    order      as asked
+    choose     files below or above the limits of size, with many deletes, or with a large share of deleted rows
+    group      by partition, in the order of the plan, up to the maximum size and number of files of a group; files of
+               other specs than that of the new files are grouped together, since their rows may go to any partition
+    keep       groups worth the work: enough files, more than a file's worth, a file that is too large, or deletes
+    order      by the requested order
 
-A filter chooses files whole, and takes nothing from the deletes that apply to them: all of those are applied to
-rows that are written again.
+A filter chooses whole files, and does not restrict the deletes that apply to them: rewritten rows have all deletes
+applied.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STRATEGIES: tuple[Strategy, ...] = ("binpack", "sort", "zorder")
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """What to rewrite and how. `order` is that of the strategy `sort`, `zorder_ids` are the columns of `zorder`."""
+    """What to rewrite and how. `order` belongs to the strategy `sort`, `zorder_ids` are the columns of `zorder`."""
 
     options: DataOptions
     strategy: Strategy = "binpack"
@@ -50,7 +50,7 @@ class RewriteRequest:
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup:
-    """Files that are rewritten together, and the size that the new ones are to have."""
+    """Files that are rewritten together, and the size of the new files."""
 
     number: int
     tasks: tuple[FileScanTask, ...]
@@ -59,7 +59,7 @@ class RewriteGroup:
 
     @property
     def input_bytes(self) -> int:
-        """The bytes of the files."""
+        """The size of the files."""
         return sum(task.data_file.file_size_in_bytes for task in self.tasks)
 
 
@@ -75,7 +75,7 @@ class RewritePlan:
 
     @property
     def data_sequence_number(self) -> int | None:
-        """The number that new files keep, so that later equality deletes reach their rows; None for a new one."""
+        """The number that new files keep, so that later equality deletes reach their rows, or None for a new one."""
         if self.snapshot is None or self.loaded.metadata.format_version < 2:
             return None
         return self.snapshot.sequence_number if self.request.options.use_starting_sequence_number else None
@@ -104,12 +104,12 @@ def plan_rewrite(
     sizes = options.sizes
     tasks = _tasks(loaded, request, cache, threads)
     groups: list[RewriteGroup] = []
-    left = options.max_files
+    remaining = options.max_files
     for members in _partitions(tasks, spec.spec_id):
-        for group in _grouped(members, options, sizes):
-            chosen = group if left is None else group[:left]
-            if left is not None:
-                left -= len(chosen)
+        for group in _worth_groups(members, options, sizes):
+            chosen = group if remaining is None else group[:remaining]
+            if remaining is not None:
+                remaining -= len(chosen)
             if chosen:
                 groups.append(_group(len(groups) + 1, chosen, sizes))
     return replace(plan, groups=tuple(_ordered(groups, sizes.job_order)))
@@ -123,56 +123,56 @@ def plan_again(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> RewritePlan:
-    """Return groups of an older plan on a table as it is now: the files that are still there, with today's deletes."""
-    wanted = list(groups)
-    paths = {task.data_file.file_path for wanted_group in wanted for task in wanted_group.tasks}
+    """Return the groups of an older plan on the present table: remaining files, with their present deletes."""
+    old_groups = list(groups)
+    paths = {task.data_file.file_path for group in old_groups for task in group.tasks}
     everything = replace(plan.request, where=TRUE)
-    found = {
+    present = {
         task.data_file.file_path: task
         for task in _tasks(loaded, everything, cache, threads)
         if task.data_file.file_path in paths
     }
     sizes = plan.request.options.sizes
-    made = []
-    for rewrite_group in wanted:
-        tasks = [found[path] for task in rewrite_group.tasks if (path := task.data_file.file_path) in found]
+    new_groups = []
+    for rewrite_group in old_groups:
+        tasks = [present[path] for task in rewrite_group.tasks if (path := task.data_file.file_path) in present]
         if tasks:
-            made.append(_group(rewrite_group.number, tasks, sizes))
+            new_groups.append(_group(rewrite_group.number, tasks, sizes))
     snapshot = find_parent(loaded.metadata, plan.request.target.branch)
-    return RewritePlan(loaded, plan.request, snapshot, plan.spec, tuple(made))
+    return RewritePlan(loaded, plan.request, snapshot, plan.spec, tuple(new_groups))
 
 
 def within_budget(plan: RewritePlan, budget_bytes: int) -> RewritePlan:
-    """Return a plan of at most some bytes of input: first the groups that get rid of most files for their bytes."""
+    """Limit a plan to some bytes of input: groups that remove most files per byte come first."""
     sizes = plan.request.options.sizes
-    left = budget_bytes
-    kept: list[RewriteGroup] = []
-    worth = sorted(
+    remaining = budget_bytes
+    groups: list[RewriteGroup] = []
+    by_worth = sorted(
         plan.groups,
         key=lambda rewrite_group: (
             (len(rewrite_group.tasks) - rewrite_group.expected_files) / (rewrite_group.input_bytes + 1)
         ),
         reverse=True,
     )
-    for group in worth:
+    for group in by_worth:
         tasks = []
         for task in group.tasks:
-            if _bytes(task) > left:
+            if _bytes(task) > remaining:
                 break
             tasks.append(task)
-            left -= _bytes(task)
-        # A group that is cut must still be worth it by itself.
+            remaining -= _bytes(task)
+        # A group that is cut must still be worth rewriting.
         if len(tasks) == len(group.tasks) or (len(tasks) > 1 and is_worth(tasks, _bytes, sizes)):
-            kept.append(_group(group.number, tasks, sizes))
+            groups.append(_group(group.number, tasks, sizes))
         else:
-            left += sum(map(_bytes, tasks))
-    return replace(plan, groups=tuple(kept))
+            remaining += sum(map(_bytes, tasks))
+    return replace(plan, groups=tuple(groups))
 
 
 def _tasks(
     loaded: LoadedTable, request: RewriteRequest, cache: ManifestCache | None, threads: int | None
 ) -> Iterator[FileScanTask]:
-    """Yield the files that may hold rows of the filter, with all their deletes and nothing left of the filter."""
+    """Yield the files that may hold rows of the filter, with all their deletes and no residual filter."""
     branch = request.target.branch
     is_branch = loaded.metadata.find_ref(branch) is not None and branch != MAIN_BRANCH
     choice = SnapshotChoice(ref=branch) if is_branch else SnapshotChoice()
@@ -186,14 +186,14 @@ def _tasks(
     if request.where == TRUE:
         yield from planned(TRUE)
         return
-    # A filtered plan leaves out deletes of rows outside the filter, and those rows are rewritten too.
+    # A filtered plan leaves out deletes of rows outside the filter, but those rows are rewritten too.
     paths = {task.data_file.file_path for task in planned(request.where)}
     if paths:
         yield from (task for task in planned(TRUE) if task.data_file.file_path in paths)
 
 
 def _partitions(tasks: Iterable[FileScanTask], spec_id: int) -> Iterator[list[FileScanTask]]:
-    """Yield files by partition of the spec; those of other specs together."""
+    """Yield files by partition of the spec; files of other specs together."""
     groups: dict[tuple[Any, ...] | None, list[FileScanTask]] = {}
     for task in tasks:
         key = partition_key_of(task.data_file) if task.data_file.spec_id == spec_id else None
@@ -201,7 +201,9 @@ def _partitions(tasks: Iterable[FileScanTask], spec_id: int) -> Iterator[list[Fi
     yield from groups.values()
 
 
-def _grouped(members: list[FileScanTask], options: DataOptions, sizes: SizeOptions) -> Iterator[list[FileScanTask]]:
+def _worth_groups(
+    members: list[FileScanTask], options: DataOptions, sizes: SizeOptions
+) -> Iterator[list[FileScanTask]]:
     """Yield the groups of one partition that are worth rewriting."""
 
     def has_deletes(task: FileScanTask) -> bool:
@@ -224,12 +226,12 @@ def _is_wrong_size(task: FileScanTask, sizes: SizeOptions) -> bool:
 
 
 def has_many_deletes(task: FileScanTask, options: DataOptions) -> bool:
-    """Return whether a file has so many deletes, or so many deleted rows, that rewriting it is worth it."""
+    """Return whether a file has enough deletes, or deleted rows, to be worth rewriting."""
     if not task.delete_files:
         return False
     if len(task.delete_files) >= options.delete_file_threshold:
         return True
-    # Only of a delete file that is about one data file is it known how many of its rows it deletes.
+    # The number of deleted rows is known only for delete files that refer to a single data file.
     own = [
         delete_file.data_file
         for delete_file in task.delete_files
@@ -240,14 +242,14 @@ def has_many_deletes(task: FileScanTask, options: DataOptions) -> bool:
 
 
 def is_worth(group: list[Any], size_of: Callable[[Any], int], sizes: SizeOptions) -> bool:
-    """Return whether files of a group are worth rewriting for their sizes."""
+    """Return whether the files of a group are worth rewriting because of their sizes."""
     total = sum(map(size_of, group))
     several = len(group) > 1
     return (several and (len(group) >= sizes.min_input_files or total > sizes.target_bytes)) or total > sizes.max_bytes
 
 
 def pack(items: Iterable[Any], size_of: Callable[[Any], int], max_bytes: int, max_count: int) -> Iterator[list[Any]]:
-    """Yield items in their order, in groups of at most a size and a number."""
+    """Yield items in order, in groups of at most a size and a number."""
     group: list[Any] = []
     total = 0
     for item in items:
@@ -263,7 +265,7 @@ def pack(items: Iterable[Any], size_of: Callable[[Any], int], max_bytes: int, ma
 
 def _group(number: int, tasks: list[FileScanTask], sizes: SizeOptions) -> RewriteGroup:
     total = sum(map(_bytes, tasks))
-    # Nothing of a filter is left: whole files are rewritten.
+    # Whole files are rewritten, without a residual filter.
     whole = tuple(replace(task, residual=TRUE) for task in tasks)
     return RewriteGroup(number, whole, sizes.expected_files(total), sizes.output_bytes(total))
 
@@ -281,12 +283,12 @@ def _ordered(groups: list[RewriteGroup], order: JobOrder) -> list[RewriteGroup]:
 
 
 def own_position_deletes(tasks: Iterable[FileScanTask]) -> list[DataFile]:
-    """Return the position delete files that are about one of some data files and no other."""
-    found: dict[str, DataFile] = {}
+    """Return the position delete files that refer to one of the data files and no other."""
+    own: dict[str, DataFile] = {}
     for task in tasks:
         for delete_file in task.delete_files:
             file = delete_file.data_file
             is_file = file.content is FileContent.POSITION_DELETES and not file.is_deletion_vector
             if is_file and file.referenced_data_file == task.data_file.file_path:
-                found[file.file_path] = file
-    return list(found.values())
+                own[file.file_path] = file
+    return list(own.values())

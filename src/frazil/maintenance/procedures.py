@@ -1,9 +1,9 @@
-"""Every procedure, declared once: what `CALL lake.system.<name>(…)` takes and answers, and what the terminal offers.
+"""All procedures, each declared once: parameters and results of `CALL lake.system.<name>(…)`, and terminal commands.
 
-Names, parameters and answers are Iceberg Java's; what is frazil's own comes last. A procedure of `t.maintain` has the
+Names, parameters and results are Iceberg Java's; additions of frazil come last. A procedure of `t.maintain` has the
 parameters that are declared here, under the same names or under `verb`. Nothing is run here: `sessions/run_call.py`
-runs calls, `cli/maintain_commands.py` makes commands, `tests/unit/maintenance/test_procedures.py` holds verbs and the
-page docs/sql.md to it.
+runs calls, `cli/maintain_commands.py` builds commands, and `tests/unit/maintenance/test_procedures.py` checks that
+verbs and docs/sql.md agree with it.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a procedure; its type is in Spark's words."""
+    """A parameter of a procedure, with its Spark type."""
 
     name: str
     type: str
     doc: str
     is_required: bool = False
     default: str | None = None
-    """What it is where it is not given, if that can be said in a word."""
+    """The default, if it is a single word."""
     verb: str | None = None
-    """What Python's verb calls it, where that is another name."""
+    """The name in the Python verb, if it differs."""
     option: str | None = None
-    """What the terminal calls one value of it, where that is another name."""
+    """The name of a single value in the terminal, if it differs."""
     is_for_call: bool = True
     is_for_terminal: bool = True
-    changes_nothing: bool = False
-    """Whether it is there for Iceberg Java's sake only."""
+    is_ignored: bool = False
+    """Whether it is accepted only for compatibility with Iceberg Java."""
 
     @property
     def python_name(self) -> str:
-        """The name under which Python's verb takes it."""
+        """The name of the parameter in the Python verb."""
         return self.verb or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure: what it takes, and what it answers. A dry run answers `dry_columns` as well: what would be saved."""
+    """A procedure with its parameters and results. A dry run also returns `dry_columns`: what would be saved."""
 
     name: str
     doc: str
@@ -51,11 +51,11 @@ class Procedure:
 
     @property
     def call_parameters(self) -> tuple[Parameter, ...]:
-        """Those that CALL takes, in their order."""
+        """The parameters of CALL, in order."""
         return tuple(parameter for parameter in self.parameters if parameter.is_for_call)
 
     def columns_for(self, values: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the columns of the answer to some arguments."""
+        """Return the columns of the result for given arguments."""
         return self.columns + (self.dry_columns if values.get(DRY_RUN.name) else ())
 
 
@@ -67,16 +67,14 @@ _OPTIONS = Parameter("options", "map<string,string>", "Options, by name", option
 _PROPERTIES = Parameter("properties", "map<string,string>", "Properties of the new table", option="property")
 _SNAPSHOT = Parameter("snapshot_id", "bigint", "The snapshot; the current one by default")
 _THIS_SNAPSHOT = Parameter("snapshot_id", "bigint", "The snapshot", is_required=True)
-_CONCURRENT = Parameter("max_concurrent_deletes", "int", "How many files to delete at once")
-_DELETE_ROOTS = Parameter(
-    "delete_roots", "array<string>", "A further folder that is the table's own", option="delete-root"
-)
+_CONCURRENT = Parameter("max_concurrent_deletes", "int", "The number of files to delete at once")
+_DELETE_ROOTS = Parameter("delete_roots", "array<string>", "A further folder that the table owns", option="delete-root")
 _STREAM = Parameter(
-    "stream_results", "boolean", "For Iceberg Java", is_for_terminal=False, changes_nothing=True
+    "stream_results", "boolean", "For Iceberg Java", is_for_terminal=False, is_ignored=True
 )  # fmt: skip
-_PARALLELISM = Parameter("parallelism", "int", "How many files to look at at once", is_for_terminal=False)
+_PARALLELISM = Parameter("parallelism", "int", "The number of files to read at once", is_for_terminal=False)
 _IGNORE_MISSING = Parameter(
-    "ignore_missing_files", "boolean", "Leave out files that go while they are looked at", default="false"
+    "ignore_missing_files", "boolean", "Leave out files that are deleted meanwhile", default="false"
 )
 _MOVED = ("previous_snapshot_id bigint", "current_snapshot_id bigint")
 _PICKED = ("source_snapshot_id bigint", "current_snapshot_id bigint")
@@ -84,14 +82,14 @@ _PICKED = ("source_snapshot_id bigint", "current_snapshot_id bigint")
 _ALL = (
     Procedure(
         "rollback_to_snapshot",
-        "Go back to a snapshot of the table's own past.",
+        "Roll back to an earlier snapshot of the table's history.",
         (_TABLE, _THIS_SNAPSHOT),
         _MOVED,
         is_for_terminal=False,
     ),
     Procedure(
         "rollback_to_timestamp",
-        "Go back to the snapshot that was current at a time.",
+        "Roll back to the snapshot that was current at a time.",
         (_TABLE, Parameter("timestamp", "timestamp", "The time", is_required=True)),
         _MOVED,
         is_for_terminal=False,
@@ -102,28 +100,28 @@ _ALL = (
         (
             _TABLE,
             Parameter("snapshot_id", "bigint", "The snapshot"),
-            Parameter("ref", "string", "A branch or a tag that has it"),
+            Parameter("ref", "string", "A branch or tag at it"),
         ),
         _MOVED,
         is_for_terminal=False,
     ),
     Procedure(
         "cherrypick_snapshot",
-        "Bring the changes of a snapshot into the current one.",
+        "Apply the changes of a snapshot to the current one.",
         (_TABLE, _THIS_SNAPSHOT),
         _PICKED,
         is_for_terminal=False,
     ),
     Procedure(
         "publish_changes",
-        "Bring the changes that were written under an id into the current snapshot.",
+        "Publish the changes that were staged under a write-audit-publish id.",
         (_TABLE, Parameter("wap_id", "string", "The id", is_required=True)),
         _PICKED,
         is_for_terminal=False,
     ),
     Procedure(
         "fast_forward",
-        "Move a branch to where another one is, which goes on from it.",
+        "Move a branch forward to the head of a branch that descends from it.",
         (
             _TABLE,
             Parameter("branch", "string", "The branch to move", is_required=True),
@@ -134,16 +132,16 @@ _ALL = (
     ),
     Procedure(
         "expire_snapshots",
-        "Forget old snapshots and delete the files that only they lead to.",
+        "Remove old snapshots and the files that only they reference.",
         (
             _TABLE,
             Parameter("older_than", "timestamp", "A time: 7d, yesterday, 2024-06-01, 2024-06-01T00:00:00Z"),
-            Parameter("retain_last", "int", "Keep so many of each branch"),
+            Parameter("retain_last", "int", "The number of snapshots to keep on each branch"),
             _CONCURRENT,
             _STREAM,
             Parameter("snapshot_ids", "array<bigint>", "This snapshot", option="snapshot-id"),
             Parameter(
-                "clean_expired_metadata", "boolean", "Forget schemas and specs that nothing uses then", default="false"
+                "clean_expired_metadata", "boolean", "Remove schemas and specs that are no longer used", default="false"
             ),
             DRY_RUN,
             _DELETE_ROOTS,
@@ -160,21 +158,21 @@ _ALL = (
     ),
     Procedure(
         "ancestors_of",
-        "List a snapshot and what came before it.",
+        "List a snapshot and its ancestors.",
         (_TABLE, _SNAPSHOT),
         ("snapshot_id bigint", "timestamp bigint"),
         is_for_terminal=False,
     ),
     Procedure(
         "register_table",
-        "Take a table into the lake by its metadata file.",
+        "Register a table in the lake by its metadata file.",
         (_TABLE, Parameter("metadata_file", "string", "The metadata file", is_required=True)),
         ("current_snapshot_id bigint", "total_records_count bigint", "total_data_files_count bigint"),
         is_for_terminal=False,
     ),
     Procedure(
         "remove_orphan_files",
-        "Delete files in the table's folder that nothing leads to.",
+        "Delete unreferenced files in the table's folders.",
         (
             _TABLE,
             Parameter(
@@ -186,44 +184,44 @@ _ALL = (
             Parameter(
                 "file_list_view",
                 "string",
-                "A view of files to look at, with file_path and last_modified, in place of a listing",
+                "A view of files to check instead of a listing, with file_path and last_modified",
                 verb="file_list",
                 is_for_terminal=False,
             ),
             Parameter(
-                "equal_schemes", "map<string,string>", "s3a=s3: the first means the second", option="equal-scheme"
+                "equal_schemes", "map<string,string>", "s3a=s3: treat the first as the second", option="equal-scheme"
             ),
             Parameter(
                 "equal_authorities",
                 "map<string,string>",
-                "OLD=NEW: the first means the second",
+                "OLD=NEW: treat the first as the second",
                 option="equal-authority",
             ),
             Parameter(
                 "prefix_mismatch_mode",
                 "string",
-                "Files that differ in scheme or authority only: ERROR, IGNORE or DELETE",
+                "Files that differ only in scheme or authority: ERROR, IGNORE or DELETE",
                 default="ERROR",
             ),
-            Parameter("prefix_listing", "boolean", "For Iceberg Java", is_for_terminal=False, changes_nothing=True),
+            Parameter("prefix_listing", "boolean", "For Iceberg Java", is_for_terminal=False, is_ignored=True),
             Parameter(
-                "stream_results", "boolean", "Answer 20,000 files at most", default="false", is_for_terminal=False
+                "stream_results", "boolean", "Return at most 20,000 files", default="false", is_for_terminal=False
             ),
             _DELETE_ROOTS,
-            Parameter("old_metadata", "boolean", "Also metadata files that the log has forgotten", default="false"),
+            Parameter("old_metadata", "boolean", "Also metadata files that are no longer in the log", default="false"),
         ),
         ("orphan_file_location string",),
     ),
     Procedure(
         "rewrite_data_files",
-        "Make large files of small ones, and apply deletes.",
+        "Compact small files into large ones, and apply deletes.",
         (
             _TABLE,
             Parameter("strategy", "string", "binpack or sort", default="binpack"),
             Parameter(
                 "sort_order",
                 "string",
-                "An order, or zorder(a, b); the table's own where not given",
+                "An order, or zorder(a, b); the table's own by default",
                 verb="sort_by",
                 option="sort-by",
             ),
@@ -253,27 +251,27 @@ _ALL = (
     ),
     Procedure(
         "compute_partition_stats",
-        "Write a table of the partitions' counts.",
+        "Write a file with the counts of each partition.",
         (_TABLE, _SNAPSHOT, DRY_RUN),
         ("partition_statistics_file string",),
     ),
     Procedure(
         "create_changelog_view",
-        "Make a temporary view of the changes of a table's rows.",
+        "Create a temporary view of the row changes of a table.",
         (
             _TABLE,
             Parameter("changelog_view", "string", "The view's name; <table>_changes by default"),
             Parameter("options", "map<string,string>", "Options of the read: which snapshots, or times"),
-            Parameter("compute_updates", "boolean", "Show a row that was deleted and came back as an update"),
-            Parameter("identifier_columns", "array<string>", "The columns that tell rows apart"),
-            Parameter("net_changes", "boolean", "Leave out what came and went"),
+            Parameter("compute_updates", "boolean", "Show a row that was deleted and inserted again as an update"),
+            Parameter("identifier_columns", "array<string>", "The columns that identify rows"),
+            Parameter("net_changes", "boolean", "Leave out changes that cancel out"),
         ),
         ("changelog_view string",),
         is_for_terminal=False,
     ),
     Procedure(
         "add_files",
-        "Take files of others into a table, where they are.",
+        "Add existing files to a table, in place.",
         (
             _TABLE,
             Parameter(
@@ -284,8 +282,8 @@ _ALL = (
                 verb="source",
                 option="FOLDER",
             ),
-            Parameter("partition_filter", "map<string,string>", "Only files of such folders", option="partition"),
-            Parameter("check_duplicate_files", "boolean", "Refuse files that the table has already", default="true"),
+            Parameter("partition_filter", "map<string,string>", "Only files in these folders", option="partition"),
+            Parameter("check_duplicate_files", "boolean", "Refuse files that are already in the table", default="true"),
             _PARALLELISM,
             DRY_RUN,
             Parameter("file_format", "string", "parquet, orc or avro; each file's own by default", is_for_call=False),
@@ -294,17 +292,17 @@ _ALL = (
     ),
     Procedure(
         "snapshot",
-        "Make a table over the files of another, which are read and never deleted.",
+        "Create a table over the files of another, which it reads and never deletes.",
         (
             Parameter(
                 "source_table",
                 "string",
-                "A table of Spark's own catalog, or parquet.`/a/folder`",
+                "A table of Spark's session catalog, or parquet.`/a/folder`",
                 is_required=True,
                 option="SOURCE",
             ),
             _TABLE,
-            Parameter("location", "string", "Where the new table keeps its own files"),
+            Parameter("location", "string", "The location of the new table's own files"),
             _PROPERTIES,
             _PARALLELISM,
             _IGNORE_MISSING,
@@ -314,11 +312,11 @@ _ALL = (
     ),
     Procedure(
         "migrate",
-        "Turn a table of Spark's own catalog into one of the lake, over its files.",
+        "Convert a table of Spark's session catalog into a table of the lake, in place.",
         (
-            Parameter("table", "string", "A table of Spark's own catalog: db.events", is_required=True),
+            Parameter("table", "string", "A table of Spark's session catalog: db.events", is_required=True),
             _PROPERTIES,
-            Parameter("drop_backup", "boolean", "Keep no name for the old table", default="false"),
+            Parameter("drop_backup", "boolean", "Do not keep the old table under another name", default="false"),
             Parameter("backup_table_name", "string", "The old table's name; <name>_BACKUP_ by default"),
             _PARALLELISM,
             _IGNORE_MISSING,
@@ -328,18 +326,16 @@ _ALL = (
     ),
     Procedure(
         "rewrite_table_path",
-        "Write a table's metadata for another location, and list the files to copy.",
+        "Rewrite a table's metadata for another location, and list the files to copy.",
         (
             _TABLE,
             Parameter(
-                "source_prefix", "string", "What all paths of the table start with", is_required=True, option="SOURCE"
+                "source_prefix", "string", "The prefix of all paths of the table", is_required=True, option="SOURCE"
             ),
-            Parameter(
-                "target_prefix", "string", "What they start with after the copy", is_required=True, option="TARGET"
-            ),
-            Parameter("start_version", "string", "The metadata file that was copied before: only what came after it"),
+            Parameter("target_prefix", "string", "Their prefix after the copy", is_required=True, option="TARGET"),
+            Parameter("start_version", "string", "The metadata file of the last copy: only later changes"),
             Parameter("end_version", "string", "The metadata file to copy; the current one by default"),
-            Parameter("staging_location", "string", "Where new metadata is kept before it is copied"),
+            Parameter("staging_location", "string", "The folder for new metadata before it is copied"),
             Parameter(
                 "create_file_list", "boolean", "Write the list of files to copy", default="true", is_for_terminal=False
             ),
@@ -354,7 +350,7 @@ _ALL = (
     ),
     Procedure(
         "rewrite_position_delete_files",
-        "Make few delete files, or deletion vectors, of many.",
+        "Compact delete files into fewer files or deletion vectors.",
         (_TABLE, _OPTIONS, _WHERE, _BRANCH, DRY_RUN),
         (
             "rewritten_delete_files_count int",
@@ -368,9 +364,9 @@ _ALL = (
         "Cluster manifests by partition.",
         (
             _TABLE,
-            Parameter("use_caching", "boolean", "For Iceberg Java", is_for_terminal=False, changes_nothing=True),
+            Parameter("use_caching", "boolean", "For Iceberg Java", is_for_terminal=False, is_ignored=True),
             Parameter("spec_id", "int", "Only manifests of one partition spec"),
-            Parameter("sort_by", "array<string>", "A partition field that comes first", option="sort-by"),
+            Parameter("sort_by", "array<string>", "A partition field to sort by first", option="sort-by"),
             _BRANCH,
             DRY_RUN,
         ),
@@ -378,23 +374,23 @@ _ALL = (
     ),
     Procedure(
         "convert_equality_deletes",
-        "Make position deletes, or deletion vectors, of equality deletes.",
+        "Convert equality deletes to position deletes or deletion vectors.",
         (_TABLE, _BRANCH, DRY_RUN),
         ("converted_delete_files_count int", "added_delete_files_count int", "deleted_rows_count bigint"),
     ),
     Procedure(
         "remove_dangling_deletes",
-        "Remove delete files that apply to no data file any more.",
+        "Remove delete files that no longer apply to any data file.",
         (_TABLE, _BRANCH, DRY_RUN),
         ("removed_delete_files_count int",),
     ),
     Procedure(
         "optimize",
-        "Do whatever is worth doing.",
+        "Run the procedures that are worthwhile.",
         (
             _TABLE,
-            Parameter("budget_bytes", "bigint", "Rewrite at most so many bytes"),
-            Parameter("budget_minutes", "double", "Begin nothing after so many minutes"),
+            Parameter("budget_bytes", "bigint", "The most bytes to rewrite"),
+            Parameter("budget_minutes", "double", "The minutes after which no step is started"),
             DRY_RUN,
         ),
         ("procedure string", "reason string", "result string"),

@@ -1,11 +1,11 @@
-"""Deleting the files of a dropped table: everything its metadata reaches that is its own.
+"""Delete the files of a dropped table: all files that its metadata references and that it owns.
 
-Data files first, then the manifests that name them, then manifest lists, statistics and metadata, so that a
-purge that stops halfway can be done again. A manifest that cannot be read stays, with what it names.
+Data files first, then the manifests that name them, then manifest lists, statistics and metadata, so that an
+interrupted purge can be repeated. A manifest that cannot be read stays, with the files it names.
 
-Metadata may name any file on earth, so only files that are the table's own are deleted (`catalog/owned_folders.py`).
-Of folders, only those go from which a file was deleted, and those that are empty then above them. What stays, and why,
-is in the report.
+Metadata may name arbitrary files, so only files that the table owns are deleted (`catalog/owned_folders.py`). Only
+folders from which a file was deleted are removed, and parent folders that are empty then. The report lists what stays,
+and why.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNREADABLE = (CorruptTableError, StorageError, UnsupportedError)
 
 
 def purge_files(loaded: LoadedTable, owned: OwnedFolders) -> PurgeReport:
-    """Delete the files that a dropped table's last state reaches, as far as they are the table's own."""
+    """Delete the files that a dropped table's last state references and that the table owns."""
     check_may_purge(loaded)
     with showing(f"delete the files of {loaded.name}"):
         return _purge(loaded, owned)
@@ -48,7 +48,7 @@ def _purge(loaded: LoadedTable, owned: OwnedFolders) -> PurgeReport:
         manifests.update(dict.fromkeys(paths))
         if snapshot.manifest_list is not None:
             manifest_lists.append(snapshot.manifest_list)
-    # A list that is gone would leave its manifests unfindable, so those go first, and their files before them.
+    # Without its list, manifests could not be found, so they are deleted first, and their files before them.
     read = [path for path in manifests if work.delete_data_files(path)]
     work.delete(read)
     if len(read) == len(manifests):
@@ -73,7 +73,7 @@ class _Purge:
     emptied: set[str] = field(default_factory=set)
 
     def manifests_of(self, snapshot: Snapshot) -> list[str] | None:
-        """Return the manifests of a snapshot, or None where its list cannot be read."""
+        """Return the manifests of a snapshot, or None if its list cannot be read."""
         path = snapshot.manifest_list
         if path is None:
             return list(snapshot.manifests or ())
@@ -84,7 +84,7 @@ class _Purge:
             return None
 
     def delete_data_files(self, manifest_path: str) -> bool:
-        """Delete the files a manifest names; return whether it could be read."""
+        """Delete the files that a manifest names; return whether it could be read."""
         try:
             data = self.storage.read(manifest_path)
             columns = decode_manifest(data, fields=("file_path",), path=manifest_path, may_be_encrypted=True)
@@ -95,7 +95,7 @@ class _Purge:
         return True
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files that are the table's own."""
+        """Delete files that the table owns."""
         for path in paths:
             if path in self.done:
                 continue
@@ -111,31 +111,31 @@ class _Purge:
             folder, _, name = path.rpartition("/")
             self.emptied.add(folder)
             if scheme_of(path) in (None, "file"):
-                # The checksum that Hadoop's local file system keeps beside a file.
+                # The checksum file of Hadoop's local file system.
                 with contextlib.suppress(StorageError):
                     self.storage.delete(f"{folder}/.{name}.crc", within=self.owned.real_folders)
 
     def remove_folders(self) -> None:
-        """Remove the folders that are empty now because of what was deleted, up to the table's own."""
+        """Remove folders that are empty after the deletions, up to the table's own."""
         for folder in sorted(self.emptied, key=len, reverse=True):
             while any(is_within(folder, owned_folder) for owned_folder in self.owned.folders):
                 try:
                     children = self.storage.list_children(folder)
                     if children.files or children.folders:
                         break
-                    self.storage.delete_folder(folder, within=[*map(_above, self.owned.real_folders)])
+                    self.storage.delete_folder(folder, within=[*map(_parent, self.owned.real_folders)])
                 except (StorageError, InvalidRequestError):
                     break
                 folder = folder.rpartition("/")[0]
 
     def keep(self, path: str, error: FrazilError) -> None:
-        """Note a file that stays."""
+        """Record a file that stays."""
         self.kept_count += 1
         if len(self.kept) < MAX_REPORTED:
             self.kept.append((path, error.message))
 
 
-def _above(folder: str) -> str:
+def _parent(folder: str) -> str:
     return folder.rpartition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""What an examination of a table found: facts, and problems with what to do about each."""
+"""Reports on a table: facts, and problems with what to do about each."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.visible_text import visible
 
 MAX_PROBLEMS: Final = 1000
-"""How many problems a report tells one by one; more are counted."""
+"""The most problems that a report lists; further ones are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong or could be better.
+    """One defect or possible improvement.
 
-    `kind` is a short name such as `missing-file`; `what` says what was found, with its numbers; `to_do` what to do
-    about it. `path` is the file it is about, `snapshot_id` a snapshot that leads there, where there are such;
-    `procedure` the name of the maintenance procedure that would help. With `is_warning` nothing is broken: what is read
-    is right.
+    `kind` is a short name such as `missing-file`, `what` describes the finding with its numbers, and `to_do` the
+    remedy. `path` is the file in question and `snapshot_id` a snapshot that references it, if there are any;
+    `procedure` is the name of the maintenance procedure that helps. With `is_warning` nothing is broken: reads are
+    correct.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an examination. `ok` where nothing worse than a warning was found; printed, it tells everything."""
+    """The result of a check, printable in full; `ok` if it found nothing worse than warnings."""
 
     title: str
     facts: Mapping[str, int] = field(default_factory=FrozenMap)
@@ -51,15 +51,15 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether there are no problems but warnings."""
+        """Whether there are no problems except warnings."""
         return self.further_problems == 0 and all(problem.is_warning for problem in self.problems)
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(self.problems)
 
     def __repr__(self) -> str:
-        found = len(self.problems) + self.further_problems + self.further_warnings
-        return f"<Report {visible(self.title)!r}: {counted(found, 'problem') if found else 'no problems'}; print it>"
+        total = len(self.problems) + self.further_problems + self.further_warnings
+        return f"<Report {visible(self.title)!r}: {counted(total, 'problem') if total else 'no problems'}; print it>"
 
     def __str__(self) -> str:
         lines = [visible(self.title)]
@@ -72,9 +72,7 @@ class Report:
         lines.append(f"{' and '.join(counted(*pair) for pair in parts if pair[0])}:")
         lines += [f"  {problem}" for problem in self.problems]
         if self.further_problems or self.further_warnings:
-            lines.append(
-                f"  ... and {self.further_problems + self.further_warnings:,} more of which only the number is told."
-            )
+            lines.append(f"  ... and {self.further_problems + self.further_warnings:,} more that are only counted.")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -82,7 +80,7 @@ class Report:
 
 
 def draw_report(report: Report) -> Html:
-    """Return a report as a short page."""
+    """Render a report as a short HTML page."""
     facts = element(
         "table",
         *(
@@ -99,25 +97,25 @@ def draw_report(report: Report) -> Html:
         element("h4", report.title),
         *(problems or [element("p", "No problems.")]),
         element("p", f"… and {further:,} more") if further else None,
-        element("details", element("summary", "What was counted"), facts),
+        element("details", element("summary", "Counts"), facts),
     ]
     return join(elements)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number and what it counts: 1 file, 2 files."""
+    """Format a number with its noun: 1 file, 2 files."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Findings:
-    """Gathers facts and problems; keeps a bounded number of problems, and of warnings. For one thread."""
+    """Collects facts and a bounded number of problems and warnings, in one thread."""
 
     def __init__(self, max_problems: int = MAX_PROBLEMS) -> None:
         self.facts: dict[str, int] = {}
         self._problems: list[Problem] = []
         self._kept = {False: 0, True: 0}
         self._further = {False: 0, True: 0}
-        """How many problems and warnings are not kept."""
+        """The number of problems and of warnings that are not kept."""
         self._max = max_problems
 
     def count(self, fact: str, number: int = 1) -> None:
@@ -125,7 +123,7 @@ class Findings:
         self.facts[fact] = self.facts.get(fact, 0) + number
 
     def add(self, *problems: Problem) -> None:
-        """Keep problems, or count them where there are many already."""
+        """Add problems, or only count them if there are many already."""
         for problem in problems:
             if self._kept[problem.is_warning] < self._max:
                 self._kept[problem.is_warning] += 1
@@ -134,10 +132,10 @@ class Findings:
                 self._further[problem.is_warning] += 1
 
     def report(self, title: str) -> Report:
-        """Return everything found so far."""
+        """Return a report of all findings so far."""
         return Report(title, FrozenMap(self.facts), tuple(self._problems), self._further[False], self._further[True])
 
 
 def _fact(name: str) -> str:
-    """Return the name of a fact as people read it: `data files below 1 MiB`."""
+    """Return the name of a fact for display: `data files below 1 MiB`."""
     return name.replace("_", " ").replace(" mib", " MiB")

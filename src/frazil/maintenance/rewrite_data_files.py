@@ -1,19 +1,19 @@
-"""Rewrite data files into fewer, larger or better ordered ones: the procedure, beside running writers.
+"""Rewrite data files into fewer, larger or better ordered ones, safely with concurrent writers.
 
     plan      groups of files (`maintenance/plan_rewrite.py`)
-    rewrite   each group to new files, several groups at a time: here (`maintenance/rewrite_group.py`), or by whoever is
-              given, such as Spark
-    commit    all groups together; with partial progress, a few at a time, so that what is done stays done
-    after     where asked, deletes that are left dangling go in a commit of their own
+    rewrite   each group to new files, several groups at a time: in this process (`maintenance/rewrite_group.py`), or by
+              a rewriter such as Spark
+    commit    all groups together or, with partial progress, a few at a time, so that finished work is kept
+    after     on request, remove dangling deletes in a commit of their own
 
-Appends never conflict. A row that others delete from a file meanwhile does: the group's new files still hold it. Such a
-group is refused by `commit/rewrite_files.py`, and its new files are deleted. With partial progress the groups that were
-to be committed with it are committed one by one, and once all are through, those that lost are planned and rewritten
-again, on the table as it is then; one that loses twice is reported. Without it, the conflict is raised. Equality
-deletes of others reach the new files, which keep the sequence number of the start.
+Appends never conflict. A row that another writer concurrently deletes from a file does, since the group's new files
+still have it. Such a group is refused by `commit/rewrite_files.py`, and its new files are deleted. With partial
+progress, the other groups of the same commit are then committed one by one. Once all are done, the refused groups are
+planned and rewritten again on the present table; a group that is refused twice is reported. Without partial progress,
+the conflict is raised. Concurrent equality deletes apply to the new files, which keep the sequence number of the start.
 
-Delete files that are about rewritten files alone go in the same commit. Killed at any time, nothing is lost or doubled:
-files that were not committed are orphans, and another run does the rest.
+Delete files that refer only to rewritten files are removed in the same commit. An interruption at any time neither
+loses nor duplicates rows: files that were not committed are orphans, and another run does the rest.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Rewriter: TypeAlias = Callable[[RewritePlan, RewriteGroup], Sequence[DataFile]]
 
 @dataclass(frozen=True, slots=True)
 class RewriteDataFilesResult:
-    """What a rewrite did, or would do; `failures` says why groups failed."""
+    """The numbers of a rewrite, done or expected; `failures` are the reasons why groups failed."""
 
     rewritten_data_files_count: int = 0
     added_data_files_count: int = 0
@@ -67,7 +67,7 @@ class RewriteDataFilesResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a rewrite is: groups whose new files are written, of all; and the bytes read for them."""
+    """The progress of a rewrite: groups whose new files are written, of all, and the bytes read for them."""
 
     done_groups: int
     all_groups: int
@@ -108,11 +108,11 @@ def rewrite_data_files(
     on_progress: Callable[[Progress], None] | None = None,
     may_begin: Callable[[], bool] = lambda: True,
 ) -> tuple[LoadedTable, RewriteDataFilesResult]:
-    """Rewrite the data files of a branch that are worth it; return the table's new state and what was done.
+    """Rewrite the data files of a branch that are worth it; return the table's new state and a summary.
 
-    Without a `rewriter` rows are read and written in this process. With `dry_run` nothing is written, and the result
-    tells what the plan expects. `budget_bytes` is the most input that is rewritten. `may_begin` is asked before each
-    group; groups that may not are left for another time.
+    Without a `rewriter`, rows are read and written in this process. With `dry_run` nothing is written, and the result
+    is the plan's estimate. `budget_bytes` limits the input. `may_begin` is called before each group; groups for which
+    it returns False are left for another run.
     """
     workers = default_threads() if threads is None else threads
     plan = plan_rewrite(loaded, request, cache=cache, threads=workers)
@@ -123,8 +123,8 @@ def rewrite_data_files(
     run = _Run(catalog, plan, rewriter, workers, cache, on_progress, may_begin)
     state = run.run() if plan.groups else loaded
     if request.options.remove_dangling_deletes:
-        state, made = commit_snapshot(catalog, state, RemoveDanglingDeletes(request.target), cache=cache)
-        run.tally.removed_deletes += summary_count(made, Summary.REMOVED_DELETE_FILES)
+        state, snapshot = commit_snapshot(catalog, state, RemoveDanglingDeletes(request.target), cache=cache)
+        run.tally.removed_deletes += summary_count(snapshot, Summary.REMOVED_DELETE_FILES)
     return state, run.tally.result()
 
 
@@ -139,7 +139,7 @@ def _expected(plan: RewritePlan) -> RewriteDataFilesResult:
 
 
 class _Run:
-    """One rewrite under way."""
+    """One rewrite in progress."""
 
     def __init__(
         self,
@@ -164,19 +164,19 @@ class _Run:
         self._done = 0
         self._lost: list[tuple[RewriteGroup, ConcurrentChangeError]] = []
         self._is_second_try = False
-        # Here each group uses several threads of its own, and its share of the memory.
+        # In this process, each group uses several threads of its own, and its share of the memory.
         most = self._sizes.concurrent_groups if rewriter is not None else min(threads, 2)
         self._groups_at_once = max(min(self._sizes.concurrent_groups, most, len(plan.groups)), 1)
         self.tally = _Tally()
 
     def run(self) -> LoadedTable:
-        """Rewrite all groups and commit them; return the table's state after it."""
+        """Rewrite all groups and commit them; return the resulting state of the table."""
         if not self._sizes.partial_progress:
             self._commit_all()
             return self._state
         per_commit = -(-len(self._plan.groups) // self._sizes.max_commits)
         waiting: list[Written] = []
-        with closing(self._rewritten()) as outcomes:
+        with closing(self._outcomes()) as outcomes:
             for group, outcome in outcomes:
                 if isinstance(outcome, FrazilError):
                     self._fail([group], outcome)
@@ -192,15 +192,15 @@ class _Run:
         return self._state
 
     def _try_again(self) -> None:
-        """Rewrite the groups that lost to other writers once more, on the table as it is now."""
+        """Rewrite once more, on the present table, the groups that lost to other writers."""
         lost, self._lost = self._lost, []
         self._is_second_try = True
         now = self._catalog.refresh(self._state)
         self._plan = plan_again(now, self._plan, [group for group, _ in lost], cache=self._cache, threads=self._threads)
-        left = {group.number for group in self._plan.groups}
+        remaining = {group.number for group in self._plan.groups}
         for group, error in lost:
-            if group.number not in left:
-                # Its files are gone: somebody else has rewritten or removed them all.
+            if group.number not in remaining:
+                # Its files are gone: another writer has rewritten or removed them all.
                 self._fail([group], error)
         for group in self._plan.groups:
             try:
@@ -214,7 +214,7 @@ class _Run:
     def _commit_all(self) -> None:
         written: list[Written] = []
         try:
-            with closing(self._rewritten()) as outcomes:
+            with closing(self._outcomes()) as outcomes:
                 for group, outcome in outcomes:
                     if isinstance(outcome, FrazilError):
                         raise outcome
@@ -224,32 +224,32 @@ class _Run:
             self._discard(written, error)
             raise
 
-    def _rewritten(self) -> Generator[tuple[RewriteGroup, Sequence[DataFile] | FrazilError]]:
-        """Yield each group that began with its new files or with what went wrong, as they are done; a few at a time."""
+    def _outcomes(self) -> Generator[tuple[RewriteGroup, Sequence[DataFile] | FrazilError]]:
+        """Yield each started group with its new files or its error as they complete, running a few at a time."""
         groups = list(self._plan.groups)
         with ThreadPoolExecutor(self._groups_at_once, thread_name_prefix="frazil-rewrite") as pool:
-            # Each in a context of its own, so that what it counts is shown.
-            under_way = {pool.submit(copy_context().run, self._rewrite, group): group for group in groups}
+            # Each runs in a copy of the context, so that its progress is shown.
+            running = {pool.submit(copy_context().run, self._rewrite, group): group for group in groups}
             try:
-                for future in as_completed(under_way):
-                    group = under_way.pop(future)
+                for future in as_completed(running):
+                    group = running.pop(future)
                     error = future.exception()
                     if error is not None and not isinstance(error, FrazilError):
                         raise error
                     outcome = future.result() if error is None else error
                     if outcome is not None:
-                        self._tell(group)
+                        self._report_progress(group)
                         yield group, outcome
             finally:
-                for future in under_way:
+                for future in running:
                     future.cancel()
-                # Files of groups that end after all are not committed, and nothing may refer to them.
-                for future, group in under_way.items():
+                # New files of groups that complete after all are not committed, and nothing may reference them.
+                for future, group in running.items():
                     if not future.cancelled() and future.exception() is None:
                         self._discard([(group, future.result() or ())], None)
 
     def _rewrite(self, group: RewriteGroup) -> Sequence[DataFile] | None:
-        """Return the new files of a group; None where it may not begin any more."""
+        """Return the new files of a group, or None if it may no longer start."""
         if not self._may_begin():
             return None
         files = self._write(group)
@@ -258,8 +258,8 @@ class _Run:
         if after != before and not any(task.delete_files for task in group.tasks):
             self._discard([(group, files)], None)
             raise EngineError(
-                f"Cannot rewrite {len(group.tasks)} files: {before} rows were to be written, and {after} are",
-                hint="Run t.check(bounds=True): a file may not hold the rows that its metadata says.",
+                f"Cannot rewrite {len(group.tasks)} files: {after} rows were written instead of {before}",
+                hint="Run t.check(bounds=True): a file may hold other rows than its metadata says.",
             )
         return files
 
@@ -274,7 +274,7 @@ class _Run:
                 self._plan.loaded.storage.delete_many(written)
             raise
 
-    def _tell(self, group: RewriteGroup) -> None:
+    def _report_progress(self, group: RewriteGroup) -> None:
         self._done += 1
         count("groups written", of=len(self._plan.groups))
         self._done_bytes += group.input_bytes
@@ -285,7 +285,7 @@ class _Run:
     # Committing
 
     def _try_commit(self, written: list[Written]) -> None:
-        """Commit some groups; where they conflict, keep the losers for later and go on, up to the limit of failures."""
+        """Commit groups; on a conflict, one by one, keeping refused ones for a retry, up to the failure limit."""
         try:
             self._commit(written)
         except ConcurrentChangeError as error:
@@ -293,14 +293,14 @@ class _Run:
                 for group in written:
                     self._try_commit([group])
                 return
-            self._give_up(written, error, is_known=True)
+            self._drop(written, error, is_known=True)
         except FrazilError as error:
-            self._give_up(written, error, is_known=isinstance(error, CommitError) and error.may_clean_up)
+            self._drop(written, error, is_known=isinstance(error, CommitError) and error.may_clean_up)
 
-    def _give_up(self, written: list[Written], error: FrazilError, *, is_known: bool) -> None:
-        """Drop what was written for groups; try them again later, report them, or end it all."""
+    def _drop(self, written: list[Written], error: FrazilError, *, is_known: bool) -> None:
+        """Discard the new files of groups; then retry them later, report them, or raise."""
         self._discard(written, error)
-        # One that loses again has been counted.
+        # A group that is refused again has been counted already.
         self.tally.failed_commits += 0 if self._is_second_try else 1
         groups = [group for group, _ in written]
         is_last = not is_known or self.tally.failed_commits > self._sizes.max_failed_commits
@@ -323,18 +323,18 @@ class _Run:
             data_sequence_number=self._plan.data_sequence_number,
             target=self._plan.request.target,
         )
-        self._state, made = commit_snapshot(self._catalog, self._state, action, cache=self._cache)
+        self._state, snapshot_made = commit_snapshot(self._catalog, self._state, action, cache=self._cache)
         self.tally.rewritten += len(tasks)
         self.tally.added += len(added)
         self.tally.rewritten_bytes += sum(group.input_bytes for group, _ in written)
-        self.tally.removed_deletes += summary_count(made, Summary.REMOVED_DELETE_FILES)
+        self.tally.removed_deletes += summary_count(snapshot_made, Summary.REMOVED_DELETE_FILES)
 
     def _fail(self, groups: Sequence[RewriteGroup], error: FrazilError) -> None:
         self.tally.failed += sum(len(group.tasks) for group in groups)
         self.tally.failures.append(error.message)
 
     def _discard(self, written: Sequence[Written], error: BaseException | None) -> None:
-        """Delete new files that no commit uses, unless it is not known whether one does."""
+        """Delete new files that no commit uses, unless the outcome of their commit is unknown."""
         if isinstance(error, FrazilError) and not error.may_clean_up:
             return
         paths = [file.file_path for _, files in written for file in files]
@@ -343,6 +343,6 @@ class _Run:
 
 
 def _removed_deletes(tasks: Iterable[FileScanTask]) -> set[tuple[str, int | None]]:
-    """Return the delete files and vectors that go with some data files."""
+    """Return the delete files and vectors that are removed with data files."""
     deletes = [delete_file.data_file for task in tasks for delete_file in task.delete_files]
     return {(delete.file_path, delete.content_offset) for delete in deletes if delete.referenced_data_file is not None}

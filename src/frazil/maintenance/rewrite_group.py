@@ -1,12 +1,12 @@
-"""Rewrite one group of data files in this process: rows as they are, less those that are deleted.
+"""Rewrite one group of data files in this process: their live rows, unchanged.
 
     read      each file with its deletes applied, by the current schema; in v3 with the row lineage columns, which the
-              new files store, so that every row keeps its id and the number of its last change
-    arrange   nothing for bin-packing, and rows then stream through; sorted or in z-order over all of the group, with
-              no more than `sort-memory-bytes` of it in memory at a time (`datafile/sort_batches.py`)
-    write     under the output spec, to files of the group's size
+              new files store, so that every row keeps its id and the sequence number of its last change
+    arrange   nothing for bin-packing, which streams rows; otherwise sort the whole group, or arrange it in z-order,
+              with at most `sort-memory-bytes` in memory at a time (`datafile/sort_batches.py`)
+    write     with the output spec, to files of the group's size
 
-What may fail: nothing refers to new files before a commit, and a failure deletes them again as far as that is safe.
+Failures: nothing references new files before a commit, and after a failure they are deleted if that is safe.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED, SortOrder
 
 _WRITTEN_BYTES: Final = DEFAULT_HELD_BYTES // 2
-"""What the writer of sorted rows holds: less than of others, since the sort holds some too."""
+"""The memory of the writer of sorted rows: less than otherwise, since the sort uses some too."""
 
 
 def rewritten_schema(loaded: LoadedTable) -> Schema:
-    """Return the columns that rewritten files hold: the table's, and in v3 the row lineage columns."""
+    """Return the columns of rewritten files: the table's, and in v3 the row lineage columns."""
     fields = loaded.metadata.current_schema.fields
     if loaded.metadata.format_version >= 3:
         fields += ROW_LINEAGE_COLUMNS
@@ -60,7 +60,7 @@ def rewrite_group(
 ) -> list[DataFile]:
     """Write the rows of a group's files to new files and return their descriptions; nothing is committed.
 
-    Memory is for all groups that are rewritten at once. `new_file` opens files for rows that it does not hold.
+    Memory is shared by all groups that are rewritten at once. `new_file` opens files for spilled rows.
     """
     loaded, request = plan.loaded, plan.request
     schema = rewritten_schema(loaded)
@@ -71,14 +71,14 @@ def rewrite_group(
         with closing(batches):
             return write(batches, held_bytes=DEFAULT_HELD_BYTES // groups_at_once)
     held_bytes = max(request.options.sort_bytes // groups_at_once, 1)
-    arranged = _arranged(plan, schema, group, batches, threads, held_bytes, new_file)
+    arranged = _arrange(plan, schema, group, batches, threads, held_bytes, new_file)
     with closing(batches), closing(arranged):
         files = write(arranged, held_bytes=_WRITTEN_BYTES // groups_at_once)
     order_id = find_order_id(loaded, request.order) if request.strategy == "sort" else None
     return files if order_id is None else [replace(file, sort_order_id=order_id) for file in files]
 
 
-def _arranged(
+def _arrange(
     plan: RewritePlan,
     schema: Schema,
     group: RewriteGroup,
@@ -87,7 +87,7 @@ def _arranged(
     held_bytes: int,
     new_file: NewFile | None,
 ) -> Generator[pa.RecordBatch]:
-    """Yield the rows of a group in the order that was asked for, some at a time."""
+    """Yield the rows of a group in the requested order, a batch at a time."""
     request = plan.request
     choose: Callable[[bool], RowOrder] = partial(_choose_zorder, plan, schema, group, threads)
     if request.strategy == "sort":
@@ -102,12 +102,12 @@ def _arranged(
     except pa.ArrowException as error:
         raise InvalidRequestError(
             f"Cannot sort the rows of {len(group.tasks)} files: {error}",
-            hint="Lower sort-memory-bytes, so that fewer are sorted at once.",
+            hint="Lower sort-memory-bytes, so that fewer rows are sorted at once.",
         ) from error
 
 
 def _choose_zorder(plan: RewritePlan, schema: Schema, group: RewriteGroup, threads: int, is_all: bool) -> ZOrder:
-    """Return the z-order of a group's rows; where they are not all in memory, a sample of its columns is read first."""
+    """Return the z-order of a group's rows; if they are not all in memory, read a sample of its columns first."""
     ids = plan.request.zorder_ids
     if is_all:
         return ZOrder(schema, ids)
@@ -119,13 +119,13 @@ def _choose_zorder(plan: RewritePlan, schema: Schema, group: RewriteGroup, threa
 
 
 def find_order_id(loaded: LoadedTable, order: SortOrder) -> int | None:
-    """Return the id under which the table knows a sort order, None where it does not."""
-    known = [
+    """Return the table's id of a sort order, or None if the table does not have it."""
+    matching = [
         sort_order
         for sort_order in loaded.metadata.sort_orders
         if sort_order.is_sorted and sort_order.same_order(order)
     ]
-    return known[0].order_id if known else None
+    return matching[0].order_id if matching else None
 
 
 def _read(loaded: LoadedTable, schema: Schema, group: RewriteGroup, threads: int) -> Generator[pa.RecordBatch]:

@@ -1,8 +1,8 @@
-"""Rewrite manifests so that plans read fewer of them: the procedure.
+"""Rewrite manifests so that plans read fewer of them.
 
-Files of one partition come side by side, in manifests of `commit.manifest.target-size-bytes`, so that the summaries of
-partitions in manifest lists rule most manifests out. No file changes; `commit/rewrite_manifests.py` is the work,
-and other writers are no conflict.
+Files of one partition are placed next to each other, in manifests of `commit.manifest.target-size-bytes`, so that the
+partition summaries in manifest lists rule out most manifests. Files do not change. `commit/rewrite_manifests.py` does
+the work, and other writers do not conflict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from frazil.spec.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class RewriteManifestsResult:
-    """How many manifests were replaced, and by how many."""
+    """The numbers of replaced and of new manifests."""
 
     rewritten_manifests_count: int = 0
     added_manifests_count: int = 0
@@ -39,16 +39,16 @@ def rewrite_manifests(
     dry_run: bool = False,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, RewriteManifestsResult]:
-    """Merge and cluster a branch's manifests; return the table's new state and how many changed.
+    """Merge and cluster a branch's manifests; return the table's new state and the numbers of manifests.
 
-    With `dry_run` nothing is written, and the number of new ones is an estimate.
+    With `dry_run` nothing is written, and the number of new manifests is an estimate.
     """
     if dry_run:
         return loaded, _expected(loaded, action)
-    after, made = commit_snapshot(catalog, loaded, action, cache=cache)
-    if made is None:
+    after, snapshot = commit_snapshot(catalog, loaded, action, cache=cache)
+    if snapshot is None:
         return after, RewriteManifestsResult()
-    old, new = _paths(after, _parent(after, made)), _paths(after, made)
+    old, new = _paths(after, _parent(after, snapshot)), _paths(after, snapshot)
     return after, RewriteManifestsResult(len(old - new), len(new - old))
 
 

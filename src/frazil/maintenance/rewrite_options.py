@@ -1,7 +1,7 @@
-"""The options of the procedures that rewrite files: Iceberg Java's names, kinds, defaults and limits.
+"""The options of the procedures that rewrite files, with Iceberg Java's names, types, defaults and limits.
 
-Options come as text from SQL and the terminal, and as Python values from Python, where `_` may stand for `-` and `.`.
-What is not an option of a procedure is refused, with those that are.
+Options are strings from SQL and the terminal, and Python values from Python, where `_` may replace `-` and `.`. Unknown
+options are refused with a list of the known ones.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ SORT_OPTIONS: Final = ("compression-factor", "shuffle-partitions-per-file", "sor
 ZORDER_OPTIONS: Final = (*SORT_OPTIONS, "var-length-contribution", "max-output-size")
 
 HINTS: Final = ("compression-factor", "shuffle-partitions-per-file", "var-length-contribution", "max-output-size")
-"""How Iceberg Java's engine shuffles and encodes rows: checked, and not needed here."""
+"""Tuning of shuffles and encoding in Iceberg Java's engine: validated, but not needed here."""
 
 
 class JobOrder(StrEnum):
-    """Which groups of files are rewritten first."""
+    """The order in which groups of files are rewritten."""
 
     NONE = "none"
     BYTES_ASC = "bytes-asc"
@@ -67,7 +67,7 @@ class JobOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SizeOptions:
-    """Which files are of a wrong size, how they are grouped, and how large new ones are to be."""
+    """The limits of file sizes, the size of groups, and the size of new files."""
 
     target_bytes: int
     min_bytes: int
@@ -84,11 +84,11 @@ class SizeOptions:
 
     @property
     def write_max_bytes(self) -> int:
-        """The size at which a new file ends: above the target, so that no small rest is left over."""
+        """The size at which a new file ends: above the target, to avoid a small last file."""
         return int(self.target_bytes + (self.max_bytes - self.target_bytes) * 0.5)
 
     def expected_files(self, input_bytes: int) -> int:
-        """Return into how many files some bytes go: a rest that is too small is spread over the others."""
+        """Return the number of files for some bytes; a remainder that is too small is spread over the others."""
         if input_bytes < self.target_bytes:
             return 1
         whole, rest = divmod(input_bytes, self.target_bytes)
@@ -100,14 +100,14 @@ class SizeOptions:
         return whole if spread else whole + 1
 
     def output_bytes(self, input_bytes: int) -> int:
-        """Return how large each new file of some input is to be."""
+        """Return the size of each new file for some input."""
         even = input_bytes // self.expected_files(input_bytes) + _SPLIT_OVERHEAD_BYTES
         return self.target_bytes if even < self.target_bytes else min(even, self.write_max_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class DataOptions:
-    """The further options of rewriting data files."""
+    """The options of rewriting data files."""
 
     sizes: SizeOptions
     delete_file_threshold: int = NO_LIMIT
@@ -120,27 +120,28 @@ class DataOptions:
 
 
 class OptionReader:
-    """Reads the options of one procedure; refuses those that it does not have."""
+    """Reads the options of one procedure and refuses unknown ones."""
 
     def __init__(self, procedure: str, options: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
         self._procedure = procedure
         by_plain = {_plain(name): name for name in allowed}
-        self._given: dict[str, Any] = {}
+        self._values: dict[str, Any] = {}
         for name, value in options.items():
-            known = by_plain.get(_plain(name))
-            if known is None:
-                near = get_close_matches(name, allowed, n=1)
+            option = by_plain.get(_plain(name))
+            if option is None:
+                similar = get_close_matches(name, allowed, n=1)
                 raise InvalidRequestError(
                     f"Cannot run {procedure}: it has no option {name!r}",
-                    hint=(f"Did you mean {near[0]}? " if near else "") + f"There are: {', '.join(sorted(allowed))}.",
+                    hint=(f"Did you mean {similar[0]}? " if similar else "")
+                    + f"The options are: {', '.join(sorted(allowed))}.",
                 )
-            if known in self._given:
-                raise InvalidRequestError(f"Cannot run {procedure}: the option {known!r} is given twice")
-            self._given[known] = value
+            if option in self._values:
+                raise InvalidRequestError(f"Cannot run {procedure}: the option {option!r} is set twice")
+            self._values[option] = value
 
     def flag(self, name: str, default: bool) -> bool:
         """Return an option that is true or false."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if value is None:
             return default
         text = str(value).strip().lower()
@@ -148,77 +149,77 @@ class OptionReader:
             raise self._wrong(name, value, "true or false")
         return text in _TRUE
 
-    def number(self, name: str, default: int, *, least: int = 1) -> int:
-        """Return an option that is a whole number."""
-        found = self.find_number(name, least=least)
-        return default if found is None else found
+    def number(self, name: str, default: int, *, min_value: int = 1) -> int:
+        """Return an integer option."""
+        value = self.find_number(name, min_value=min_value)
+        return default if value is None else value
 
-    def find_number(self, name: str, *, least: int = 1) -> int | None:
-        """Return an option that is a whole number, None where it is not given."""
-        value = self._given.get(name)
+    def find_number(self, name: str, *, min_value: int = 1) -> int | None:
+        """Return an integer option, or None if it is not set."""
+        value = self._values.get(name)
         if value is None:
             return None
         try:
             found = int(str(value).strip())
         except ValueError:
-            raise self._wrong(name, value, "a whole number") from None
-        if found < least:
-            raise self._wrong(name, value, f"at least {least}")
+            raise self._wrong(name, value, "an integer") from None
+        if found < min_value:
+            raise self._wrong(name, value, f"at least {min_value}")
         return found
 
-    def share(self, name: str, default: float) -> float:
+    def fraction(self, name: str, default: float) -> float:
         """Return an option that is above 0 and at most 1."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if value is None:
             return default
         try:
-            found = float(str(value).strip())
+            number = float(str(value).strip())
         except ValueError:
             raise self._wrong(name, value, "a number above 0 and at most 1") from None
-        if not 0 < found <= 1:
+        if not 0 < number <= 1:
             raise self._wrong(name, value, "a number above 0 and at most 1")
-        return found
+        return number
 
     def positive(self, name: str, default: float) -> float:
         """Return an option that is a number above 0."""
-        value = self._given.get(name)
+        value = self._values.get(name)
         if value is None:
             return default
         try:
-            found = float(str(value).strip())
+            number = float(str(value).strip())
         except ValueError:
             raise self._wrong(name, value, "a number above 0") from None
-        if not 0 < found < float("inf"):
+        if not 0 < number < float("inf"):
             raise self._wrong(name, value, "a number above 0")
-        return found
+        return number
 
     def job_order(self) -> JobOrder:
-        """Return which groups go first."""
-        value = self._given.get("rewrite-job-order", JobOrder.NONE)
+        """Return the order of groups."""
+        value = self._values.get("rewrite-job-order", JobOrder.NONE)
         try:
             return JobOrder(str(value).strip().lower())
         except ValueError:
             raise self._wrong("rewrite-job-order", value, f"one of {', '.join(JobOrder)}") from None
 
-    def _wrong(self, name: str, value: Any, wanted: str) -> InvalidRequestError:
-        return InvalidRequestError(f"Cannot run {self._procedure}: the option {name} is {value!r}, it must be {wanted}")
+    def _wrong(self, name: str, value: Any, expected: str) -> InvalidRequestError:
+        return InvalidRequestError(f"Cannot run {self._procedure}: the option {name} is {value!r}, not {expected}")
 
 
 def read_sizes(reader: OptionReader, procedure: str, target_bytes: int) -> SizeOptions:
-    """Return the options about sizes; `target_bytes` is the table's own."""
+    """Return the size options; `target_bytes` is the table's target."""
     target = reader.number("target-file-size-bytes", target_bytes)
-    least = reader.number("min-file-size-bytes", int(target * MIN_SIZE_SHARE), least=0)
-    most = reader.number("max-file-size-bytes", int(target * MAX_SIZE_SHARE))
-    if not least < target < most:
+    min_bytes = reader.number("min-file-size-bytes", int(target * MIN_SIZE_SHARE), min_value=0)
+    max_bytes = reader.number("max-file-size-bytes", int(target * MAX_SIZE_SHARE))
+    if not min_bytes < target < max_bytes:
         raise InvalidRequestError(
-            f"Cannot run {procedure}: target-file-size-bytes ({target}) must be above min-file-size-bytes ({least}) "
-            f"and below max-file-size-bytes ({most}), or new files would be rewritten again and again"
+            f"Cannot run {procedure}: target-file-size-bytes ({target}) must be above min-file-size-bytes "
+            f"({min_bytes}) and below max-file-size-bytes ({max_bytes}), or new files would be rewritten repeatedly"
         )
     commits = reader.number("partial-progress.max-commits", 10)
     return SizeOptions(
         target,
-        least,
-        most,
+        min_bytes,
+        max_bytes,
         reader.number("min-input-files", MIN_INPUT_FILES),
         reader.flag("rewrite-all", False),
         reader.number("max-file-group-size-bytes", 100 * GIBIBYTE),
@@ -227,12 +228,12 @@ def read_sizes(reader: OptionReader, procedure: str, target_bytes: int) -> SizeO
         reader.number("max-concurrent-file-group-rewrites", 5),
         reader.flag("partial-progress.enabled", False),
         commits,
-        reader.number("partial-progress.max-failed-commits", commits, least=0),
+        reader.number("partial-progress.max-failed-commits", commits, min_value=0),
     )
 
 
 def read_data_options(options: Mapping[str, Any], target_bytes: int, *, strategy: str) -> DataOptions:
-    """Return the options of rewriting data files by a strategy; `target_bytes` is the table's own."""
+    """Return the options of rewriting data files by a strategy; `target_bytes` is the table's target."""
     procedure = "rewrite_data_files"
     allowed = {"binpack": DATA_OPTIONS, "sort": (*DATA_OPTIONS, *SORT_OPTIONS)}.get(
         strategy, (*DATA_OPTIONS, *ZORDER_OPTIONS)
@@ -242,11 +243,11 @@ def read_data_options(options: Mapping[str, Any], target_bytes: int, *, strategy
         reader.positive(name, 1.0) if name == "compression-factor" else reader.find_number(name)
     return DataOptions(
         read_sizes(reader, procedure, target_bytes),
-        reader.number("delete-file-threshold", NO_LIMIT, least=0),
-        reader.share("delete-ratio-threshold", 0.3),
+        reader.number("delete-file-threshold", NO_LIMIT, min_value=0),
+        reader.fraction("delete-ratio-threshold", 0.3),
         reader.find_number("max-files-to-rewrite"),
         reader.flag("use-starting-sequence-number", True),
-        reader.find_number("output-spec-id", least=0),
+        reader.find_number("output-spec-id", min_value=0),
         reader.flag("remove-dangling-deletes", False),
         DEFAULT_SORT_BYTES if strategy == "binpack" else reader.number("sort-memory-bytes", DEFAULT_SORT_BYTES),
     )

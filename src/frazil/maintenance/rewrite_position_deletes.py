@@ -1,12 +1,12 @@
-"""Rewrite position deletes: the procedure. Specification: "Position Delete Files", "Deletion Vectors".
+"""Rewrite position deletes. Specification: "Position Delete Files", "Deletion Vectors".
 
     version 2    small position delete files of a partition become fewer, larger ones
-    version 3    position delete files from before the upgrade become deletion vectors, all of them: scans open one
-                 small blob where they opened many files, and new deletes need not merge old files any more
+    version 3    all position delete files from before the upgrade become deletion vectors: scans read one small blob
+                 instead of many files, and new deletes need not merge old files any more
 
-Positions are taken from the deletes that apply to each live data file, so that those of files that are gone are left
-out. New files keep the newest sequence number of those they replace. Rows do not change. A delete file that another
-writer replaces meanwhile, or rows that one deletes from a file that gets a vector here, are a conflict: run it again.
+Positions are taken from the deletes that apply to each live data file, so that those of removed files are dropped. New
+files keep the newest sequence number of the files they replace. Rows do not change. A concurrent replacement of a
+delete file, or a concurrent delete from a data file that gets a vector here, is a conflict: run the procedure again.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PROCEDURE = "rewrite_position_delete_files"
 
 @dataclass(frozen=True, slots=True)
 class RewritePositionDeletesResult:
-    """How many delete files were replaced, and by how many; a deletion vector counts as a file, with its own bytes."""
+    """The numbers of replaced and new delete files; a deletion vector counts as a file with its own size."""
 
     rewritten_delete_files_count: int = 0
     added_delete_files_count: int = 0
@@ -57,7 +57,7 @@ class RewritePositionDeletesResult:
 
 @dataclass(slots=True)
 class _Partition:
-    """The data files of a partition that have position delete files, and those files."""
+    """The data files of a partition with position delete files, and those delete files."""
 
     tasks: list[FileScanTask] = field(default_factory=list)
     deletes: dict[str, DeleteTask] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class _Partition:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Delete files that are rewritten together, and the data files they are about."""
+    """Delete files that are rewritten together, and their data files."""
 
     deletes: tuple[DeleteTask, ...]
     tasks: tuple[FileScanTask, ...]
@@ -86,7 +86,7 @@ def rewrite_position_delete_files(
     dry_run: bool = False,
     cache: ManifestCache | None = None,
 ) -> tuple[LoadedTable, RewritePositionDeletesResult]:
-    """Rewrite the position delete files of a branch that are worth it; return the table's new state and what was done.
+    """Rewrite the position delete files of a branch that are worth it; return the table's new state and a summary.
 
     `where` chooses data files, by partitions and metrics; the delete files of their partitions are rewritten.
     """
@@ -103,27 +103,27 @@ def rewrite_position_delete_files(
     if dry_run or not groups:
         added = sum(len(group.tasks) for group in groups) if makes_vectors else len(groups)
         return loaded, RewritePositionDeletesResult(len(replaced), added, before, before)
-    made = _write(loaded, groups, makes_vectors=makes_vectors)
-    action = RewriteFiles((), (), parent.snapshot_id, tuple(replaced.values()), tuple(made), target=target)
+    new_files = _write(loaded, groups, makes_vectors=makes_vectors)
+    action = RewriteFiles((), (), parent.snapshot_id, tuple(replaced.values()), tuple(new_files), target=target)
     try:
         state, _ = commit_snapshot(catalog, loaded, action, cache=cache)
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many({added_file.file.file_path for added_file in made})
+            loaded.storage.delete_many({added_file.file.file_path for added_file in new_files})
         raise
-    after = sum(added_file.file.content_size_in_bytes or added_file.file.file_size_in_bytes for added_file in made)
-    return state, RewritePositionDeletesResult(len(replaced), len(made), before, after)
+    after = sum(added_file.file.content_size_in_bytes or added_file.file.file_size_in_bytes for added_file in new_files)
+    return state, RewritePositionDeletesResult(len(replaced), len(new_files), before, after)
 
 
 def is_position_file(delete: DeleteTask) -> bool:
-    """Return whether a delete is a position delete file, and not a vector."""
+    """Return whether a delete is a position delete file rather than a vector."""
     return delete.data_file.content is FileContent.POSITION_DELETES and not delete.data_file.is_deletion_vector
 
 
 def plan_tasks(
     loaded: LoadedTable, where: Predicate, target: Target, cache: ManifestCache | None
 ) -> tuple[list[FileScanTask], set[str] | None]:
-    """Return all files of a branch with all their deletes, and the paths that a filter chooses, None for all."""
+    """Return all files of a branch with all their deletes, and the paths that a filter selects, or None for all."""
     is_branch = target.branch != MAIN_BRANCH and loaded.metadata.find_ref(target.branch) is not None
     choice = SnapshotChoice(ref=target.branch) if is_branch else SnapshotChoice()
     tasks = list(plan_scan(loaded, TRUE, choice=choice, cache=cache).iter_tasks())
@@ -137,17 +137,17 @@ def _partitions(
     loaded: LoadedTable, where: Predicate, target: Target, cache: ManifestCache | None
 ) -> Iterable[_Partition]:
     tasks, chosen = plan_tasks(loaded, where, target, cache)
-    found: dict[PartitionKey, _Partition] = defaultdict(_Partition)
-    wanted: set[PartitionKey] = set()
+    partitions: dict[PartitionKey, _Partition] = defaultdict(_Partition)
+    selected: set[PartitionKey] = set()
     for task in tasks:
         key = partition_key_of(task.data_file)
         if chosen is None or task.data_file.file_path in chosen:
-            wanted.add(key)
+            selected.add(key)
         files = [delete_file for delete_file in task.delete_files if is_position_file(delete_file)]
         if files:
-            found[key].tasks.append(task)
-            found[key].deletes.update((file.data_file.file_path, file) for file in files)
-    return [partition for key, partition in found.items() if key in wanted]
+            partitions[key].tasks.append(task)
+            partitions[key].deletes.update((file.data_file.file_path, file) for file in files)
+    return [partition for key, partition in partitions.items() if key in selected]
 
 
 def _groups(partitions: Iterable[_Partition], sizes: SizeOptions, *, makes_vectors: bool) -> Iterator[_Group]:
@@ -177,25 +177,25 @@ def _bytes(task: DeleteTask) -> int:
 
 
 def _write(loaded: LoadedTable, groups: Sequence[_Group], *, makes_vectors: bool) -> list[AddedFile]:
-    made: list[AddedFile] = []
+    written: list[AddedFile] = []
     cache = DeleteCache()
     try:
         for group in counted("groups of delete files written", groups, len(groups)):
             rows = list(_deleted(loaded, group, cache))
             write = write_deletion_vectors if makes_vectors else write_position_deletes
             files: list[DataFile] = write(rows, loaded)
-            made += [AddedFile(file, group.sequence_number) for file in files]
+            written += [AddedFile(file, group.sequence_number) for file in files]
     except FrazilError as error:
         if error.may_clean_up:
-            loaded.storage.delete_many({added_file.file.file_path for added_file in made})
+            loaded.storage.delete_many({added_file.file.file_path for added_file in written})
         raise
-    return made
+    return written
 
 
 def _deleted(loaded: LoadedTable, group: _Group, cache: DeleteCache) -> Iterator[DeletedRows]:
-    """Yield the positions that the group's files delete in each data file."""
+    """Yield the deleted positions of the group's files in each data file."""
     paths = {delete.data_file.file_path for delete in group.deletes}
     for task in group.tasks:
         own = [delete_file for delete_file in task.delete_files if delete_file.data_file.file_path in paths]
-        found = [read_file_positions(loaded.storage, delete, task.data_file, cache) for delete in own]
-        yield DeletedRows.of(task.data_file, DeletionVector().union(*found))
+        positions = [read_file_positions(loaded.storage, delete, task.data_file, cache) for delete in own]
+        yield DeletedRows.of(task.data_file, DeletionVector().union(*positions))

@@ -1,20 +1,19 @@
-"""Prepare a table for being copied to another location: its metadata written anew, and a list of what to copy.
+"""Prepare a table for a copy to another location: rewritten metadata, and a list of the files to copy.
 
-    versions         the metadata file asked for and those before it, as far as they are there
+    versions         the requested metadata file and its predecessors, as far as they exist
     manifest lists   of all its snapshots
-    deletes          position delete files and vectors, which name data files; each once
-    manifests        all that those lists name; entries keep their status and what they inherit
-    list             `source,target` lines: new files from the staging folder, data files from where they are
+    deletes          position delete files and vectors, which name data files; each is rewritten once
+    manifests        all manifests of those lists; entries keep their status and inherited fields
+    list             `source,target` lines: new files from the staging folder, data files from their present place
 
-All paths in metadata are absolute, so a copy needs other metadata than the original. Nothing of the table changes, and
-nothing is copied here: whoever has the best tool for two stores copies the files of the list, in any order, and then
-registers the latest version. From a version on that was copied before (`start_version`), only what came after it is
-written and listed.
+All paths in metadata are absolute, so a copy needs other metadata than the original. The table does not change, and
+nothing is copied here: copy the listed files with any tool, in any order, and then register the latest version. From an
+already copied version on (`start_version`), only later changes are written and listed.
 
-Which data files are listed: live entries of manifests that are new since the start, without those whose own snapshot
-the start had already. That may name a file a second time, and never leaves one out; entries of snapshots that expired
-are listed, too. A manifest list states the length of the new manifests, so those of the start that new lists still
-name are encoded again, for their length alone.
+Listed data files are live entries of manifests that are new since the start, except those whose snapshot was in the
+start already. A file may be listed a second time, but none is left out; entries of expired snapshots are listed too. A
+manifest list states the length of the new manifests, so manifests of the start that new lists still name are encoded
+again, to determine their length.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _DELETE_COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RewriteTablePathRequest:
-    """What to rewrite: a prefix of all paths, its replacement, and which versions, by the names of metadata files."""
+    """A prefix of all paths, its replacement, and the range of versions, by names of metadata files."""
 
     source_prefix: str
     target_prefix: str
@@ -81,7 +80,7 @@ class RewriteTablePathRequest:
 
 @dataclass(frozen=True, slots=True)
 class RewriteTablePathResult:
-    """What was written and where; `latest_version` is the metadata file to register at the target."""
+    """The output of a rewrite; `latest_version` is the metadata file to register at the target."""
 
     latest_version: str
     file_list_location: str
@@ -100,9 +99,9 @@ def rewrite_table_path(
     dry_run: bool = False,
     threads: int | None = None,
 ) -> RewriteTablePathResult:
-    """Write a table's metadata with other paths to a staging folder, and a list of files to copy; return where.
+    """Write a table's metadata with other paths to a staging folder, and a list of files to copy.
 
-    The table is not changed. With `dry_run` nothing is written, and the result says how much it would be.
+    The table does not change. With `dry_run` nothing is written, and the result is what would be.
     """
     prefixes = _prefixes(request)
     current = loaded.metadata_location
@@ -131,18 +130,18 @@ def _prefixes(request: RewriteTablePathRequest) -> Prefixes:
 
 
 def _find_version(loaded: LoadedTable, name: str) -> str:
-    """Return the metadata file of a name; whole locations are names, too."""
-    known = [entry.metadata_file for entry in loaded.metadata.metadata_log]
+    """Return the metadata file of a name or location."""
+    logged = [entry.metadata_file for entry in loaded.metadata.metadata_log]
     if loaded.metadata_location is not None:
-        known.append(loaded.metadata_location)
-    for location in reversed(known):
+        logged.append(loaded.metadata_location)
+    for location in reversed(logged):
         if name in (location, location.rpartition("/")[2]):
             if not loaded.storage.exists(location):
                 raise MissingFileError(f"Cannot rewrite paths from version {name}: {location} is gone", path=location)
             return location
     raise InvalidRequestError(
         f"Cannot rewrite paths: the table's log has no version {name!r}",
-        hint=f"The oldest it has is {known[0].rpartition('/')[2]}." if known else None,
+        hint=f"The oldest it has is {logged[0].rpartition('/')[2]}." if logged else None,
     )
 
 
@@ -156,7 +155,7 @@ class _DeleteEntry:
 
 
 class _Run:
-    """One rewrite under way."""
+    """One rewrite in progress."""
 
     def __init__(self, loaded: LoadedTable, prefixes: Prefixes, staging: str, threads: int, *, writes: bool) -> None:
         self._loaded = loaded
@@ -166,30 +165,30 @@ class _Run:
         self._threads = threads
         self._writes = writes
         self._copies: dict[str, str] = {}
-        """Where each file of the list comes from, by where it goes."""
+        """The source of each file of the list, by target."""
 
     def run(self, start: str | None, end: str, *, creates_list: bool) -> RewriteTablePathResult:
         """Rewrite everything that is new since a version."""
         before = None if start is None else read_table_metadata(self._storage, start)
         after = read_table_metadata(self._storage, end)
         known_ids = frozenset[int]() if before is None else frozenset(before.snapshots.ids)
-        old = [] if before is None else self._manifests_of(before.snapshots)
-        known = {manifest.manifest_path for manifests in old for manifest in manifests}
+        old_lists = [] if before is None else self._manifests_of(before.snapshots)
+        known_manifests = {manifest.manifest_path for manifests in old_lists for manifest in manifests}
         snapshots = list(after.snapshots)
         lists = self._manifests_of(snapshots)
         added = [
-            (snapshot, found)
-            for snapshot, found in zip(snapshots, lists, strict=True)
+            (snapshot, listed_manifests)
+            for snapshot, listed_manifests in zip(snapshots, lists, strict=True)
             if snapshot.snapshot_id not in known_ids
         ]
         named = {manifest.manifest_path: manifest for _, manifests in added for manifest in manifests}
-        new = {path for path in named if path not in known}
+        new = {path for path in named if path not in known_manifests}
 
         entries = self._delete_entries(lists)
         deletes, listed = self._rewrite_deletes(entries, new)
         sizes = _size_changes(snapshots, lists, entries, deletes)
         self._rewrite_versions(start, end, after, sizes)
-        lengths = dict(self._rewrite_manifests(named.values(), known, known_ids, deletes))
+        lengths = dict(self._rewrite_manifests(named.values(), known_manifests, known_ids, deletes))
         for snapshot, manifests in added:
             if snapshot.manifest_list is not None:
                 data = move_manifest_list(snapshot, manifests, lengths, self._prefixes)
@@ -222,7 +221,7 @@ class _Run:
                 try:
                     self._rewrite_version(location, read_table_metadata(self._storage, location), sizes)
                 except MissingFileError:
-                    # Logs may name files that are gone; nothing current depends on them.
+                    # Logs may name deleted files, but nothing current depends on them.
                     continue
 
     def _rewrite_version(self, location: str, metadata: TableMetadata, sizes: Mapping[int, SizeChange]) -> None:
@@ -240,7 +239,7 @@ class _Run:
                 return read_manifest_list(self._storage, snapshot)
             except MissingFileError as error:
                 raise InvalidRequestError(
-                    f"Cannot rewrite the paths of snapshot {snapshot.snapshot_id}: its manifest list is gone",
+                    f"Cannot rewrite the paths of snapshot {snapshot.snapshot_id}: its manifest list does not exist",
                     hint="It may have expired since that version. Choose a later one, or none for the current one.",
                     path=snapshot.manifest_list,
                 ) from error
@@ -253,12 +252,12 @@ class _Run:
         """Return the position deletes of all delete manifests, by the manifest's path."""
         chosen = {
             manifest.manifest_path: manifest
-            for found in lists
-            for manifest in found
+            for manifests in lists
+            for manifest in manifests
             if manifest.content is ManifestContent.DELETES
         }
-        found = map_in_order(self._position_deletes, list(chosen.values()), threads=self._threads)
-        return dict(zip(chosen, found, strict=True))
+        position_deletes = map_in_order(self._position_deletes, list(chosen.values()), threads=self._threads)
+        return dict(zip(chosen, position_deletes, strict=True))
 
     def _rewrite_deletes(
         self, entries: Mapping[str, Sequence[_DeleteEntry]], new: set[str]
@@ -266,8 +265,8 @@ class _Run:
         """Rewrite the live position deletes of all snapshots, and list those of new manifests; return how many."""
         files: dict[str, DataFile] = {}
         listed: set[str] = set()
-        for manifest, found in entries.items():
-            for delete_entry in found:
+        for manifest, delete_entries in entries.items():
+            for delete_entry in delete_entries:
                 if delete_entry.status is not EntryStatus.DELETED:
                     files.setdefault(delete_entry.file.file_path, delete_entry.file)
                     if manifest in new:
@@ -275,7 +274,7 @@ class _Run:
         for path in sorted(listed):
             self._copy(self._prefixes.stage(path, self._staging, "the delete file"), path, "the delete file")
         if not self._writes:
-            same = {path: MovedDeletes(file.file_size_in_bytes, _Same()) for path, file in files.items()}
+            same = {path: MovedDeletes(file.file_size_in_bytes, _UnchangedOffsets()) for path, file in files.items()}
             return same, len(listed)
 
         def move(file: DataFile) -> MovedDeletes:
@@ -313,7 +312,7 @@ class _Run:
         known_ids: frozenset[int],
         deletes: dict[str, MovedDeletes],
     ) -> Iterator[tuple[str, int]]:
-        """Rewrite manifests and yield the length of each; those that are known are encoded and not kept."""
+        """Rewrite manifests and yield the length of each; known ones are encoded but not written."""
 
         def rewrite(manifest: ManifestFile) -> tuple[ManifestFile, int, list[str]]:
             columns = self._decode(manifest, None)
@@ -333,7 +332,7 @@ class _Run:
         data = self._storage.read(manifest.manifest_path)
         return decode_manifest(data, fields=fields, path=manifest.manifest_path)
 
-    # What is written and listed
+    # Output
 
     def _stage(self, location: str, data: bytes, what: str) -> None:
         path = self._prefixes.stage(location, self._staging, what)
@@ -360,10 +359,10 @@ def _size_changes(
     entries: Mapping[str, Sequence[_DeleteEntry]],
     deletes: Mapping[str, MovedDeletes],
 ) -> dict[int, SizeChange]:
-    """Return by how much the files of snapshots change: paths in delete files are longer or shorter."""
-    found: dict[int, SizeChange] = {}
+    """Return the size changes of snapshots' files, since paths in delete files get longer or shorter."""
+    changes: dict[int, SizeChange] = {}
     for snapshot, manifests in zip(snapshots, lists, strict=True):
-        change = found.setdefault(snapshot.snapshot_id, SizeChange())
+        change = changes.setdefault(snapshot.snapshot_id, SizeChange())
         for delete_entry in (entry for manifest in manifests for entry in entries.get(manifest.manifest_path, ())):
             moved = deletes.get(delete_entry.file.file_path)
             # Summaries count a vector by its own bytes, which stay the same.
@@ -376,18 +375,18 @@ def _size_changes(
                 change.added += size
             if delete_entry.snapshot_id == snapshot.snapshot_id and delete_entry.status is EntryStatus.DELETED:
                 change.removed += size
-    return found
+    return changes
 
 
-class _Same(dict[int, tuple[int, int]]):
-    """Where vectors lie in a dry run: where they are."""
+class _UnchangedOffsets(dict[int, tuple[int, int]]):
+    """The offsets of vectors in a dry run, which do not change."""
 
     def __missing__(self, offset: int) -> tuple[int, int]:
         return offset, 0
 
 
 def _new_files(columns: ManifestColumns, manifest: ManifestFile, known_ids: frozenset[int]) -> list[str]:
-    """Return the live files of a manifest that are to be copied as they are."""
+    """Return the live files of a manifest to copy unchanged."""
     live = live_mask(columns)
     paths = columns.column("file_path").to_pylist()
     kinds = columns.column("content").to_pylist()

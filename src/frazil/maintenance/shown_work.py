@@ -1,4 +1,4 @@
-"""Maintenance that shows how far it is: `frazil/progress.py`, with the name of the table."""
+"""Maintenance that reports its progress (`frazil/progress.py`) with the name of the table."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from frazil.catalog.base import Catalog
 from frazil.loaded import LoadedTable
 from frazil.progress import showing
 
-Given = ParamSpec("Given")
+Params = ParamSpec("Params")
 Result = TypeVar("Result")
-Job = Callable[Concatenate[Catalog, LoadedTable, Given], Result]
+Job = Callable[Concatenate[Catalog, LoadedTable, Params], Result]
 
 
-def with_progress(what: str) -> Callable[[Job[Given, Result]], Job[Given, Result]]:
-    """Make a function over a table show how far it is; `what` goes before the table's name."""
+def with_progress(what: str) -> Callable[[Job[Params, Result]], Job[Params, Result]]:
+    """Make a function on a table report its progress; `what` precedes the table's name."""
 
-    def decorate(run: Job[Given, Result]) -> Job[Given, Result]:
+    def decorate(run: Job[Params, Result]) -> Job[Params, Result]:
         @wraps(run)
-        def run_shown(catalog: Catalog, loaded: LoadedTable, /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        def run_shown(catalog: Catalog, loaded: LoadedTable, /, *args: Params.args, **kwargs: Params.kwargs) -> Result:
             with showing(f"{what} {loaded.name}"):
                 return run(catalog, loaded, *args, **kwargs)
 

@@ -1,16 +1,15 @@
-"""Examine how well a table can be read and planned, and name what would help. `t.health()`.
+"""Find out how well a table can be read and planned, and name the procedures that would help. `t.health()`.
 
-The current snapshot's manifests, some of their columns, and a listing of the data folder that is not too long. Each
-problem names the maintenance procedure
-that deals with it; the limits are those from which the procedures themselves do something, so that running what is
-named changes the table, and a table that was just maintained is healthy.
+It reads some columns of the current snapshot's manifests, and lists the data folder if that is not too long. Each
+problem names the maintenance procedure that solves it. The limits are those of the procedures themselves, so that
+running a named procedure changes the table, and a freshly maintained table is healthy.
 
-    small files      rewrite_data_files takes a partition with five files or more below three quarters of the target
-    deletes          a data file of which three tenths are deleted; equality deletes; many position delete files
-    snapshots        some have expired by the table's own retention
-    manifests        more than twice as many as their bytes need
-    metadata files   commits forget old ones without deleting them
-    orphans          more old files in the data folder than summaries of snapshots speak of: an estimate, since no
+    small files      rewrite_data_files rewrites a partition with at least five files below three quarters of the target
+    deletes          a data file with three tenths of its rows deleted; equality deletes; many position delete files
+    snapshots        some have expired by the table's retention
+    manifests        more than twice as many as their size requires
+    metadata files   commits drop old ones from the log without deleting them
+    orphans          more old files in the data folder than the summaries of snapshots count: an estimate, since no
                      older manifest is read for it
 """
 
@@ -50,20 +49,20 @@ from frazil.storage.locations import data_folder, is_under, metadata_folder
 from frazil.threads import default_threads, map_in_order
 
 MIN_INPUT_FILES: Final = 5
-"""How many small files of a partition make compacting them worth it; the procedure's own default."""
+"""The number of small files that makes compacting a partition worthwhile; the procedure's default."""
 SMALL_SHARE: Final = 0.75
-"""The share of the target size below which a file is small; the procedure's own default."""
+"""The share of the target size below which a file is small; the procedure's default."""
 DELETED_SHARE: Final = 0.3
-"""The share of deleted rows from which a data file is rewritten; the procedure's own default."""
+"""The share of deleted rows from which a data file is rewritten; the procedure's default."""
 MANY_MANIFESTS: Final = 20
-"""Up to this many manifests are no trouble, however small."""
+"""A number of manifests that is acceptable, however small they are."""
 
 SIZE_STEPS: Final = (("1_mib", 1 << 20), ("16_mib", 16 << 20), ("128_mib", 128 << 20), ("512_mib", 512 << 20))
-"""Where the histogram of file sizes is cut."""
+"""The bounds of the histogram of file sizes."""
 MAX_LISTED: Final = 20_000
-"""Of a data folder with more files than these no orphans are estimated."""
+"""The most files in a data folder for which orphans are estimated."""
 ORPHAN_AGE_MS: Final = 3 * 24 * 60 * 60 * 1000
-"""Younger files may be of writers at work; the procedure's own default."""
+"""Younger files may still be being written; the procedure's default."""
 
 _FIELDS: Final = (
     "status",
@@ -79,7 +78,7 @@ _FIELDS: Final = (
 
 @dataclass(slots=True)
 class _Files:
-    """What the live files of a snapshot add up to."""
+    """The sums over the live files of a snapshot."""
 
     data_files: int = 0
     data_bytes: int = 0
@@ -91,23 +90,23 @@ class _Files:
     """Delete files by kind."""
     deleted_rows: int = 0
     deleted_in: Counter[str] = field(default_factory=Counter)
-    """Deleted rows by data file, where the delete file says of which one."""
+    """Deleted rows by data file, if the delete file names one."""
     small_deletes: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     """Small position delete files by partition."""
     heavy: int = 0
-    """Data files of which a large share is deleted."""
+    """Data files with a large share of deleted rows."""
     with_deletes: int = 0
-    """Data files that some delete file is about by name."""
+    """Data files that are named by a delete file."""
     most_deleted: int = 0
-    """The most rows that are deleted so from one data file."""
+    """The most rows deleted from one data file by name."""
     sizes: Counter[int] = field(default_factory=Counter)
-    """Data files by the step of the histogram that they are in."""
+    """Data files by step of the histogram."""
 
 
 def table_health(
     loaded: LoadedTable, *, now_ms: int, cache: ManifestCache | None = None, threads: int | None = None
 ) -> Report:
-    """Return what would make a table's current state better to read; reads its manifests, no data."""
+    """Return possible improvements of a table's current state by reading its manifests, but no data."""
     metadata = loaded.metadata
     findings = Findings()
     snapshot = metadata.current_snapshot
@@ -143,7 +142,7 @@ def table_health(
 
 def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestCache | None, threads: int) -> _Files:
     specs = partition_types(loaded.metadata)
-    found = _Files()
+    totals = _Files()
     target = read_property(loaded.metadata.properties, properties.WRITE_TARGET_FILE_SIZE_BYTES)
     delete_target = read_property(loaded.metadata.properties, properties.DELETE_TARGET_FILE_SIZE_BYTES)
 
@@ -155,51 +154,51 @@ def _add_up(loaded: LoadedTable, manifests: list[ManifestFile], cache: ManifestC
     live = [manifest for manifest in manifests if manifest.has_live_files]
     deletes = [manifest for manifest in live if manifest.content is ManifestContent.DELETES]
     data = [manifest for manifest in live if manifest.content is ManifestContent.DATA]
-    # Deletes first: data files are held against them as they come.
+    # Deletes come first, since data files are compared with them.
     count("manifests read", 0, len(live))
     for files in counted("manifests read", map_in_order(read, deletes, threads=threads)):
-        _add_deletes(found, files, SMALL_SHARE * delete_target)
+        _add_deletes(totals, files, SMALL_SHARE * delete_target)
     for files in counted("manifests read", map_in_order(read, data, threads=threads)):
-        _add_data(found, files, SMALL_SHARE * target)
-    return found
+        _add_data(totals, files, SMALL_SHARE * target)
+    return totals
 
 
-def _add_data(found: _Files, files: ManifestColumns, small_bytes: float) -> None:
+def _add_data(totals: _Files, files: ManifestColumns, small_bytes: float) -> None:
     sizes = np.maximum(files.column("file_size_in_bytes").to_numpy(), 0)
     rows = np.maximum(files.column("record_count").to_numpy(), 0)
-    found.data_files += len(files)
-    found.data_bytes += int(sizes.sum())
-    found.rows += int(rows.sum())
+    totals.data_files += len(files)
+    totals.data_bytes += int(sizes.sum())
+    totals.rows += int(rows.sum())
     steps = np.searchsorted([size for _, size in SIZE_STEPS], sizes, side="right")
-    found.sizes.update(dict(enumerate(np.bincount(steps, minlength=len(SIZE_STEPS) + 1).tolist())))
+    totals.sizes.update(dict(enumerate(np.bincount(steps, minlength=len(SIZE_STEPS) + 1).tolist())))
     is_small = sizes < small_bytes
-    found.small_bytes += int(sizes[is_small].sum())
-    _count_partitions(found.small, files, is_small)
-    if found.deleted_in:
+    totals.small_bytes += int(sizes[is_small].sum())
+    _count_partitions(totals.small, files, is_small)
+    if totals.deleted_in:
         for path, count in zip(files.column("file_path").to_pylist(), rows.tolist(), strict=True):
-            deleted = found.deleted_in.get(path, 0)
-            found.with_deletes += deleted > 0
-            found.most_deleted = max(found.most_deleted, deleted)
+            deleted = totals.deleted_in.get(path, 0)
+            totals.with_deletes += deleted > 0
+            totals.most_deleted = max(totals.most_deleted, deleted)
             if deleted >= DELETED_SHARE * count > 0:
-                found.heavy += 1
+                totals.heavy += 1
 
 
-def _add_deletes(found: _Files, files: ManifestColumns, small_bytes: float) -> None:
+def _add_deletes(totals: _Files, files: ManifestColumns, small_bytes: float) -> None:
     rows = np.maximum(files.column("record_count").to_numpy(), 0)
     sizes = files.column("file_size_in_bytes").to_numpy()
     is_position = files.column("content").to_numpy() == FileContent.POSITION_DELETES
     is_vector = pc.equal(files.column("file_format"), FileFormat.PUFFIN.value).to_numpy()
-    found.kinds.update(
+    totals.kinds.update(
         vector=int(is_vector.sum()),
         position=int((is_position & ~is_vector).sum()),
         equality=int((~is_position).sum()),
     )
-    found.deleted_rows += int(rows[is_position].sum())
+    totals.deleted_rows += int(rows[is_position].sum())
     names = files.column("referenced_data_file").to_pylist()
     for name, deleted, counts in zip(names, rows.tolist(), is_position.tolist(), strict=True):
         if counts and name is not None:
-            found.deleted_in[name] += deleted
-    _count_partitions(found.small_deletes, files, is_position & ~is_vector & (sizes < small_bytes))
+            totals.deleted_in[name] += deleted
+    _count_partitions(totals.small_deletes, files, is_position & ~is_vector & (sizes < small_bytes))
 
 
 def _count_partitions(into: Counter[tuple[Any, ...]], files: ManifestColumns, chosen: Any) -> None:

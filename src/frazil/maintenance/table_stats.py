@@ -1,9 +1,9 @@
-"""Compute how many different values columns have, as sketches in a statistics file. Specification: "Table Statistics".
+"""Estimate the distinct values of columns, as sketches in a statistics file. Specification: "Table Statistics".
 
-All rows of a snapshot are read, deletes applied, column by column into theta sketches (`codec/theta_sketch.py`), in
-bounded memory: in this process, or by whoever is given, such as Spark (`spark/write/sketch_columns.py`). The Puffin
-file goes to the metadata folder and is listed for the snapshot. It informs planners that choose join orders; where it
-is missing or old, nothing breaks.
+All rows of a snapshot are read with deletes applied, column by column into theta sketches (`codec/theta_sketch.py`), in
+bounded memory: in this process, or by a sketcher such as Spark (`spark/write/sketch_columns.py`). The Puffin file is
+written to the metadata folder and listed for the snapshot. Planners use it to choose join orders; nothing breaks if it
+is missing or old.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from frazil.threads import default_threads
 
 @dataclass(frozen=True)
 class SketchWork:
-    """What is needed to sketch columns of some files, here or on an executor."""
+    """The inputs for sketching columns of files, in this process or on an executor."""
 
     view: TableView
     projection: Schema
@@ -67,7 +67,7 @@ class SketchWork:
     storage: Storage
 
     def sketch(self, tasks: Iterable[FileScanTask], *, threads: int = 1) -> dict[int, ThetaSketch]:
-        """Return the sketches of the columns of some files, by field id; their rows are read."""
+        """Return the sketches of the columns of files, by field id, by reading their rows."""
         read = partial(read_task, view=self.view, projection=self.projection, storage=self.storage, cache=DeleteCache())
         paths = {field_id: find_path(self.projection, field_id) or () for field_id in self.field_ids}
         kinds = {field_id: self.projection.field(field_id).field_type for field_id in self.field_ids}
@@ -96,19 +96,19 @@ def compute_table_stats(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> tuple[LoadedTable, StatisticsFile | None]:
-    """Write the statistics file of a snapshot, the current one unless given; return the new state and the file.
+    """Write the statistics file of a snapshot, by default the current one; return the new state and the file.
 
-    Without columns, all that are not nested. None where the table has no snapshot. Other writers are no conflict. With
-    `dry_run` rows are read, and nothing is written.
+    By default all columns that are not nested are included. The file is None if the table has no snapshot. Other
+    writers do not conflict. With `dry_run` rows are read, but nothing is written.
     """
     metadata = loaded.metadata
     snapshot = metadata.current_snapshot if snapshot_id is None else metadata.snapshot(snapshot_id)
     if snapshot is None:
         return loaded, None
     schema = schema_of_snapshot(metadata, snapshot)
-    field_ids = _chosen(schema, columns)
+    field_ids = _field_ids(schema, columns)
     if not field_ids:
-        raise InvalidRequestError(f"Cannot compute statistics of {loaded.name}: it has no column of a simple type")
+        raise InvalidRequestError(f"Cannot compute statistics of {loaded.name}: it has no column of a primitive type")
     work = SketchWork(view_table(metadata, schema), schema.project(set(field_ids)), tuple(field_ids), loaded.storage)
     tasks = plan_scan(loaded, choice=SnapshotChoice(snapshot_id=snapshot.snapshot_id), cache=cache).iter_tasks()
     workers = default_threads() if threads is None else threads
@@ -131,29 +131,29 @@ def compute_table_stats(
         BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties)  # type: ignore[arg-type]
         for blob in writer.footer.file_metadata.blobs
     )
-    made = StatisticsFile(snapshot.snapshot_id, path, len(data), writer.footer.footer_size, blobs)
+    statistics = StatisticsFile(snapshot.snapshot_id, path, len(data), writer.footer.footer_size, blobs)
     if dry_run:
-        return loaded, made
+        return loaded, statistics
     loaded.storage.create(path, data)
-    return commit_actions(catalog, loaded, UpdateStatistics(statistics=(made,)), cache=cache), made
+    return commit_actions(catalog, loaded, UpdateStatistics(statistics=(statistics,)), cache=cache), statistics
 
 
-def _chosen(schema: Schema, columns: Sequence[str] | None) -> list[int]:
+def _field_ids(schema: Schema, columns: Sequence[str] | None) -> list[int]:
     if columns is None:
         return [field.field_id for field in schema.fields if _is_simple(field.field_type)]
     if isinstance(columns, str) or not columns:
-        raise InvalidRequestError(f"Cannot compute statistics of the columns {columns!r}: give a list of names")
-    found = []
+        raise InvalidRequestError(f"Cannot compute statistics of the columns {columns!r}: pass a list of names")
+    field_ids = []
     for name in columns:
         nested_field = schema.field(name)
         if not _is_simple(nested_field.field_type):
             raise InvalidRequestError(
                 f"Cannot compute statistics of column {name!r}: it is a {nested_field.field_type}"
             )
-        if not all(isinstance(above.field_type, StructType) for above in schema.ancestors_of(nested_field.field_id)):
+        if not all(isinstance(parent.field_type, StructType) for parent in schema.ancestors_of(nested_field.field_id)):
             raise InvalidRequestError(f"Cannot compute statistics of column {name!r}: it is in a list or map")
-        found.append(nested_field.field_id)
-    return list(dict.fromkeys(found))
+        field_ids.append(nested_field.field_id)
+    return list(dict.fromkeys(field_ids))
 
 
 def _is_simple(data_type: object) -> bool:

@@ -1,1 +1,1 @@
-"""From a snapshot to scan tasks, without a JVM and without touching data."""
+"""From a snapshot to scan tasks, without a JVM and without reading data."""

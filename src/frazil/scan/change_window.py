@@ -1,7 +1,7 @@
-"""Which snapshots a change feed is of, by versions or times: `CHANGES FROM VERSION 3 TO VERSION 5`.
+"""The snapshots of a change feed between versions or times: `CHANGES FROM VERSION 3 TO VERSION 5`.
 
-A version is a snapshot's sequence number, its id, or the name of a branch or tag. Version 0 is before the first
-snapshot. Both ends are within, unless they are said not to be.
+A version is a snapshot's sequence number, its id, or the name of a branch or tag. Version 0 is the state before the
+first snapshot. Both ends are inclusive by default.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from frazil.spec.table_metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """From where to where, by versions or by times in microseconds; without an end, up to now."""
+    """A range of versions, or of times in microseconds; without an end, up to now."""
 
     start_version: str | None = None
     end_version: str | None = None
     start_us: int | None = None
     end_us: int | None = None
     has_start: bool = True
-    """Whether the start is within."""
+    """Whether the start is inclusive."""
     has_end: bool = True
-    """Whether the end is within."""
+    """Whether the end is inclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class ChangeWindow:
 
 
 def find_version(metadata: TableMetadata, head_id: int | None, version: str) -> SnapshotHead | None:
-    """Return the snapshot of a version; None for the one before the first."""
+    """Return the snapshot of a version, or None for the state before the first snapshot."""
     text = version.strip()
     heads = [] if head_id is None else list(ancestor_heads(metadata.snapshots, head_id))
     ref = metadata.find_ref(text)
@@ -51,43 +51,43 @@ def find_version(metadata: TableMetadata, head_id: int | None, version: str) -> 
             return head
         if ref is not None and head.snapshot_id == ref.snapshot_id:
             return head
-    known = [head for head in heads if head.sequence_number]
-    span = f"{known[-1].sequence_number} to {known[0].sequence_number}" if known else "none"
+    numbered = [head for head in heads if head.sequence_number]
+    span = f"{numbered[-1].sequence_number} to {numbered[0].sequence_number}" if numbered else "none"
     raise SnapshotNotFoundError(
         f"Cannot read changes of version {text[:60]!r}: the branch has no such snapshot",
         hint=f"A version is a sequence number (there are {span}), a snapshot's id, or a branch or tag.",
     )
 
 
-def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRange) -> ChangeWindow:
-    """Return the snapshots of a range; refuse one of which the beginning has expired."""
+def change_window(metadata: TableMetadata, head_id: int | None, bounds: ChangeRange) -> ChangeWindow:
+    """Return the snapshots of a range; refuse a range whose beginning has expired."""
     nothing = ChangeWindow(Changelog(is_empty=True), ())
     heads = [] if head_id is None else list(ancestor_heads(metadata.snapshots, head_id))[::-1]
     first, last = 0, len(heads)
-    places = {head.snapshot_id: index for index, head in enumerate(heads)}
-    if asked.start_version is not None:
-        found = find_version(metadata, head_id, asked.start_version)
-        first = 0 if found is None else places[found.snapshot_id] + (0 if asked.has_start else 1)
-        if found is None and heads:
-            _check_whole(heads[0], f"version {asked.start_version}")
-    if asked.end_version is not None:
-        found = find_version(metadata, head_id, asked.end_version)
-        last = 0 if found is None else places[found.snapshot_id] + (1 if asked.has_end else 0)
-    if asked.start_us is not None:
+    indexes = {head.snapshot_id: index for index, head in enumerate(heads)}
+    if bounds.start_version is not None:
+        version = find_version(metadata, head_id, bounds.start_version)
+        first = 0 if version is None else indexes[version.snapshot_id] + (0 if bounds.has_start else 1)
+        if version is None and heads:
+            _check_whole(heads[0], f"version {bounds.start_version}")
+    if bounds.end_version is not None:
+        version = find_version(metadata, head_id, bounds.end_version)
+        last = 0 if version is None else indexes[version.snapshot_id] + (1 if bounds.has_end else 0)
+    if bounds.start_us is not None:
         first = next(
-            (index for index, head in enumerate(heads) if _is_after(head, asked.start_us, asked.has_start)), last
+            (index for index, head in enumerate(heads) if _is_after(head, bounds.start_us, bounds.has_start)), last
         )
         if first == 0 and heads:
-            _check_whole(heads[0], show_ms(asked.start_us // 1000))
-    if asked.end_us is not None:
+            _check_whole(heads[0], show_ms(bounds.start_us // 1000))
+    if bounds.end_us is not None:
         last = next(
-            (index for index, head in enumerate(heads) if _is_after(head, asked.end_us, not asked.has_end)), last
+            (index for index, head in enumerate(heads) if _is_after(head, bounds.end_us, not bounds.has_end)), last
         )
-    if asked.start_us is not None and asked.end_us is not None and asked.end_us < asked.start_us:
+    if bounds.start_us is not None and bounds.end_us is not None and bounds.end_us < bounds.start_us:
         raise InvalidRequestError("Cannot read changes: the end of the range is before its start")
-    if asked.start_version is not None and asked.end_version is not None and last < first and heads:
+    if bounds.start_version is not None and bounds.end_version is not None and last < first and heads:
         raise InvalidRequestError(
-            f"Cannot read changes from version {asked.start_version} to {asked.end_version}: the end is not later"
+            f"Cannot read changes from version {bounds.start_version} to {bounds.end_version}: the end is not later"
         )
     chosen = heads[first:last]
     if not chosen:
@@ -97,9 +97,9 @@ def change_window(metadata: TableMetadata, head_id: int | None, asked: ChangeRan
     return ChangeWindow(Changelog(chosen[0].parent_snapshot_id, ids[-1]), changed)
 
 
-def _is_after(head: SnapshotHead, time_us: int, is_within: bool) -> bool:
+def _is_after(head: SnapshotHead, time_us: int, is_inclusive: bool) -> bool:
     own = head.timestamp_ms * 1000
-    return own >= time_us if is_within else own > time_us
+    return own >= time_us if is_inclusive else own > time_us
 
 
 def _check_whole(oldest: SnapshotHead, start: str) -> None:

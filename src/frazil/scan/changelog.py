@@ -1,17 +1,18 @@
-"""What changed between two snapshots, row by row: which files to read, and which rows of them. Change feeds begin here.
+"""Row-level changes between two snapshots: the files to read, and which of their rows. Change feeds begin here.
 
-The window is the ancestry of the end snapshot back to the start, which is left out. Snapshots that only rewrite files
-(`replace`) change no rows and are passed over; the others are numbered from 0, oldest first. A snapshot changes rows in
-four ways, each a task with the deletes that hide rows from it and, where files stay, the deletes that single rows out:
+The window is the ancestry of the end snapshot back to the start, which is exclusive. Snapshots that only rewrite files
+(`replace`) change no rows and are skipped; the others are numbered from 0, oldest first. A snapshot changes rows in
+four ways. Each is a task with the deletes that hide rows and, if the file stays, the deletes that select its changed
+rows:
 
-    added file        INSERT   rows that the snapshot's own deletes leave
-    removed file      DELETE   rows that were still there before it
-    added deletes     DELETE   of files that stay, rows that were there before and that the deletes now remove
-    removed deletes   INSERT   of files that stay, rows that come back
+    added file        INSERT   rows that remain after the snapshot's own deletes
+    removed file      DELETE   rows that were live before it
+    added deletes     DELETE   in remaining files, rows that were live before and that the deletes now remove
+    removed deletes   INSERT   in remaining files, rows that are restored
 
-What was before a snapshot is read from the snapshot itself, whose manifests tell what they removed: its parent may have
-expired. All rows are read with the table's current schema. Rows that a rewrite of files merely copied come out twice,
-removed and added; who reads the feed decides whether to cancel them.
+The state before a snapshot is read from the snapshot itself, whose manifests list what it removed, since its parent may
+have expired. All rows are read with the table's current schema. Rows that a rewrite of files merely copied appear
+twice, as removed and as added; the reader of the feed decides whether to cancel them out.
 
 Iceberg Java's changelog scan refuses snapshots with deletes; this one reads them.
 """
@@ -57,24 +58,24 @@ CHANGE_ORDINAL_FIELD = "change_ordinal"
 COMMIT_SNAPSHOT_FIELD = "commit_snapshot_id"
 SINGLED_OUT_BY_FIELD = "singled_out_by"
 BY_VALUE_FIELD = "by_value"
-"""Columns of a batch's files beside those of the manifest; the last says whether an equality delete has a say."""
+"""Columns of a batch's files besides those of the manifest; the last says whether an equality delete is involved."""
 
 _OWN_FIELDS = (CHANGE_TYPE_FIELD, CHANGE_ORDINAL_FIELD, COMMIT_SNAPSHOT_FIELD, SINGLED_OUT_BY_FIELD, BY_VALUE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
 class Changelog:
-    """The changes after one snapshot, up to and with another; without a start, from the oldest ancestor on."""
+    """The changes after one snapshot, up to and including another; without a start, from the oldest ancestor on."""
 
     after_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
     is_empty: bool = False
-    """Whether the window was found to hold no snapshot."""
+    """Whether the window contains no snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogTask(FileScanTask):
-    """One data file whose rows changed; the deletes of the task hide rows from it.
+    """One data file with changed rows; the deletes of the task hide rows.
 
     With `singled_out_by`, only the rows that these deletes remove are changed.
     """
@@ -93,15 +94,15 @@ def changelog_between(
     start_ms: int | None = None,
     end_ms: int | None = None,
 ) -> Changelog:
-    """Return the window between two snapshots or times, the start left out and the end within.
+    """Return the window between two snapshots or times, with an exclusive start and an inclusive end.
 
-    Times count along the current snapshot's ancestry: a start is the first snapshot not before it, which is left out if
-    it is of that very millisecond; an end is the last snapshot not after it.
+    Times are resolved along the current snapshot's ancestry: a start is the first snapshot not before it, which is left
+    out if it has exactly that time; an end is the last snapshot not after it.
     """
     if start_snapshot_id is not None and start_ms is not None:
-        raise InvalidRequestError("Cannot read changes with both start-snapshot-id and start-timestamp: give one")
+        raise InvalidRequestError("Cannot read changes with both start-snapshot-id and start-timestamp: pass only one")
     if end_snapshot_id is not None and end_ms is not None:
-        raise InvalidRequestError("Cannot read changes with both end-snapshot-id and end-timestamp: give one")
+        raise InvalidRequestError("Cannot read changes with both end-snapshot-id and end-timestamp: pass only one")
     if start_ms is not None and end_ms is not None and start_ms >= end_ms:
         raise InvalidRequestError(
             f"Cannot read changes from start-timestamp {start_ms} to end-timestamp {end_ms}: the end is not later"
@@ -131,7 +132,7 @@ def _start_of(metadata: TableMetadata, ids: Sequence[int], start_ms: int) -> int
         raise InvalidRequestError(
             f"Cannot read changes from start-timestamp {start_ms}: the snapshots before snapshot {last.snapshot_id} "
             "have expired",
-            hint=f"Begin at {last.timestamp_ms}, or with start-snapshot-id {last.parent_snapshot_id}.",
+            hint=f"Start at {last.timestamp_ms}, or with start-snapshot-id {last.parent_snapshot_id}.",
         )
     return None
 
@@ -169,7 +170,7 @@ def plan_changelog(
     return plan
 
 
-class _Numbered:
+class _NumberedDeletes:
     """The deletes of all snapshots of a plan under one numbering."""
 
     def __init__(self) -> None:
@@ -178,7 +179,7 @@ class _Numbered:
         self._total = 0
 
     def add(self, index: DeleteIndex) -> int:
-        """Take in a snapshot's deletes; return the number of its first one."""
+        """Add a snapshot's deletes; return the number of the first."""
         start = self._total
         self._starts.append(start)
         self._indexes.append(index)
@@ -197,7 +198,7 @@ class _Numbered:
 
 
 @dataclass(frozen=True)
-class _State:
+class _DeletesState:
     """The deletes before or after a snapshot, with the number of the first of them in the plan."""
 
     index: DeleteIndex
@@ -211,14 +212,14 @@ class _State:
 
 
 class ChangelogPlan(Plan):
-    """The files whose rows some snapshots changed, with how. Make with `plan_changelog`."""
+    """The files whose rows were changed by snapshots, with the changes. Created by `plan_changelog`."""
 
     changed_ids: tuple[int, ...] = ()
-    _planned = "the changes"
+    _subject = "the changes"
 
     @cached_property
-    def _numbered(self) -> _Numbered:
-        return _Numbered()
+    def _numbered(self) -> _NumberedDeletes:
+        return _NumberedDeletes()
 
     @property
     def delete_files(self) -> Sequence[DeleteTask]:
@@ -228,7 +229,7 @@ class ChangelogPlan(Plan):
         return self._numbered.tasks
 
     def iter_tasks(self) -> Iterator[ChangelogTask]:
-        """Yield the tasks as manifests are read, the oldest snapshot's first."""
+        """Yield the tasks as manifests are read, oldest snapshot first."""
         for batch in self.batches():
             yield from self.tasks_of(batch)
 
@@ -258,7 +259,7 @@ class ChangelogPlan(Plan):
 
 
 class _SnapshotChanges:
-    """What one snapshot changed."""
+    """The changes of one snapshot."""
 
     def __init__(self, plan: ChangelogPlan, snapshot: Snapshot, ordinal: int) -> None:
         self._plan = plan
@@ -292,8 +293,8 @@ class _SnapshotChanges:
             for files in self._files(manifests, fields, self._is_kept):
                 yield from self._row_changes(files, before, after)
 
-    def _row_changes(self, files: ManifestColumns, before: _State, after: _State) -> Iterator[FileBatch]:
-        """Yield the files that stay and whose deletes are others than before."""
+    def _row_changes(self, files: ManifestColumns, before: _DeletesState, after: _DeletesState) -> Iterator[FileBatch]:
+        """Yield the remaining files whose deletes changed."""
         earlier, later = before.deletes_for(files), after.deletes_for(files)
         for hiding, singling, change_type in ((earlier, later, DELETE), (later, earlier, INSERT)):
             has_more = [
@@ -344,7 +345,7 @@ class _SnapshotChanges:
         is_applied = singling is not None or any(deletes)
         return FileBatch(replace(files, table=table), deletes if is_applied else None)
 
-    # Which entries
+    # Masks of entries
 
     def _is_changed(self, files: ManifestColumns) -> Mask:
         is_own: Mask = files.column("snapshot_id").to_numpy() == self._id
@@ -354,40 +355,40 @@ class _SnapshotChanges:
     def _is_kept(self, files: ManifestColumns) -> Mask:
         return live_mask(files) & ~self._is_changed(files)
 
-    def _was_there(self, files: ManifestColumns) -> Mask:
+    def _was_live(self, files: ManifestColumns) -> Mask:
         is_deleted: Mask = ~live_mask(files)
         return self._is_kept(files) | (is_deleted & self._is_changed(files))
 
     # Reading
 
-    def _states(self) -> tuple[_State, _State]:
-        """Return the deletes before and after the snapshot, as far as they can concern what it changed."""
+    def _states(self) -> tuple[_DeletesState, _DeletesState]:
+        """Return the deletes before and after the snapshot that may affect its changes."""
         manifests = [manifest for manifest in self._manifests if manifest.content is ManifestContent.DELETES]
         if not self._has_own_deletes and all(manifest.deleted_files_count == 0 for manifest in self._written):
-            # Files that were only added have no use for deletes from before them.
+            # Files that were only added are not affected by older deletes.
             oldest = min((manifest.min_sequence_number for manifest in self._written), default=0)
             manifests = [manifest for manifest in manifests if self._written and manifest.sequence_number >= oldest]
         fields = {*DELETE_FIELDS, "snapshot_id"}
-        found = list(self._read(manifests, fields))
-        return self._state(found, self._was_there), self._state(found, live_mask)
+        deletes = list(self._read(manifests, fields))
+        return self._state(deletes, self._was_live), self._state(deletes, live_mask)
 
-    def _state(self, found: list[ManifestColumns], wanted: Callable[[ManifestColumns], Mask]) -> _State:
+    def _state(self, deletes: list[ManifestColumns], selects: Callable[[ManifestColumns], Mask]) -> _DeletesState:
         chosen = []
-        for files in found:
-            kept = rows_of(files, self._plan._pruner.prune_files(files, wanted(files)).keep)
+        for files in deletes:
+            kept = rows_of(files, self._plan._pruner.prune_files(files, selects(files)).keep)
             if len(kept):
                 chosen.append(kept)
         index = DeleteIndex(chosen, self._plan.loaded.metadata)
-        return _State(index, self._plan._numbered.add(index))
+        return _DeletesState(index, self._plan._numbered.add(index))
 
     def _files(
-        self, manifests: list[ManifestFile], fields: set[str], wanted: Callable[[ManifestColumns], Mask]
+        self, manifests: list[ManifestFile], fields: set[str], selects: Callable[[ManifestColumns], Mask]
     ) -> Iterator[ManifestColumns]:
-        """Yield the entries that are wanted and can match, manifest by manifest."""
+        """Yield the selected entries that can match, manifest by manifest."""
         plan = self._plan
 
         def read(manifest: ManifestFile) -> tuple[ManifestColumns, PlanCounts]:
-            return plan._files_of(manifest, fields, wanted=wanted)
+            return plan._files_of(manifest, fields, selects=selects)
 
         for kept, counts in map_in_order(read, self._chosen(manifests), threads=plan._threads):
             add_counts(plan.data_counts, counts)

@@ -1,4 +1,4 @@
-"""Which snapshot of a table is looked at, and the schema that goes with it."""
+"""The choice of a table's snapshot, and of the schema to read it with."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from frazil.spec.types import StructType
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChoice:
-    """The state of a table to read; at most one of the three is given, none is the current state."""
+    """The state of a table to read; at most one of the three is set, and none means the current state."""
 
     snapshot_id: int | None = None
     as_of_ms: int | None = None
     ref: str | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("snapshot_id", "as_of_ms", "ref") if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise InvalidRequestError(f"Cannot choose a snapshot by {' and '.join(given)} at once", hint="Give one.")
+        choices = [name for name in ("snapshot_id", "as_of_ms", "ref") if getattr(self, name) is not None]
+        if len(choices) > 1:
+            raise InvalidRequestError(
+                f"Cannot choose a snapshot by {' and '.join(choices)} at once", hint="Pass only one."
+            )
 
 
 CURRENT = SnapshotChoice()
@@ -33,8 +35,8 @@ CURRENT = SnapshotChoice()
 def choose_snapshot(metadata: TableMetadata, choice: SnapshotChoice) -> tuple[Snapshot | None, Schema]:
     """Return the snapshot to read and the schema to read it with.
 
-    By id, time and tag the schema is the one the snapshot was written with; the current state and branches
-    are read with the table's current schema.
+    By id, time or tag, it is the schema that the snapshot was written with. The current state and branches are read
+    with the table's current schema.
     """
     if choice.snapshot_id is not None:
         snapshot = metadata.snapshot(choice.snapshot_id)

@@ -1,18 +1,18 @@
-"""Which deletes apply to which data files. Specification: "Scan Planning", scope rules; "Delete Formats".
+"""The deletes that apply to each data file. Specification: "Scan Planning", scope rules; "Delete Formats".
 
-    deletion vector     the one whose referenced file is the data file; its sequence number is not lower.
+    deletion vector     its referenced file is the data file; its sequence number is not lower.
                         It replaces all position deletes of that file.
     position deletes    of one file (named, or both path bounds equal): by path. Others: by partition.
                         The sequence number is not lower than the data file's.
-    equality deletes    by partition, or for all files where their spec is unpartitioned. The sequence
-                        number is strictly higher. Left out where metrics prove that no row can be equal.
+    equality deletes    by partition, or for all files if their spec is unpartitioned. The sequence number
+                        is strictly higher. Left out if metrics prove that no row can be equal.
 
-Partitions are equal where spec and tuple are; floats by their bits, all NaN alike. Fields of equality
-deletes are looked up in every schema of the table: a dropped column still deletes.
+Partitions are equal if spec and tuple are; floats compare by their bits, with all NaN equal. Fields of equality deletes
+are looked up in every schema of the table: a dropped column still deletes.
 
-Refused as corrupt, because no reader could agree on the rows: two deletion vectors for one file, a vector
-older than its file, a vector or a file's own position deletes in another partition than the file, equality
-deletes without columns.
+Tables whose rows would depend on the reader are refused as corrupt: two deletion vectors for one file, a vector older
+than its file, a vector or a file's own position deletes in another partition than the file, equality deletes without
+columns.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _BySequence:
 
 @dataclass(frozen=True, slots=True)
 class _EqualityDelete:
-    """One equality delete file: where it stands among all deletes, and what its metrics say of its columns."""
+    """One equality delete file: its number among all deletes, and the metrics of its columns."""
 
     number: int
     sequence: int
@@ -91,10 +91,10 @@ class _EqualityDelete:
 class DeleteIndex:
     """The live deletes of a snapshot, numbered in the order of their manifests."""
 
-    def __init__(self, found: list[ManifestColumns], metadata: TableMetadata) -> None:
-        self._found = found
+    def __init__(self, files: list[ManifestColumns], metadata: TableMetadata) -> None:
+        self._files = files
         self._metadata = metadata
-        self._starts = np.cumsum([0, *(len(files) for files in found)])
+        self._starts = np.cumsum([0, *(len(group) for group in files)])
         self._tasks: dict[int, DeleteTask] = {}
         self._sequences: list[int] = []
         self._vectors: dict[str, int] = {}
@@ -107,12 +107,12 @@ class DeleteIndex:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no deletes at all."""
+        """Whether there are no deletes."""
         return len(self._sequences) == 0
 
     @property
     def has_equality_deletes(self) -> bool:
-        """Whether some delete is by values, so that data files' metrics are worth reading."""
+        """Whether some delete is an equality delete, so that data files' metrics are needed."""
         return bool(self._global_equality) or bool(self._equality)
 
     @property
@@ -122,19 +122,19 @@ class DeleteIndex:
 
     def task(self, number: int) -> DeleteTask:
         """Return a delete by its number."""
-        known = self._tasks.get(number)
-        if known is None:
+        cached = self._tasks.get(number)
+        if cached is None:
             index = int(np.searchsorted(self._starts, number, side="right")) - 1
-            files = self._found[index]
+            files = self._files[index]
             row = replace(files, table=files.table.slice(number - int(self._starts[index]), 1).drop_columns(_METRICS))
-            known = DeleteTask(next(iter_entries(row)).data_file, self._sequences[number])
-            self._tasks[number] = known
-        return known
+            cached = DeleteTask(next(iter_entries(row)).data_file, self._sequences[number])
+            self._tasks[number] = cached
+        return cached
 
     def _build(self) -> None:
         by_path: dict[str, list[int]] = defaultdict(list)
         by_partition: dict[PartitionKey, list[int]] = defaultdict(list)
-        for files in self._found:
+        for files in self._files:
             start = len(self._sequences)
             self._sequences += [value or 0 for value in files.column("sequence_number").to_pylist()]
             contents = files.column("content").to_pylist()
@@ -186,7 +186,7 @@ class DeleteIndex:
             self._equality.setdefault(key, []).append(delete)
 
     def _reference(self, field_id: int, files: ManifestColumns) -> BoundReference:
-        """Return an equality column, from the newest schema that has it."""
+        """Return the reference to an equality column, from the newest schema that has it."""
         newest_first = sorted(self._metadata.schemas, key=lambda schema: schema.schema_id, reverse=True)
         for schema in (self._metadata.current_schema, *newest_first):
             if schema.find_field(field_id) is not None:
@@ -197,16 +197,16 @@ class DeleteIndex:
             raise _corrupt(f"equality deletes use field id {field_id}, which no schema has", files) from None
 
     def deletes_for(self, files: ManifestColumns) -> list[tuple[int, ...]]:
-        """Return for each data file the numbers of the deletes that apply to it, in the order of their age."""
+        """Return for each data file the numbers of the deletes that apply to it, oldest first."""
         sequences = [value or 0 for value in files.column("sequence_number").to_pylist()]
         paths = files.column("file_path").to_pylist()
         keys = partition_keys(files) if self._by_partition or self._equality or self._keys else [()] * len(files)
-        found = [self._positions(path, sequences[index], keys[index], files) for index, path in enumerate(paths)]
+        applying = [self._positions(path, sequences[index], keys[index], files) for index, path in enumerate(paths)]
         if self.has_equality_deletes:
             for position, numbers in self._equality_rows(files, np.array(sequences, dtype=np.int64), keys).items():
-                found[position] += numbers
+                applying[position] += numbers
         order = self._sequences.__getitem__
-        return [tuple(numbers) if len(numbers) < 2 else tuple(sorted(numbers, key=order)) for numbers in found]
+        return [tuple(numbers) if len(numbers) < 2 else tuple(sorted(numbers, key=order)) for numbers in applying]
 
     def _positions(self, path: str, sequence: int, key: PartitionKey, files: ManifestColumns) -> list[int]:
         vector = self._vectors.get(path)
@@ -233,9 +233,9 @@ class DeleteIndex:
     def _equality_rows(self, files: ManifestColumns, sequences: Any, keys: list[PartitionKey]) -> dict[int, list[int]]:
         """Return the equality deletes of each row that has any."""
         rows: dict[int, list[int]] = defaultdict(list)
-        known: dict[int, StatsColumns] = {}
+        cached: dict[int, StatsColumns] = {}
         for delete in self._global_equality:
-            for position in np.nonzero(self._may_delete(delete, files, sequences, known))[0].tolist():
+            for position in np.nonzero(self._may_delete(delete, files, sequences, cached))[0].tolist():
                 rows[position].append(delete.number)
         if self._equality:
             by_key: dict[PartitionKey, list[int]] = defaultdict(list)
@@ -243,47 +243,47 @@ class DeleteIndex:
                 by_key[key].append(index)
             for key, members in by_key.items():
                 for delete in self._equality.get(key, ()):
-                    applies = self._may_delete(delete, files, sequences, known)
+                    applies = self._may_delete(delete, files, sequences, cached)
                     for file_index in members:
                         if applies[file_index]:
                             rows[file_index].append(delete.number)
         return rows
 
     def _may_delete(
-        self, delete: _EqualityDelete, files: ManifestColumns, sequences: Any, known: dict[int, StatsColumns]
+        self, delete: _EqualityDelete, files: ManifestColumns, sequences: Any, cached: dict[int, StatsColumns]
     ) -> Mask:
         applies: Mask = sequences < delete.sequence
-        for reference, theirs, field_id in delete.columns:
+        for reference, deleted, field_id in delete.columns:
             if not applies.any():
                 break
             if not isinstance(reference.result_type, PrimitiveType):
                 continue
-            ours = known.get(field_id)
-            if ours is None:
-                ours = known[field_id] = stats_columns(reference, files)
-            applies = applies & ~_cannot_be_equal(ours, theirs)
+            own = cached.get(field_id)
+            if own is None:
+                own = cached[field_id] = stats_columns(reference, files)
+            applies = applies & ~_cannot_be_equal(own, deleted)
         return applies
 
 
 _METRICS = ["value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"]
 
 
-def _cannot_be_equal(ours: StatsColumns, theirs: StatsColumns) -> Mask:
-    """Return for which files one column alone proves that no row equals a deleted one."""
-    no_null, all_null = bool(theirs.has_no_null[0]), bool(theirs.is_all_null[0])
-    proven: Mask = (ours.is_all_null & no_null) | (ours.has_no_null & all_null)
-    both_may_have_null = ~ours.has_no_null & (not no_null)
-    lower, upper = theirs.lower[0], theirs.upper[0]
-    apart = np.zeros(len(ours.has_no_null), dtype=bool)
+def _cannot_be_equal(own: StatsColumns, deleted: StatsColumns) -> Mask:
+    """Return for which files one column proves that no row equals a deleted one."""
+    no_null, all_null = bool(deleted.has_no_null[0]), bool(deleted.is_all_null[0])
+    proven: Mask = (own.is_all_null & no_null) | (own.has_no_null & all_null)
+    both_may_have_null = ~own.has_no_null & (not no_null)
+    lower, upper = deleted.lower[0], deleted.upper[0]
+    apart = np.zeros(len(own.has_no_null), dtype=bool)
     if upper.is_valid:
-        apart |= to_mask(pc.greater(ours.lower, upper))
+        apart |= to_mask(pc.greater(own.lower, upper))
     if lower.is_valid:
-        apart |= to_mask(pc.less(ours.upper, lower))
+        apart |= to_mask(pc.less(own.upper, lower))
     return proven | (apart & ~both_may_have_null)
 
 
 def scoped_paths(files: ManifestColumns) -> list[str | None]:
-    """Return for each delete file the one data file it is about, or None where it may be about several."""
+    """Return for each delete file the single data file it refers to, or None if there may be several."""
     named: list[str | None] = files.column("referenced_data_file").to_pylist()
     if all(path is not None for path in named):
         return named

@@ -1,4 +1,4 @@
-"""What a plan looked at and what it left out, at each step."""
+"""Counts of a plan: what it considered and left out, at each step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from frazil.visible_text import visible
 
 @dataclass(slots=True)
 class PlanCounts:
-    """What one kind of manifest (data or deletes) went through."""
+    """The counts of one kind of manifest, data or deletes."""
 
     manifests: int = 0
     manifests_without_live_files: int = 0
@@ -33,7 +33,7 @@ def explain_counts(
     *,
     is_complete: bool,
 ) -> str:
-    """Return a plan's counts as text, one line for each step."""
+    """Format a plan's counts as text, one line per step."""
     if snapshot_id is None:
         return "Plan: the table has no snapshot, so there is nothing to read"
     lines = [f"Plan of snapshot {snapshot_id}", f"  filter: {visible(str(predicate))}"]

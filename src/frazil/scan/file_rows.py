@@ -1,4 +1,4 @@
-"""Planned files as rows: the columns a plan keeps, values made of them, and one table over all partition specs."""
+"""Planned files as rows: the columns that a plan keeps, as values and as one table over all partition specs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class UnifiedFiles:
 
 
 def unify_partitions(metadata: TableMetadata) -> UnifiedFiles:
-    """Return the form in which files of all of a table's specs fit one table."""
+    """Return the unified partition type, by which files of all of a table's specs fit one table."""
     partition_type = unified_partition_type(
         metadata.partition_specs, metadata.current_schema, other_schemas=metadata.schemas
     )

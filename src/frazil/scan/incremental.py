@@ -1,9 +1,8 @@
-"""What was appended between two snapshots. Iceberg Java's incremental append scan.
+"""Appended rows between two snapshots, as in Iceberg Java's incremental append scan.
 
-The window is the ancestry of the end snapshot back to the start, which must be in it. Only `append`
-snapshots contribute; others are passed over, as their files are not new rows. Files are those that the
-appends added, whether they are still live or not, and deletes are not applied: the rows are as they were
-appended.
+The window is the ancestry of the end snapshot back to the start, which must be in it. Only `append` snapshots
+contribute; others are skipped, since their files are not new rows. The files are those that the appends added, live or
+not, and deletes are not applied: rows are read as they were appended.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from frazil.threads import default_threads, map_in_order
 
 @dataclass(frozen=True, slots=True)
 class Appends:
-    """What was appended after one snapshot, up to and with another; without a start, from the beginning."""
+    """The appends after one snapshot, up to and including another; without a start, from the beginning."""
 
     after_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
     has_overwrites: bool = False
-    """Whether files count too that were added by snapshots which are no appends."""
+    """Whether files added by snapshots that are not appends are included."""
 
 
 def plan_appends(
@@ -51,10 +50,10 @@ def plan_appends(
     cache: ManifestCache | None = None,
     threads: int | None = None,
 ) -> AppendsPlan:
-    """Plan the files appended after one snapshot, up to and with another.
+    """Plan the files appended after one snapshot, up to and including another.
 
-    Without a start, everything from the oldest ancestor on; without an end, up to the current snapshot. With
-    `has_overwrites`, files count too that were added by snapshots which are no appends.
+    Without a start, the plan begins at the oldest ancestor; without an end, it ends at the current snapshot. With
+    `has_overwrites`, files added by snapshots that are not appends are included.
     """
     metadata = loaded.metadata
     end = metadata.current_snapshot if to_snapshot_id is None else metadata.snapshot(to_snapshot_id)
@@ -80,7 +79,7 @@ def plan_appends(
 
 
 class AppendsPlan(Plan):
-    """The files that some append snapshots added. Make with `plan_appends`."""
+    """The files that append snapshots added. Created by `plan_appends`."""
 
     append_ids: tuple[int, ...] = ()
 
@@ -88,17 +87,17 @@ class AppendsPlan(Plan):
     def manifests(self) -> list[ManifestFile]:
         """The data manifests that the appends wrote, oldest first."""
         snapshots = [self.loaded.metadata.snapshot(append_id) for append_id in self.append_ids]
-        wanted = set(self.append_ids)
-        found: dict[str, ManifestFile] = {}
+        ids = set(self.append_ids)
+        by_path: dict[str, ManifestFile] = {}
         storage = self.loaded.storage
         for manifests in map_in_order(lambda snapshot: read_manifest_list(storage, snapshot), snapshots, threads=4):
             for manifest in manifests:
                 is_data = manifest.content is ManifestContent.DATA
-                if is_data and (manifest.added_snapshot_id is None or manifest.added_snapshot_id in wanted):
-                    found.setdefault(manifest.manifest_path, manifest)
-        return list(found.values())
+                if is_data and (manifest.added_snapshot_id is None or manifest.added_snapshot_id in ids):
+                    by_path.setdefault(manifest.manifest_path, manifest)
+        return list(by_path.values())
 
-    def _wanted_entries(self, files: ManifestColumns) -> Mask:
+    def _selected_entries(self, files: ManifestColumns) -> Mask:
         added = to_mask(pc.equal(files.column("status"), int(EntryStatus.ADDED)))
         by_append = pc.is_in(files.column("snapshot_id"), value_set=pa.array(self.append_ids, pa.int64()))
         return added & to_mask(by_append)

@@ -1,8 +1,8 @@
-"""Decoded manifests, kept within a memory budget. Manifests never change, so what is here is never stale.
+"""A cache of decoded manifests with a memory budget. Manifests are immutable, so entries are never stale.
 
-A plan asks for some columns of a manifest; an entry that has at least those serves it. Least recently used
-entries go first. The last few lists of manifests are kept too: a change reads the same one as it plans and as it
-commits. Safe to use from several threads.
+A plan reads some columns of a manifest; an entry that has at least those columns serves it. Least recently used entries
+are evicted first. The last few manifest lists are cached too, since a change reads the same list when it plans and when
+it commits. Thread-safe.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from frazil.spec.manifest import ManifestFile
 DEFAULT_BUDGET_BYTES = 64 * 1024 * 1024
 """Manifests of 120,000 files with metrics of ten columns, or of 450,000 without metrics."""
 
-_MANY_LISTS = 4
-_LONG_LIST = 2000
+_MAX_LISTS = 4
+_MAX_LIST_LENGTH = 2000
 
 
 class ManifestCache:
@@ -33,14 +33,14 @@ class ManifestCache:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes held."""
+        """The size of the cached manifests."""
         return self._bytes
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def find(self, key: Hashable, fields: frozenset[str]) -> ManifestColumns | None:
-        """Return a manifest that was kept with at least these columns, or None."""
+        """Return a cached manifest with at least these columns, or None."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or not fields <= entry[2]:
@@ -49,12 +49,12 @@ class ManifestCache:
             return entry[0]
 
     def keep(self, key: Hashable, manifest: ManifestColumns) -> None:
-        """Keep a manifest, in place of one with fewer columns; one larger than the budget is not kept."""
+        """Cache a manifest, replacing an entry with fewer columns; manifests larger than the budget are not cached."""
         size = int(manifest.table.get_total_buffer_size())
         with self._lock:
-            known = self._entries.pop(key, None)
-            if known is not None:
-                self._bytes -= known[1]
+            replaced = self._entries.pop(key, None)
+            if replaced is not None:
+                self._bytes -= replaced[1]
             if size > self.budget_bytes:
                 return
             self._entries[key] = (manifest, size, frozenset(manifest.table.column_names))
@@ -64,15 +64,15 @@ class ManifestCache:
                 self._bytes -= dropped
 
     def find_list(self, path: str) -> list[ManifestFile] | None:
-        """Return the manifests of a list that was kept, or None."""
+        """Return the manifests of a cached list, or None."""
         with self._lock:
-            found = self._lists.get(path)
-            return None if found is None else list(found)
+            cached = self._lists.get(path)
+            return None if cached is None else list(cached)
 
     def keep_list(self, path: str, manifests: list[ManifestFile]) -> None:
-        """Keep a list of manifests, unless it is long, in place of the one that was kept first."""
+        """Cache a list of manifests unless it is long, evicting the oldest."""
         with self._lock:
-            if len(manifests) <= _LONG_LIST:
+            if len(manifests) <= _MAX_LIST_LENGTH:
                 self._lists[path] = tuple(manifests)
-            while len(self._lists) > _MANY_LISTS:
+            while len(self._lists) > _MAX_LISTS:
                 self._lists.popitem(last=False)

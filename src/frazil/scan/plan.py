@@ -1,23 +1,23 @@
-"""The read path from top to bottom: snapshot, manifest list, manifests, files, deletes, tasks.
+"""The read path: snapshot, manifest list, manifests, files, deletes, tasks.
 
     choose      the snapshot (current, by id, by time, by branch or tag) and its schema (`scan/choose_snapshot.py`)
-    list        the snapshot's manifests; those without live files, or whose partition summaries leave no
-                room for a match, are not read
-    deletes     delete manifests are read first and whole: no task can be made before all deletes are known
-    files       data manifests are read and decoded a few at a time, only the columns that are needed, and
-                judged as columns: by partition tuple, then by metrics (`scan/prune.py`)
-    tasks       each file left gets the deletes that apply to it (`scan/delete_index.py`) and what its
-                partition leaves of the filter (`expr/residual.py`)
-    splits      tasks are cut and packed (`scan/split.py`)
+    list        the snapshot's manifests, except those without live files and those whose partition summaries
+                rule out a match
+    deletes     delete manifests are read first and whole, since a task needs all of its deletes
+    files       data manifests are read and decoded a few at a time, with only the columns that are needed, and
+                pruned as columns: by partition tuple, then by metrics (`scan/prune.py`)
+    tasks       each remaining file gets the deletes that apply to it (`scan/delete_index.py`) and the residual
+                filter of its partition (`expr/residual.py`)
+    splits      tasks are split and packed (`scan/split.py`)
 
-A `Plan` streams: the first files are given out while later manifests are still being read, and what was
-given out is kept as columns, so that a plan can be walked again. Nothing here makes an object for a file
-unless tasks are asked for; bulk users take `to_arrow()`.
+A `Plan` streams: the first files are yielded while later manifests are still being read, and yielded files are kept as
+columns, so that a plan can be iterated again. No object is created for a file unless tasks are requested; bulk users
+call `to_arrow()`.
 
-What may fail: reading storage, and decoding what it holds. A manifest that cannot be read fails the plan; no
-plan leaves files out because of an error.
+Reading storage and decoding its files may fail. A manifest that cannot be read fails the plan; no plan leaves files out
+because of an error.
 
-A plan is of one snapshot and never changes: writers that commit meanwhile do not affect it.
+A plan belongs to one snapshot and never changes: concurrent commits do not affect it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from frazil.visible_text import visible
 
 _BYTES_WITHOUT_METRICS = 150
 _BYTES_WITH_METRICS = 500
-"""About what a decoded entry takes, with metrics of ten columns."""
+"""The approximate size of a decoded entry, with metrics of ten columns."""
 
 
 def plan_scan(
@@ -81,34 +81,35 @@ def plan_scan(
 ) -> Plan:
     """Plan the files to read for a filter; reads no manifest before the plan is used.
 
-    Without `keeps_files`, a plan can be walked once and takes no memory for what it gave out. With `expects_filters`,
-    plans of the same snapshot with other filters follow: metrics are read at once, if the cache has room for them.
+    Without `keeps_files`, a plan can be iterated once and does not keep the yielded files in memory. `expects_filters`
+    announces plans of the same snapshot with other filters: metrics are then read at once, if the cache has room for
+    them.
     """
     snapshot, schema = choose_snapshot(loaded.metadata, choice)
     unbound = parse_predicate(predicate) if isinstance(predicate, str) else predicate
     bound = bind(schema, unbound, case_sensitive=case_sensitive)
-    made = Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
-    made.keeps_files, made.expects_filters = keeps_files, expects_filters
-    return made
+    plan = Plan(loaded, snapshot, schema, bound, cache, threads or default_threads(), with_metrics=with_metrics)
+    plan.keeps_files, plan.expects_filters = keeps_files, expects_filters
+    return plan
 
 
 @dataclass(frozen=True, slots=True)
 class FileBatch:
-    """The files left of one manifest, and for each the numbers of the deletes that apply, or None for none."""
+    """The remaining files of one manifest, and for each the numbers of the deletes that apply, or None if none do."""
 
     files: ManifestColumns
     deletes: list[tuple[int, ...]] | None
 
 
 class Plan:
-    """The files of one snapshot that can hold rows of one filter. Make with `plan_scan`."""
+    """The files of one snapshot that can hold rows of one filter. Created by `plan_scan`."""
 
     keeps_files = True
-    """Whether what was given out is kept, so that it can be walked again."""
+    """Whether yielded files are kept, so that the plan can be iterated again."""
     expects_filters = False
-    """Whether plans with other filters follow, which need metrics of files."""
-    _planned = "the scan"
-    """What errors say was planned."""
+    """Whether plans with other filters follow, which need the metrics of files."""
+    _subject = "the scan"
+    """The object of planning, for errors."""
 
     def __init__(
         self,
@@ -134,13 +135,13 @@ class Plan:
         self._pruner = Pruner(predicate, self._specs)
         self._done: list[FileBatch] = []
         self._read_counts: dict[str, PlanCounts] = {}
-        """What each data manifest that was read went through."""
+        """The counts of each data manifest that was read."""
         self._applied = 0
         self._source = self._read()
         self._is_complete = False
 
     def batches(self) -> Iterator[FileBatch]:
-        """Yield the files left, manifest by manifest, as they are read; what was read is kept."""
+        """Yield the remaining files as manifests are read; files that were read before are kept."""
         index = 0
         while True:
             while index < len(self._done):
@@ -149,9 +150,9 @@ class Plan:
             batch = next(self._source, None)
             if batch is None:
                 if not self._is_complete:
-                    for tell in (self.loaded.on_plan, self.loaded.on_read):
-                        if tell is not None:
-                            tell(self)
+                    for observe in (self.loaded.on_plan, self.loaded.on_read):
+                        if observe is not None:
+                            observe(self)
                 self._is_complete = True
                 return
             if self.keeps_files:
@@ -161,7 +162,7 @@ class Plan:
 
     @property
     def tasks(self) -> Tasks:
-        """The tasks, one for each data file: iterate to stream them, or use as a sequence."""
+        """The tasks, one per data file: iterate to stream them, or use as a sequence."""
         return Tasks(self)
 
     def iter_tasks(self) -> Iterator[FileScanTask]:
@@ -179,11 +180,11 @@ class Plan:
             yield FileScanTask(file, sequence_number, applying, residuals.of(file.partition))
 
     def residuals_of(self, batch: FileBatch) -> Residuals:
-        """Return what the partitions of a batch's files leave of the filter."""
+        """Return the residual filters of the partitions of a batch's files."""
         return self._pruner.for_spec(batch.files.spec_id).residuals
 
     def delete_task(self, number: int) -> DeleteTask:
-        """Return a delete by the number that batches have for it."""
+        """Return a delete by its number in batches."""
         return self._index.task(number)
 
     def partition_type(self, spec_id: int) -> StructType:
@@ -196,10 +197,10 @@ class Plan:
         return self._index.tasks
 
     def splits(self, target_bytes: int | None = None, *, parallelism: int | None = None) -> list[TaskGroup]:
-        """Return the same work cut and packed into groups, by the table's split properties.
+        """Return the tasks, split and packed into groups by the table's split properties.
 
-        A target size given here counts as it is; the table's is lowered where `parallelism` readers would
-        otherwise have nothing to do.
+        An explicit target size is used unchanged; the table's is lowered if some of `parallelism` readers would
+        otherwise be idle.
         """
         table = self.loaded.metadata.properties
         target = target_bytes if target_bytes is not None else read_property(table, properties.SPLIT_SIZE)
@@ -219,16 +220,16 @@ class Plan:
         return list(plan_groups(tasks, options))
 
     def to_arrow(self) -> pa.Table:
-        """Return the files as a table: no object is made for a file.
+        """Return the files as a table, without creating an object per file.
 
-        `partition` has the fields of all the table's specs; `delete_files` are numbers into `delete_files`.
+        `partition` has the fields of all specs of the table; `delete_files` indexes the plan's `delete_files`.
         """
         unified = unify_partitions(self.loaded.metadata)
         tables = [unified.table_of(batch.files, batch.deletes) for batch in self.batches()]
         return pa.concat_tables(tables) if tables else unified.empty()
 
     def explain(self) -> str:
-        """Return what was considered, pruned and kept at each step; reads the plan to its end first."""
+        """Return what was considered, pruned and kept at each step, after reading the whole plan."""
         for _ in self.batches():
             pass
         return explain_counts(
@@ -241,28 +242,28 @@ class Plan:
         )
 
     def pruned_manifests(self) -> list[PrunedManifest]:
-        """Return what became of the files of each data manifest with live files; reads the plan to its end first."""
+        """Return the pruning of each data manifest with live files, after reading the whole plan."""
         for _ in self.batches():
             pass
-        found = []
+        pruned = []
         for manifest in self.manifests:
             if manifest.content is not ManifestContent.DATA or not manifest.has_live_files:
                 continue
             name = manifest.manifest_path.rpartition("/")[2]
             counts = self._read_counts.get(manifest.manifest_path)
             files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
-            found.append(
+            pruned.append(
                 PrunedManifest(name, summary=files)
                 if counts is None
                 else PrunedManifest(name, counts.kept, counts.pruned_by_metrics, counts.pruned_by_partition)
             )
-        return found
+        return pruned
 
     def __repr__(self) -> str:
         snapshot = None if self.snapshot is None else self.snapshot.snapshot_id
         filter_text = "" if self.predicate == TRUE else f", filter {visible(str(self.predicate))}"
         name = f"{type(self).__name__} of {self.loaded.name!r}"
-        return f"<{name}, snapshot {snapshot}{filter_text}; explain() tells what was pruned>"
+        return f"<{name}, snapshot {snapshot}{filter_text}; explain() shows what was pruned>"
 
     def _repr_html_(self) -> str:
         text = element("pre", self.explain())
@@ -270,11 +271,11 @@ class Plan:
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
-        """The snapshot's manifests, all of them."""
+        """All manifests of the snapshot."""
         return [] if self.snapshot is None else read_manifest_list(self.loaded.storage, self.snapshot, self._cache)
 
     def _fits_cache(self, manifests: list[ManifestFile], fields: set[str]) -> bool:
-        """Return whether manifests can all be kept: if not, each would push out another before that is read again."""
+        """Return whether all manifests fit the cache: if not, each would evict another before it is read again."""
         if self._cache is None:
             return False
         files = sum((manifest.added_files_count or 0) + (manifest.existing_files_count or 0) for manifest in manifests)
@@ -293,11 +294,11 @@ class Plan:
                 yield batch
 
     def chosen_manifests(self) -> list[ManifestFile]:
-        """Return the data manifests that can hold a file of the plan, for those who read them in parts."""
+        """Return the data manifests that can hold a file of the plan, for callers that read them in parts."""
         return self._choose(ManifestContent.DATA, PlanCounts())
 
     def batches_of(self, manifests: list[ManifestFile]) -> Generator[FileBatch, None, None]:
-        """Yield the files left of each of some chosen manifests; nothing is kept, and several threads may ask."""
+        """Yield the remaining files of each manifest; nothing is kept, and the method is thread-safe."""
         for batch, _, _ in self._read_some(manifests):
             yield batch
 
@@ -310,7 +311,7 @@ class Plan:
         index = self._index
         fields = self._file_fields()
         if self.expects_filters and self._fits_cache(chosen, {*METRIC_FIELDS}):
-            # To find the entries takes three quarters of the time: better once than twice.
+            # Finding the entries takes three quarters of the time, so do it only once.
             fields |= {*METRIC_FIELDS}
         keeps = self._fits_cache(chosen, fields)
         kept_columns = [
@@ -340,16 +341,16 @@ class Plan:
 
     @cached_property
     def _index(self) -> DeleteIndex:
-        """The deletes of the snapshot that can concern the filter, ready to look up."""
+        """The deletes of the snapshot that may apply to rows of the filter."""
         chosen = self._choose(ManifestContent.DELETES, self.delete_counts)
-        found = []
+        delete_files = []
         for files, counts in map_in_order(
             lambda manifest: self._files_of(manifest, {*DELETE_FIELDS}), chosen, threads=self._threads_for(chosen)
         ):
             add_counts(self.delete_counts, counts)
             if len(files):
-                found.append(files)
-        return DeleteIndex(found, self.loaded.metadata)
+                delete_files.append(files)
+        return DeleteIndex(delete_files, self.loaded.metadata)
 
     def _choose(self, content: ManifestContent, counts: PlanCounts) -> list[ManifestFile]:
         chosen = []
@@ -371,13 +372,13 @@ class Plan:
         """Refuse a manifest whose partition spec the table does not have."""
         if manifest.partition_spec_id not in self._specs:
             raise InvalidManifestError(
-                f"Cannot plan {self._planned}: the table has no partition spec {manifest.partition_spec_id}",
+                f"Cannot plan {self._subject}: the table has no partition spec {manifest.partition_spec_id}",
                 path=manifest.manifest_path,
                 heading="Manifest Lists",
             )
 
-    def _wanted_entries(self, files: ManifestColumns) -> Mask:
-        """Return which entries of a manifest are part of what is read: the live ones."""
+    def _selected_entries(self, files: ManifestColumns) -> Mask:
+        """Return which entries of a manifest belong to the plan: the live ones."""
         return live_mask(files)
 
     def _files_of(
@@ -386,12 +387,12 @@ class Plan:
         fields: set[str],
         *,
         keeps: bool = True,
-        wanted: Callable[[ManifestColumns], Mask] | None = None,
+        selects: Callable[[ManifestColumns], Mask] | None = None,
     ) -> tuple[ManifestColumns, PlanCounts]:
-        """Return a manifest's wanted files, the live ones, that can hold a match, and what that took."""
+        """Return a manifest's selected files, by default the live ones, that can hold a match, and the counts."""
         partition_type = self._specs[manifest.partition_spec_id][1]
         files = read_manifest(self.loaded.storage, manifest, partition_type, fields, cache=self._cache, keeps=keeps)
-        live = self._wanted_entries(files) if wanted is None else wanted(files)
+        live = self._selected_entries(files) if selects is None else selects(files)
         pruned = self._pruner.prune_files(files, live)
         kept = rows_of(files, pruned.keep)
         counts = PlanCounts(
@@ -417,7 +418,7 @@ def _total(files: ManifestColumns, name: str) -> int:
 
 
 def add_counts(total: PlanCounts, plan_counts: PlanCounts) -> None:
-    """Add what one manifest took to the plan's counts."""
+    """Add the counts of one manifest to those of the plan."""
     total.manifests_read += plan_counts.manifests_read
     total.files_considered += plan_counts.files_considered
     total.pruned_by_partition += plan_counts.pruned_by_partition
@@ -428,7 +429,7 @@ def add_counts(total: PlanCounts, plan_counts: PlanCounts) -> None:
 
 
 class Tasks(Sequence[FileScanTask]):
-    """A plan's tasks: streamed when iterated, known in number once the plan is complete."""
+    """A plan's tasks: streamed when iterated, countable once the plan is complete."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -1,8 +1,8 @@
-"""Which manifests and which files can hold a match: one filter, made ready for any manifest of a table.
+"""Prune manifests and files that cannot hold a match: one filter, prepared for any manifest of a table.
 
-Planning asks three times, each time with less left: a manifest's partition summaries, its files'
-partition tuples, its files' metrics. Files are judged as whole columns (`columns/`), never one by one.
-Each manifest is judged with the partition spec it was written with.
+Planning prunes in three steps, each on the remainder of the one before: by a manifest's partition summaries, by its
+files' partition tuples, and by its files' metrics. Files are tested as whole columns (`columns/`), never one by one,
+with the partition spec of their manifest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ METRIC_FIELDS = ("value_counts", "null_value_counts", "nan_value_counts", "lower
 
 @dataclass(frozen=True, slots=True)
 class SpecFilter:
-    """A filter as one partition spec sees it."""
+    """A filter projected to one partition spec."""
 
     spec: PartitionSpec
     partition_type: StructType
@@ -49,7 +49,7 @@ class SpecFilter:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What is left of a manifest's files: a mask, and how many each step dropped."""
+    """The remaining files of a manifest as a mask, and how many each step dropped."""
 
     keep: Mask
     dropped_by_partition: int
@@ -57,7 +57,7 @@ class Pruned:
 
 
 class Pruner:
-    """One bound filter over one table's partition specs."""
+    """One bound filter over the partition specs of a table."""
 
     def __init__(self, predicate: Predicate, specs: dict[int, tuple[PartitionSpec, StructType]]) -> None:
         self.predicate = predicate
@@ -66,25 +66,27 @@ class Pruner:
         self._lock = Lock()
 
     def for_spec(self, spec_id: int) -> SpecFilter:
-        """Return the filter as a spec sees it, made on first use."""
+        """Return the filter projected to a spec, cached after the first use."""
         with self._lock:
-            known = self._filters.get(spec_id)
-            if known is None:
+            spec_filter = self._filters.get(spec_id)
+            if spec_filter is None:
                 spec, partition_type = self._specs[spec_id]
                 inclusive = project_inclusive(self.predicate, spec, partition_type)
-                known = SpecFilter(spec, partition_type, inclusive, Residuals(self.predicate, spec, partition_type))
-                self._filters[spec_id] = known
-            return known
+                spec_filter = SpecFilter(
+                    spec, partition_type, inclusive, Residuals(self.predicate, spec, partition_type)
+                )
+                self._filters[spec_id] = spec_filter
+            return spec_filter
 
     @property
     def needs_metrics(self) -> bool:
-        """Whether files are judged by their metrics."""
+        """Whether files are pruned by their metrics."""
         return bool(field_ids_of(self.predicate))
 
     def keeps_manifest(self, manifest: ManifestFile) -> bool:
-        """Return whether a manifest's summaries leave room for a match."""
-        seen = self.for_spec(manifest.partition_spec_id)
-        return may_hold_match(seen.inclusive, manifest, seen.partition_type)
+        """Return whether a manifest's summaries allow a match."""
+        spec_filter = self.for_spec(manifest.partition_spec_id)
+        return may_hold_match(spec_filter.inclusive, manifest, spec_filter.partition_type)
 
     def prune_files(self, files: ManifestColumns, candidates: Mask) -> Pruned:
         """Return which candidates of a manifest can hold a match."""
@@ -111,7 +113,7 @@ def struct_of(files: ManifestColumns) -> pa.StructArray:
 
 
 def strict_mask(predicate: Predicate, files: ManifestColumns) -> Mask:
-    """Return which files of a manifest hold nothing but rows that match a bound predicate, by their metrics."""
+    """Return which files of a manifest hold only rows that match a bound predicate, by their metrics."""
     counts = files.column("record_count").to_numpy()
     is_empty: Mask = counts == 0
     return is_empty | metrics_mask(predicate, files, must_match_mask, unknown=False)
@@ -122,41 +124,41 @@ _FEW_FILES = 64
 
 
 def metrics_mask(predicate: Predicate, files: ManifestColumns, test: _LeafMask, *, unknown: bool) -> Mask:
-    """Return what metrics say of each file of a manifest; `unknown` stands where they can say nothing."""
+    """Return the test result of each file of a manifest by its metrics, or `unknown` if they are inconclusive."""
     return _decide(predicate, files, test, unknown, {})
 
 
 def _decide(
-    node: Predicate, files: ManifestColumns, test: _LeafMask, unknown: bool, known: dict[BoundTerm, StatsColumns]
+    node: Predicate, files: ManifestColumns, test: _LeafMask, unknown: bool, cached: dict[BoundTerm, StatsColumns]
 ) -> Mask:
-    # No closure calls itself here: it would keep the manifest until the garbage collector runs.
+    # Not a recursive closure, which would keep the manifest alive until the garbage collector runs.
     if isinstance(node, And | Or):
         combine = np.logical_and if isinstance(node, And) else np.logical_or
-        result = _decide(node.children[0], files, test, unknown, known)
+        result = _decide(node.children[0], files, test, unknown, cached)
         for child in node.children[1:]:
-            result = combine(result, _decide(child, files, test, unknown, known))
+            result = combine(result, _decide(child, files, test, unknown, cached))
         return result
     if isinstance(node, Always):
         return np.full(len(files), node == TRUE, dtype=bool)
     if not isinstance(node, Bound):
         return np.full(len(files), unknown, dtype=bool)
-    if node.term not in known:
-        known[node.term] = stats_columns(node.term, files)
-    return test(node.op, node.literals, known[node.term], node.term.result_type)
+    if node.term not in cached:
+        cached[node.term] = stats_columns(node.term, files)
+    return test(node.op, node.literals, cached[node.term], node.term.result_type)
 
 
 def stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
     """Return what the metrics of many files prove of a term.
 
-    Of few files it is remembered with their manifest: that takes little memory, and as long to work out as for many.
+    For few files the result is cached with their manifest: it is small, and takes as long to compute as for many.
     """
     if len(files) > _FEW_FILES:
         return _stats_columns(term, files)
-    known = files.known_stats
-    found: StatsColumns | None = known.get(term)
-    if found is None:
-        found = known[term] = _stats_columns(term, files)
-    return found
+    cached = files.known_stats
+    stats: StatsColumns | None = cached.get(term)
+    if stats is None:
+        stats = cached[term] = _stats_columns(term, files)
+    return stats
 
 
 def _stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
@@ -169,7 +171,7 @@ def _stats_columns(term: BoundTerm, files: ManifestColumns) -> StatsColumns:
         nans, has_nans = _counts(files, field_id, "nan_value_counts")
     else:
         nans, has_nans = np.zeros(count, dtype=np.int64), ~nothing
-    # What is NaN is not null: where every value is, no null count is needed.
+    # NaN is not null: if all values are NaN, no null count is needed.
     has_nulls = has_nulls | (has_values & has_nans & (values == nans))
     counts_nulls_exactly = len(term.reference.path) == 1
     has_no_null = has_nulls & (nulls == 0) if counts_nulls_exactly else nothing
@@ -201,12 +203,14 @@ def _bounds(term: BoundTerm, files: ManifestColumns, name: BoundName) -> pa.Arra
         return decode_bounds(data, result_type)
     if not term.transform.preserves_order:
         return decode_bounds(pa.nulls(len(files), pa.binary()), term.result_type)
-    found = _transformed(term, decode_bounds(data, result_type))
+    transformed = _transformed(term, decode_bounds(data, result_type))
     if wrapped is None:
-        return found
-    # Where values may have wrapped around, those of the transform are not between its bounds.
+        return transformed
+    # If values may have wrapped around, the transformed values are not between the transformed bounds.
     lower = from_comparable(decode_bounds(bounds_of(files, term.field_id, "lower_bounds"), result_type), result_type)
-    return pc.if_else(pc.fill_null(pc.greater(lower, wrapped.last), False), found, pa.scalar(None, found.type))
+    return pc.if_else(
+        pc.fill_null(pc.greater(lower, wrapped.last), False), transformed, pa.scalar(None, transformed.type)
+    )
 
 
 def _wrapped_range(term: BoundTerm) -> WrappedRange | None:
@@ -219,8 +223,8 @@ def _transformed(term: BoundTransform, bounds: pa.Array) -> pa.Array:
     """Return decoded bounds after an order-preserving transform, in the form to compare."""
     source = term.reference.result_type
     try:
-        transformed = transform_column(term.transform, from_comparable(bounds, source), source)
+        column = transform_column(term.transform, from_comparable(bounds, source), source)
     except SchemaMismatchError:
-        # A bound at the type's end has no truncation that fits.
+        # A bound at the end of the type's range has no truncation that fits the type.
         return decode_bounds(pa.nulls(len(bounds), pa.binary()), term.result_type)
-    return to_comparable(transformed, term.result_type)
+    return to_comparable(column, term.result_type)

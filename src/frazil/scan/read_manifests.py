@@ -1,7 +1,7 @@
-"""From a snapshot to its manifests, from a manifest to its columns: the reads of a plan.
+"""The reads of a plan: from a snapshot to its manifests, and from a manifest to its columns.
 
-`read_manifest_list` also serves v1 snapshots that name their manifests without a list: what the list would
-say is read from each manifest's header.
+`read_manifest_list` also serves v1 snapshots that name their manifests without a list: the fields of the list are then
+read from the header of each manifest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SMALL_BYTES = 1 << 20
 
 
 def read_manifest_list(storage: Storage, snapshot: Snapshot, cache: ManifestCache | None = None) -> list[ManifestFile]:
-    """Return the manifests of a snapshot, from the cache where it has them."""
+    """Return the manifests of a snapshot, from the cache if possible."""
     if snapshot.key_id is not None:
         raise UnsupportedError(
             f"Cannot read snapshot {snapshot.snapshot_id}: its manifest list is encrypted with key {snapshot.key_id!r}",
@@ -32,16 +32,16 @@ def read_manifest_list(storage: Storage, snapshot: Snapshot, cache: ManifestCach
         )
     path = snapshot.manifest_list
     if path is not None:
-        known = None if cache is None else cache.find_list(path)
-        if known is None:
-            known = decode_manifest_list(storage.read(path), path=path)
+        manifests = None if cache is None else cache.find_list(path)
+        if manifests is None:
+            manifests = decode_manifest_list(storage.read(path), path=path)
             if cache is not None:
-                cache.keep_list(path, known)
-        return known
-    return [_described(storage, path, snapshot) for path in snapshot.manifests or ()]
+                cache.keep_list(path, manifests)
+        return manifests
+    return [_describe(storage, path, snapshot) for path in snapshot.manifests or ()]
 
 
-def _described(storage: Storage, path: str, snapshot: Snapshot) -> ManifestFile:
+def _describe(storage: Storage, path: str, snapshot: Snapshot) -> ManifestFile:
     data = storage.read(path)
     columns = decode_manifest(data, fields=HEADER_FIELDS, path=path)
     return ManifestFile(path, len(data), columns.spec_id, snapshot.snapshot_id, columns.content)
@@ -57,8 +57,8 @@ def read_manifest(
     keeps: bool = True,
     threads: int = 1,
 ) -> ManifestColumns:
-    """Return columns of a manifest, from the cache where it has them, which `keeps` says to put them into."""
-    wanted = frozenset(fields)
+    """Return columns of a manifest, from the cache if possible; `keeps` stores them there."""
+    field_names = frozenset(fields)
     key = (
         manifest.manifest_path,
         manifest.sequence_number,
@@ -67,22 +67,24 @@ def read_manifest(
         partition_type,
     )
     if cache is not None:
-        known = cache.find(key, wanted)
-        if known is not None:
-            return known
+        cached = cache.find(key, field_names)
+        if cached is not None:
+            return cached
     data = storage.read(manifest.manifest_path)
-    columns = decode_manifest(data, manifest=manifest, partition_type=partition_type, fields=wanted, threads=threads)
+    columns = decode_manifest(
+        data, manifest=manifest, partition_type=partition_type, fields=field_names, threads=threads
+    )
     if cache is not None and keeps:
         cache.keep(key, columns)
     return columns
 
 
 def worthwhile_threads(storage: Storage, manifests: Sequence[ManifestFile], threads: int) -> int:
-    """Return how many threads to read manifests in: one where they are small files of this machine.
+    """Return the number of threads for reading manifests: one if they are small local files.
 
-    Those are decoded in Python, one at a time whatever the threads, and their reads wait for nothing.
+    Those are decoded in Python, which runs one thread at a time, and their reads do not block.
     """
     if not manifests or sum(manifest.manifest_length for manifest in manifests) > _SMALL_BYTES:
         return threads
-    is_here = all(isinstance(storage_of(storage, manifest.manifest_path), LocalStorage) for manifest in manifests)
-    return 1 if is_here else threads
+    is_local = all(isinstance(storage_of(storage, manifest.manifest_path), LocalStorage) for manifest in manifests)
+    return 1 if is_local else threads

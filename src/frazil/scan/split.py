@@ -1,10 +1,10 @@
-"""Cut files into parts and pack parts into groups of about one size. The last step of a plan.
+"""Split files into parts and pack parts into groups of similar size: the last step of a plan.
 
-A file is cut at its split offsets, where it has usable ones (strictly ascending and inside the file), else
-into equal parts. A part weighs its bytes and those of its deletes, at least the cost of opening the files
-it needs, so that many small files do not end up in one group. Packing keeps a few groups open: a part goes
-into the first that has room; where none has, a new one is opened and, past the limit, the fullest is
-given out. Parts of one file that meet again in a group are joined.
+A file is split at its split offsets if they are usable (strictly ascending and inside the file), or else into equal
+parts. The weight of a part is its bytes and those of its deletes, but at least the cost of opening its files, so that
+many small files do not end up in one group. Packing keeps a few groups open: a part goes into the first that has room;
+if none has, a new one is opened and, beyond the limit, the fullest is yielded. Parts of one file that meet in a group
+are joined.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPLITTABLE = frozenset({FileFormat.PARQUET, FileFormat.ORC, FileFormat.AVRO})
 
 @dataclass(frozen=True, slots=True)
 class SplitOptions:
-    """How large groups are, what opening a file costs, and how many groups stay open while packing."""
+    """The size of groups, the cost of opening a file, and the number of open groups while packing."""
 
     target_bytes: int = 128 * MEBIBYTE
     open_file_cost_bytes: int = 4 * MEBIBYTE
@@ -38,28 +38,28 @@ class SplitOptions:
 
 
 def adaptive_target_bytes(scan_bytes: int, parallelism: int, target_bytes: int) -> int:
-    """Return a target size that gives every core work where the scan is small, but no less than 16 MB."""
+    """Return a target size that keeps every core busy if the scan is small, but no less than 16 MB."""
     if parallelism <= 0 or -(-scan_bytes // target_bytes) >= parallelism:
         return target_bytes
     return max(scan_bytes // parallelism, min(16 * MEBIBYTE, target_bytes))
 
 
 def plan_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[TaskGroup]:
-    """Yield groups of about the target size, as soon as each is full."""
+    """Yield groups of about the target size, each as soon as it is full."""
     parts = (split for task in tasks for split in split_task(task, options.target_bytes))
     for packed in _pack(parts, options):
         yield TaskGroup(tuple(_join(packed)))
 
 
 def split_task(task: FileScanTask, target_bytes: int) -> Iterator[FileScanTask]:
-    """Yield the parts of a task: at the file's split offsets, else of the target size."""
+    """Yield the parts of a task: at the file's split offsets, or else of the target size."""
     size = task.data_file.file_size_in_bytes
     if task.length is not None or task.data_file.file_format not in _SPLITTABLE or size <= 0:
         yield task
         return
     offsets = usable_offsets(task)
     if offsets is not None:
-        # The first part starts at 0, whatever the first offset says: no row group may fall between parts.
+        # The first part starts at 0, regardless of the first offset: no row group may fall between parts.
         for start, end in zip((0, *offsets[1:]), (*offsets[1:], size), strict=True):
             yield task.part(start, end - start)
         return
@@ -68,7 +68,7 @@ def split_task(task: FileScanTask, target_bytes: int) -> Iterator[FileScanTask]:
 
 
 def usable_offsets(task: FileScanTask) -> tuple[int, ...] | None:
-    """Return a file's split offsets, or None where they do not ascend or leave the file."""
+    """Return a file's split offsets, or None if they do not ascend or exceed the file."""
     offsets = task.data_file.split_offsets
     if not offsets or offsets[0] < 0 or offsets[-1] >= task.data_file.file_size_in_bytes:
         return None
@@ -77,7 +77,7 @@ def usable_offsets(task: FileScanTask) -> tuple[int, ...] | None:
 
 
 def weight_of(task: FileScanTask, open_file_cost_bytes: int) -> int:
-    """Return what a task costs: its bytes and its deletes', or opening its files, whichever is more."""
+    """Return the weight of a task: the bytes of its file and deletes, or the cost of opening them, if that is more."""
     content = task.size_bytes + sum(delete_file.content_bytes for delete_file in task.delete_files)
     return max(content, (1 + len(task.delete_files)) * open_file_cost_bytes)
 
@@ -108,7 +108,7 @@ def _pack(parts: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list
 
 
 def _join(parts: list[FileScanTask]) -> Iterator[FileScanTask]:
-    """Yield parts with neighbours of one file joined."""
+    """Yield parts, with neighbours of the same file joined."""
     current = parts[0]
     for task in parts[1:]:
         follows = (

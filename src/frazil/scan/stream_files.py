@@ -1,10 +1,10 @@
-"""The files that a batch of a stream reads: all that are live in a snapshot, or those that some snapshots added.
+"""The files that a batch of a stream reads: all live files of a snapshot, or those that snapshots added.
 
-Snapshots that were appended one after the other are a run: nothing was removed meanwhile, so the manifest list of the
-last one leads to the files of all, however manifests were merged. A backlog of a thousand appends costs one manifest
-list. Where limits cut through a snapshot, its own list says which file has which number (`scan/stream_offsets.py`).
+Consecutive appends are a run: nothing was removed in between, so the manifest list of the last one leads to the files
+of all, however manifests were merged. A backlog of a thousand appends costs one manifest list. If limits split a
+snapshot, its own list gives the numbers of its files (`scan/stream_offsets.py`).
 
-Deletes are applied to what is live in a snapshot. What was added is read as it was added.
+Deletes are applied to live files of a snapshot. Added files are read as they were added.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LAST = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class FilesPart:
-    """Files of one snapshot, by their numbers: from one on, up to another that is left out."""
+    """A range of file numbers of one snapshot, with an exclusive end."""
 
     snapshot_id: int
     first: int = 0
@@ -47,9 +47,9 @@ class FilesPart:
 
 @dataclass(frozen=True, slots=True)
 class StreamFiles:
-    """Files of a batch: of snapshots that were added one after the other, and of parts of others.
+    """The files of a batch: of runs of snapshots, and of parts of others.
 
-    With `is_whole`, parts are of all files that are live in a snapshot, less what was deleted.
+    With `is_whole`, parts are of all live files of a snapshot, with its deletes applied.
     """
 
     runs: tuple[tuple[int, ...], ...] = ()
@@ -58,13 +58,13 @@ class StreamFiles:
 
     @property
     def last_snapshot_id(self) -> int:
-        """The newest snapshot of which files are read."""
+        """The newest snapshot whose files are read."""
         return self.parts[-1].snapshot_id if self.is_whole or not self.runs else self.runs[-1][-1]
 
 
 @dataclass(frozen=True, slots=True)
 class NumberedManifest:
-    """A manifest of a snapshot with the numbers of its files that are read."""
+    """A manifest of a snapshot with the numbers of its files to read."""
 
     manifest: ManifestFile
     first: int
@@ -78,7 +78,7 @@ class NumberedManifest:
 
 @dataclass(frozen=True, slots=True)
 class NumberedFiles:
-    """The files of a snapshot in order: their numbers, rows and bytes."""
+    """The files of a snapshot in order, with their numbers, rows and bytes."""
 
     numbers: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
@@ -98,9 +98,9 @@ def number_manifests(
     manifests: Iterable[ManifestFile] | None = None,
     cache: ManifestCache | None = None,
 ) -> list[NumberedManifest]:
-    """Return the data manifests of a snapshot, or those that it wrote, with the numbers of their files."""
+    """Return the data manifests of a snapshot, or only those it wrote, with the numbers of their files."""
     listed = read_manifest_list(loaded.storage, snapshot, cache) if manifests is None else manifests
-    found: list[NumberedManifest] = []
+    numbered: list[NumberedManifest] = []
     first = 0
     for manifest in listed:
         is_own = is_whole or manifest.added_snapshot_id in (None, snapshot.snapshot_id)
@@ -108,13 +108,13 @@ def number_manifests(
             continue
         added, existing = manifest.added_files_count, manifest.existing_files_count
         if added is None or existing is None:
-            # Old writers do not count.
+            # Old writers leave out the counts.
             status = _read(loaded, manifest, {"status"}, cache).column("status").to_numpy()
             added = int((status == EntryStatus.ADDED.value).sum())
             existing = int((status == EntryStatus.EXISTING.value).sum())
-        found.append(NumberedManifest(manifest, first, added + existing if is_whole else added))
+        numbered.append(NumberedManifest(manifest, first, added + existing if is_whole else added))
         first += added + existing
-    return found
+    return numbered
 
 
 def end_of_snapshot(
@@ -125,14 +125,14 @@ def end_of_snapshot(
 
 
 def end_of_manifests(manifests: list[NumberedManifest]) -> int:
-    """Return the number after the last file of manifests that are numbered."""
+    """Return the number after the last file of numbered manifests."""
     return max((manifest.end for manifest in manifests if manifest.count), default=0)
 
 
 def number_files(
     loaded: LoadedTable, snapshot: Snapshot, *, is_whole: bool, cache: ManifestCache | None = None
 ) -> NumberedFiles:
-    """Return the files of a snapshot, or those that it added, in their order; reads its manifests."""
+    """Return the files of a snapshot, or only those it added, in order, by reading its manifests."""
     manifests = [
         manifest for manifest in number_manifests(loaded, snapshot, is_whole=is_whole, cache=cache) if manifest.count
     ]
@@ -175,10 +175,10 @@ def _is_of(snapshot_ids: pa.Array, files: ManifestColumns) -> Mask:
 
 
 def _numbered(mask: Mask, first: int, files_part: FilesPart) -> Mask:
-    """Return which of some entries, numbered from one number on, are of a part."""
+    """Return which entries, numbered from `first` on, belong to a part."""
     numbers = first + np.cumsum(mask) - 1
-    found: Mask = mask & (numbers >= files_part.first) & (numbers < files_part.end)
-    return found
+    in_part: Mask = mask & (numbers >= files_part.first) & (numbers < files_part.end)
+    return in_part
 
 
 def plan_stream_files(
@@ -198,25 +198,25 @@ def plan_stream_files(
 
 
 class StreamPlan(Plan):
-    """The files of one batch. Make with `plan_stream_files`."""
+    """The files of one batch. Created by `plan_stream_files`."""
 
     files: StreamFiles = StreamFiles()
-    _planned = "a batch of a stream"
+    _subject = "a batch of a stream"
 
     @cached_property
     def _chosen(self) -> dict[str, tuple[ManifestFile, Callable[[ManifestColumns], Mask]]]:
-        """The manifests with data of the batch, and which entries of each are of it."""
-        found: dict[str, tuple[ManifestFile, Callable[[ManifestColumns], Mask]]] = {}
+        """The manifests with data of the batch, with the mask of their entries in it."""
+        chosen: dict[str, tuple[ManifestFile, Callable[[ManifestColumns], Mask]]] = {}
         metadata, storage = self.loaded.metadata, self.loaded.storage
         last = [metadata.snapshot(run[-1]) for run in self.files.runs]
         lists = map_in_order(lambda snapshot: read_manifest_list(storage, snapshot, self._cache), last, threads=4)
         for run, manifests in zip(self.files.runs, lists, strict=True):
             ids = frozenset(run)
-            wanted = partial(_is_of, pa.array(run, pa.int64()))
+            selects = partial(_is_of, pa.array(run, pa.int64()))
             for manifest in manifests:
                 is_own = manifest.added_snapshot_id is None or manifest.added_snapshot_id in ids
                 if manifest.content is ManifestContent.DATA and is_own:
-                    found[manifest.manifest_path] = (manifest, wanted)
+                    chosen[manifest.manifest_path] = (manifest, selects)
         for files_part in self.files.parts:
             snapshot = metadata.snapshot(files_part.snapshot_id)
             listed = self._whole_list if self.files.is_whole else None
@@ -225,8 +225,11 @@ class StreamPlan(Plan):
             )
             for each in numbered:
                 if each.count and each.first < files_part.end and each.end > files_part.first:
-                    found[each.manifest.manifest_path] = (each.manifest, partial(self._of_part, files_part, each.first))
-        return found
+                    chosen[each.manifest.manifest_path] = (
+                        each.manifest,
+                        partial(self._of_part, files_part, each.first),
+                    )
+        return chosen
 
     def _of_part(self, files_part: FilesPart, first: int, files: ManifestColumns) -> Mask:
         mask = live_mask(files) if self.files.is_whole else _is_added(files_part.snapshot_id, files)
@@ -238,7 +241,7 @@ class StreamPlan(Plan):
 
     @cached_property
     def manifests(self) -> list[ManifestFile]:
-        """The manifests with data of the batch, and those with deletes where they count."""
+        """The manifests with data of the batch, and with deletes if they apply."""
         data = [manifest for manifest, _ in self._chosen.values()]
         if not self.files.is_whole:
             return data
@@ -250,11 +253,11 @@ class StreamPlan(Plan):
         fields: set[str],
         *,
         keeps: bool = True,
-        wanted: Callable[[ManifestColumns], Mask] | None = None,
+        selects: Callable[[ManifestColumns], Mask] | None = None,
     ) -> tuple[ManifestColumns, PlanCounts]:
-        if wanted is None and manifest.content is ManifestContent.DATA:
-            wanted = self._chosen[manifest.manifest_path][1]
-        return super()._files_of(manifest, fields, keeps=keeps, wanted=wanted)
+        if selects is None and manifest.content is ManifestContent.DATA:
+            selects = self._chosen[manifest.manifest_path][1]
+        return super()._files_of(manifest, fields, keeps=keeps, selects=selects)
 
     def _file_fields(self) -> set[str]:
         return super()._file_fields() | {"snapshot_id"}

@@ -1,15 +1,15 @@
-"""How far a stream has read a table: an offset, in the JSON that checkpoints keep.
+"""Stream offsets: how far a stream has read a table, in the JSON that checkpoints store.
 
     {"version":1,"snapshot_id":7,"position":2,"scan_all_files":false,"done":true}
 
-The snapshot that is being read, and the number of its files that come next. The files of a snapshot are those that it
+An offset is the snapshot that is being read, and the number of its next file. The files of a snapshot are those that it
 added or, with `scan_all_files`, all that are live in it. They are numbered manifest by manifest in the order of the
-manifest list. A manifest counts for all its live entries, whichever of them are read. Iceberg Java writes and reads
-the same text, less `done`, which it passes over, so that a query may move between the two. `done` says that no file
-of the snapshot is left: once the snapshot has expired, nothing else may tell.
+manifest list; a manifest takes numbers for all its live entries, even if only some are read. Iceberg Java writes and
+reads the same JSON without `done`, which it ignores, so that a query may move between the two. `done` means that no
+file of the snapshot remains, which cannot be determined once the snapshot has expired.
 
-Before the first snapshot both numbers are -1, and `since_ms` says from which time on snapshots are read, 0 for all.
-That of Iceberg Java does not say: there the option counts, each time.
+Before the first snapshot both numbers are -1, and `since_ms` is the time from which on snapshots are read, 0 for all.
+Iceberg Java's offsets lack it: there the option is applied each time.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """The file of a snapshot that is read next; beyond its last one, the snapshot is done."""
+    """The next file of a snapshot to read; beyond the last file, the snapshot is done."""
 
     snapshot_id: int
     position: int
     scan_all_files: bool = False
     is_done: bool = False
-    """Whether it is known that no file of the snapshot is left."""
+    """Whether it is known that no file of the snapshot remains."""
     since_ms: int | None = None
     """Before the first snapshot: the time from which on snapshots are read."""
 
@@ -41,7 +41,7 @@ class StreamOffset:
 
     @property
     def text(self) -> str:
-        """The offset as checkpoints keep it."""
+        """The offset in the form that checkpoints store."""
         offset: dict[str, int] = {
             "version": _VERSION,
             "snapshot_id": self.snapshot_id,
@@ -60,36 +60,36 @@ START = StreamOffset(-1, -1)
 
 
 def parse_offset(text: str) -> StreamOffset:
-    """Return the offset that a text says; refuse what is none."""
+    """Parse an offset; refuse invalid text."""
     try:
-        found = json.loads(text)
+        offset = json.loads(text)
     except ValueError:
         raise _damaged(text, "it is not JSON") from None
-    if not isinstance(found, dict):
-        raise _damaged(text, "it is no JSON object")
-    version = found.get("version")
+    if not isinstance(offset, dict):
+        raise _damaged(text, "it is not a JSON object")
+    version = offset.get("version")
     if version != _VERSION:
         raise _damaged(text, f"its version is {version!r}, not {_VERSION}")
-    snapshot_id, position = found.get("snapshot_id"), found.get("position")
+    snapshot_id, position = offset.get("snapshot_id"), offset.get("position")
     if type(snapshot_id) is not int or type(position) is not int:
         raise _damaged(text, "snapshot_id and position are not both numbers")
-    whole = found.get("scan_all_files")
+    whole = offset.get("scan_all_files")
     if not isinstance(whole, bool):
         raise _damaged(text, "scan_all_files is not true or false")
     if position < 0 and (snapshot_id, position, whole) != (-1, -1, False):
         raise _damaged(text, "its position is negative")
-    is_done = found.get("done", False)
+    is_done = offset.get("done", False)
     if not isinstance(is_done, bool) or (is_done and (whole or position < 0)):
         raise _damaged(text, "done is not true or false, or contradicts the rest")
-    since_ms = found.get("since_ms")
+    since_ms = offset.get("since_ms")
     if since_ms is not None and (type(since_ms) is not int or position >= 0):
-        raise _damaged(text, "since_ms is no number, or it is within a table")
+        raise _damaged(text, "since_ms is not a number, or the offset is not before the first snapshot")
     return StreamOffset(snapshot_id, position, whole, is_done, since_ms)
 
 
 def _damaged(text: str, reason: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"Cannot continue a stream from the offset {text[:200]!r}: {reason}",
-        hint="The checkpoint is damaged, or of another source. Start with a new checkpoint, and say from where with "
+        hint="The checkpoint is damaged, or of another source. Start with a new checkpoint, and set the start with "
         "stream-after-snapshot.",
     )

@@ -1,8 +1,8 @@
-"""Whether a stream can go on after its table's columns have changed.
+"""Check whether a stream can continue after its table's columns have changed.
 
-A stream shows the columns that the table had when its query was started. They are read by their field ids, so columns
-that were added since, or stand in another order, do not matter; they appear when the query is started again. A column
-that was dropped, renamed, has another type or may be null now cannot be shown as it was.
+A stream returns the columns that the table had when its query was started. They are read by field id, so columns that
+were added or reordered since do not matter; they appear when the query is restarted. A column that has since been
+dropped, renamed, retyped or made optional cannot be read as before.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from frazil.spec.schema import Schema
 
 
 def check_stream_schema(table: str, schema: Schema, current: Schema) -> None:
-    """Refuse to go on with columns that the table does not have as they were."""
-    for field_id, was in schema.fields_by_id.items():
+    """Refuse to continue if the table no longer has the columns of the schema unchanged."""
+    for field_id, before in schema.fields_by_id.items():
         now = current.find_field(field_id)
         if now is None:
             change = "was dropped"
         elif current.name_of(field_id) != schema.name_of(field_id):
-            change = f"is called {current.name_of(field_id)!r} now"
-        elif now.field_type != was.field_type and not was.field_type.is_nested:
-            change = f"is {now.field_type} now, and was {was.field_type}"
-        elif was.required and not now.required:
-            change = "may be null now"
+            change = f"was renamed to {current.name_of(field_id)!r}"
+        elif now.field_type != before.field_type and not before.field_type.is_nested:
+            change = f"is now {now.field_type}, and was {before.field_type}"
+        elif before.required and not now.required:
+            change = "may now be null"
         else:
             continue
         raise SchemaMismatchError(
-            f"Cannot go on with the stream of {table}: column {schema.name_of(field_id)!r} {change}",
-            hint="Start the query again, with the same checkpoint: it then has the table's columns as they are.",
+            f"Cannot continue the stream of {table}: column {schema.name_of(field_id)!r} {change}",
+            hint="Start the query again, with the same checkpoint: it then reads the table's present columns.",
         )

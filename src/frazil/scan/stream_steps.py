@@ -1,14 +1,14 @@
-"""How a stream goes through a table: where it begins, how far a batch reaches, and what is read between two offsets.
+"""The progress of a stream through a table: its start, the extent of a batch, and the reads between two offsets.
 
-    begin       the whole table first (every row that is there, then what is new), the oldest snapshot, only what is
-                new, a snapshot, or a time
-    step        snapshot by snapshot along the chain of parents. Appends are read; rewrites of files change no rows and
-                are passed over; for others there are rules
-    admit       as many files, rows and bytes as limits allow, at least one file. Counts of whole snapshots come from
-                their summaries; manifests are read where a limit cuts through a snapshot
+    begin       the whole table first (every present row, then new ones), the oldest snapshot, only new rows, a
+                snapshot, or a time
+    step        snapshot by snapshot along the chain of parents. Appends are read; rewrites of files change no rows
+                and are skipped; rules decide about the others
+    admit       as many files, rows and bytes as limits allow, at least one file. Counts of whole snapshots come
+                from their summaries; manifests are read if a limit splits a snapshot
 
-Nothing is passed over in silence: an offset whose snapshot is not in the chain any more ends in an error that says
-what is lost and how to go on.
+Nothing is skipped silently: an offset whose snapshot is no longer in the chain raises an error that explains what is
+lost and how to continue.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from frazil.spec.snapshot import MAIN_BRANCH, Operation, Snapshot, SnapshotHead,
 from frazil.spec.snapshot_history import ancestor_heads
 
 _IDLE_MS = 10 * 60 * 1000
-"""Snapshots without rows are passed over together; so long, and a batch without rows notes how far it is."""
+"""Snapshots without rows are skipped together; after this time, a batch without rows records the progress."""
 
 
 class NotAppends(Enum):
-    """What a stream does where a snapshot changed or removed rows."""
+    """What a stream does with a snapshot that changed or removed rows."""
 
     ERROR = "error"
     SKIP = "skip"
@@ -52,20 +52,20 @@ class NotAppends(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a stream begins that has no offset yet. Nothing given: the whole table first."""
+    """The start of a stream without an offset; by default, the whole table first."""
 
     is_earliest: bool = False
     is_latest: bool = False
     snapshot_id: int | None = None
-    """What this snapshot added comes first."""
+    """The snapshot whose additions come first."""
     after_snapshot_id: int | None = None
     timestamp_ms: int | None = None
-    """What the first snapshot at or after this time added comes first."""
+    """The time of the first snapshot whose additions are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How much a batch reads at most: files exactly; rows and bytes up to the file that reaches them."""
+    """The limits of a batch: files exactly; rows and bytes up to the file that reaches them."""
 
     files: int | None = None
     rows: int | None = None
@@ -77,7 +77,7 @@ NO_LIMITS = StreamLimits()
 
 @dataclass(frozen=True, slots=True)
 class StreamRules:
-    """What a stream reads: of which branch, and what it does where rows were not only added."""
+    """What a stream reads: its branch, and its handling of snapshots that do not only append."""
 
     branch: str = MAIN_BRANCH
     not_appends: NotAppends = NotAppends.ERROR
@@ -92,7 +92,7 @@ class StreamRules:
 
 @dataclass(frozen=True, slots=True)
 class StreamBatch:
-    """What is read between two offsets: files that were live, files that were added, changes of rows."""
+    """The reads between two offsets: live files, added files, changes of rows."""
 
     whole: StreamFiles | None = None
     added: StreamFiles | None = None
@@ -103,7 +103,7 @@ class StreamBatch:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a stream has not read yet."""
+    """The unread part of a table."""
 
     snapshots: int
     files: int
@@ -119,7 +119,7 @@ class _Step(Enum):
 
 @dataclass
 class _Budget:
-    """What a batch may still take."""
+    """The remaining limits of a batch."""
 
     limits: StreamLimits
     files: int = 0
@@ -137,10 +137,10 @@ class _Budget:
         )
 
     def holds(self, counts: tuple[int, int, int]) -> bool:
-        """Return whether all of some files fit."""
+        """Return whether all the files fit."""
         sums = (self.files + counts[0], self.rows + counts[1], self.size_bytes + counts[2])
-        most = (self.limits.files, self.limits.rows, self.limits.size_bytes)
-        return all(limit is None or total <= limit for total, limit in zip(sums, most, strict=True))
+        limits = (self.limits.files, self.limits.rows, self.limits.size_bytes)
+        return all(limit is None or total <= limit for total, limit in zip(sums, limits, strict=True))
 
     def take(self, counts: tuple[int, int, int]) -> None:
         self.files += counts[0]
@@ -149,7 +149,7 @@ class _Budget:
         self.is_used = True
 
     def take_files(self, files: NumberedFiles) -> int | None:
-        """Take files one by one; return the number of the first that is left, None where none is."""
+        """Take files one by one; return the number of the first that does not fit, or None."""
         for number, rows, size in zip(files.numbers.tolist(), files.rows.tolist(), files.sizes.tolist(), strict=True):
             if self.is_full:
                 return int(number)
@@ -159,13 +159,13 @@ class _Budget:
 
 @dataclass(frozen=True)
 class TableStream:
-    """One state of a table as a stream sees it."""
+    """One state of a table, as read by a stream."""
 
     loaded: LoadedTable
     rules: StreamRules = field(default_factory=StreamRules)
     cache: ManifestCache | None = None
     end_snapshot_id: int | None = None
-    """Where the stream ends; without one, with the branch's newest snapshot."""
+    """The last snapshot of the stream; by default, the branch's newest."""
 
     @property
     def head_id(self) -> int | None:
@@ -178,17 +178,17 @@ class TableStream:
         return metadata.ref(self.rules.branch).snapshot_id
 
     def check_reaches(self, snapshot_id: int) -> None:
-        """Refuse an end that the branch does not lead to any more."""
+        """Refuse an end that is no longer in the history of the branch."""
         head = self.head_id
         heads = [] if head is None else ancestor_heads(self.loaded.metadata.snapshots, head)
         if not any(head.snapshot_id == snapshot_id for head in heads):
             raise SnapshotNotFoundError(
                 f"Cannot read the stream of {self.loaded.name} up to snapshot {snapshot_id}: branch "
                 f"{self.rules.branch!r} was set back or replaced, or the snapshot has expired",
-                hint="Run the query again: it then ends where the table is.",
+                hint="Run the query again: it then ends at the table's present state.",
             )
 
-    # Where it begins
+    # Start
 
     def begin(self, start: StreamStart) -> StreamOffset:
         """Return the offset at which a new stream begins."""
@@ -202,12 +202,12 @@ class TableStream:
         if head is None:
             return before_all
         if start.timestamp_ms is not None:
-            found = None
+            first = None
             for ancestor in ancestor_heads(self.loaded.metadata.snapshots, head):
                 if ancestor.timestamp_ms < start.timestamp_ms:
                     break
-                found = ancestor
-            return before_all if found is None else self._from_oldest(found)
+                first = ancestor
+            return before_all if first is None else self._from_oldest(first)
         if start.is_latest:
             return self._done(self._snapshot(head))
         if start.is_earliest:
@@ -216,15 +216,15 @@ class TableStream:
             return StreamOffset(oldest.snapshot_id, 0, scan_all_files=not is_first)
         return StreamOffset(head, 0, scan_all_files=True)
 
-    def _from_oldest(self, found: SnapshotHead) -> StreamOffset:
-        parent = found.parent_snapshot_id
+    def _from_oldest(self, first: SnapshotHead) -> StreamOffset:
+        parent = first.parent_snapshot_id
         if parent is not None and self.loaded.metadata.snapshots.find_head(parent) is None:
             raise InvalidRequestError(
-                f"Cannot begin a stream of {self.loaded.name} at a time: snapshots before {found.snapshot_id} of "
-                f"{show_ms(found.timestamp_ms)} have expired, and some may be of that time",
-                hint=f"Use stream-from-timestamp {found.timestamp_ms + 1} or later, or stream-from-snapshot=earliest.",
+                f"Cannot begin a stream of {self.loaded.name} at a time: snapshots before {first.snapshot_id} of "
+                f"{show_ms(first.timestamp_ms)} have expired, and some may be of that time",
+                hint=f"Use stream-from-timestamp {first.timestamp_ms + 1} or later, or stream-from-snapshot=earliest.",
             )
-        return StreamOffset(found.snapshot_id, 0)
+        return StreamOffset(first.snapshot_id, 0)
 
     def _ancestor(self, snapshot_id: int, option: str) -> Snapshot:
         head = self.head_id
@@ -233,24 +233,24 @@ class TableStream:
             raise SnapshotNotFoundError(
                 f"Cannot begin a stream of {self.loaded.name} with {option} {snapshot_id}: branch "
                 f"{self.rules.branch!r} has no such snapshot",
-                hint="It may have expired. stream-from-snapshot takes earliest and latest too.",
+                hint="It may have expired. stream-from-snapshot also accepts earliest and latest.",
             )
         return self._snapshot(snapshot_id)
 
-    # How far a batch reaches
+    # Extent of a batch
 
     def advance(self, start: StreamOffset, limits: StreamLimits = NO_LIMITS) -> StreamOffset:
-        """Return the end offset of the next batch; the start offset where there is nothing to read."""
+        """Return the end offset of the next batch, or the start offset if there is nothing to read."""
         budget = _Budget(limits)
         after = self._after(start)
         last_read: Snapshot | None = None
         if not self._is_done(start, after):
-            begun = self._snapshot(start.snapshot_id)
-            if start.scan_all_files or self._step(begun, budget) is not _Step.SKIP:
-                left = self._take_rest(begun, start, budget)
-                if left is not None:
-                    return left
-            last_read = begun
+            started = self._snapshot(start.snapshot_id)
+            if start.scan_all_files or self._step(started, budget) is not _Step.SKIP:
+                rest = self._take_rest(started, start, budget)
+                if rest is not None:
+                    return rest
+            last_read = started
         passed: Snapshot | None = None
         for head in after:
             snapshot = self._snapshot(head.snapshot_id)
@@ -276,7 +276,7 @@ class TableStream:
                         return StreamOffset(snapshot.snapshot_id, first)
                     break
                 if len(files.numbers) == 0:
-                    # A snapshot without files is no batch.
+                    # A snapshot without files makes no batch.
                     passed = snapshot
                     continue
             last_read, passed = snapshot, None
@@ -297,7 +297,7 @@ class TableStream:
         return start if last is None else self._done(last)
 
     def _is_idle(self, start: StreamOffset, after: Sequence[SnapshotHead], last: Snapshot | None) -> bool:
-        """Return whether a batch without rows is worth its trigger: before expiry takes the way back."""
+        """Return whether a batch without rows should be run, to record progress before the offset expires."""
         if last is None or not after:
             return False
         if self.loaded.metadata.snapshots.find_head(start.snapshot_id) is None and not start.is_start:
@@ -305,7 +305,7 @@ class TableStream:
         return last.timestamp_ms - after[0].timestamp_ms >= _IDLE_MS
 
     def _take_rest(self, snapshot: Snapshot, start: StreamOffset, budget: _Budget) -> StreamOffset | None:
-        """Take what is left of the snapshot that an offset is in; return where to stop in it."""
+        """Take the rest of the snapshot that an offset is in; return the offset to stop at in it, or None."""
         counts = _counts(snapshot)
         is_unread = start.position == 0 and not start.scan_all_files
         if is_unread and (self.rules.has_changes or (counts is not None and budget.holds(counts))):
@@ -321,14 +321,14 @@ class TableStream:
         return StreamOffset(snapshot.snapshot_id, first, start.scan_all_files)
 
     def _done(self, snapshot: Snapshot) -> StreamOffset:
-        """Return the offset behind all files of a snapshot."""
+        """Return the offset after all files of a snapshot."""
         end = end_of_snapshot(self.loaded, snapshot, cache=self.cache)
         return StreamOffset(snapshot.snapshot_id, end, is_done=True)
 
-    # What is between two offsets
+    # Reads between two offsets
 
     def between(self, start: StreamOffset, end: StreamOffset) -> StreamBatch:
-        """Return what is read from one offset to another."""
+        """Return the reads from one offset to another."""
         if end == start or end.is_start:
             return StreamBatch()
         ended = TableStream(self.loaded, self.rules, self.cache, end.snapshot_id)
@@ -354,9 +354,9 @@ class TableStream:
             cut = FilesPart(end.snapshot_id, 0, end.position)
             read = read[:-1]
         if self.rules.has_changes:
-            begun = self.loaded.metadata.snapshots.find_head(start.snapshot_id)
-            if parts and start.position == 0 and begun is not None:
-                parts, read = [], [begun, *read]
+            started = self.loaded.metadata.snapshots.find_head(start.snapshot_id)
+            if parts and start.position == 0 and started is not None:
+                parts, read = [], [started, *read]
             if cut is not None or (parts and self._step(self._snapshot(start.snapshot_id), None) is _Step.CHANGE):
                 raise InvalidRequestError(
                     f"Cannot read changes of {self.loaded.name} between {start.text} and {end.text}: an offset is "
@@ -383,17 +383,17 @@ class TableStream:
         window = Changelog(read[0].parent_snapshot_id, read[-1].snapshot_id)
         return StreamBatch(whole, added, window, tuple(snapshot_head.snapshot_id for snapshot_head in read))
 
-    # How far behind
+    # Lag
 
     def latest(self) -> StreamOffset | None:
-        """Return the offset behind all that the table has; None where it has nothing."""
+        """Return the offset after the whole table, or None if it is empty."""
         head = self.head_id
         return None if head is None else self._done(self._snapshot(head))
 
     def lag(self, offset: StreamOffset) -> Lag:
-        """Return what is left to read behind an offset, by what snapshots say of themselves.
+        """Return the unread part after an offset, by the summaries of snapshots.
 
-        Of the snapshot that the offset is in, the files that are left are counted.
+        For the snapshot that the offset is in, the remaining files are counted.
         """
         after = self._after(offset)
         unread = [
@@ -403,11 +403,11 @@ class TableStream:
         ]
         counts = [_counts(snapshot) or (0, 0, 0) for snapshot in unread]
         if not self._is_done(offset, after):
-            begun = self._snapshot(offset.snapshot_id)
-            if offset.scan_all_files or not self._is_skipped(begun):
-                files = number_files(self.loaded, begun, is_whole=offset.scan_all_files, cache=self.cache)
-                left = files.after(offset.position)
-                counts.append((len(left.numbers), int(left.rows.sum()), int(left.sizes.sum())))
+            started = self._snapshot(offset.snapshot_id)
+            if offset.scan_all_files or not self._is_skipped(started):
+                files = number_files(self.loaded, started, is_whole=offset.scan_all_files, cache=self.cache)
+                rest = files.after(offset.position)
+                counts.append((len(rest.numbers), int(rest.rows.sum()), int(rest.sizes.sum())))
         return Lag(len(counts), *(sum(count[index] for count in counts) for index in range(3)))
 
     # Steps
@@ -423,51 +423,51 @@ class TableStream:
                 return []
             raise self._lost(offset, f"branch {self.rules.branch!r} has no snapshot", None)
         if metadata.snapshots.find_head(head) is None:
-            raise self._lost(offset, f"snapshot {head}, up to which it is read, has expired", None)
-        found: list[SnapshotHead] = []
+            raise self._lost(offset, f"snapshot {head}, the end of the stream, has expired", None)
+        after: list[SnapshotHead] = []
         for ancestor in ancestor_heads(metadata.snapshots, head):
             if ancestor.snapshot_id == offset.snapshot_id:
-                return found[::-1]
+                return after[::-1]
             if offset.is_start and ancestor.timestamp_ms < (offset.since_ms or 0):
-                return found[::-1]
-            found.append(ancestor)
-        oldest = found[-1]
+                return after[::-1]
+            after.append(ancestor)
+        oldest = after[-1]
         parent = oldest.parent_snapshot_id
         if parent is None and offset.is_start:
-            return found[::-1]
+            return after[::-1]
         if parent is not None and parent == offset.snapshot_id:
-            return found[::-1]
+            return after[::-1]
         if offset.is_start:
             raise self._lost(offset, f"the snapshots before {oldest.snapshot_id} have expired", oldest)
         if metadata.snapshots.find_head(offset.snapshot_id) is not None:
             raise self._lost(
                 offset,
-                f"branch {self.rules.branch!r} was set back or replaced: its snapshot {head} did not come from "
+                f"branch {self.rules.branch!r} was set back or replaced: its snapshot {head} does not descend from "
                 f"snapshot {offset.snapshot_id}",
                 None,
             )
         if parent is None:
             reason = (
-                f"snapshot {offset.snapshot_id} is none of the table's: the table was replaced, set back, or the "
+                f"snapshot {offset.snapshot_id} does not belong to the table: the table was replaced, set back, or the "
                 "checkpoint is of another table"
             )
             raise self._lost(offset, reason, None)
         reason = (
-            f"snapshot {offset.snapshot_id} and what came after it, up to snapshot {parent}, have expired; the "
-            f"oldest that is left is {oldest.snapshot_id} of {show_ms(oldest.timestamp_ms)}"
+            f"snapshot {offset.snapshot_id} and its successors up to snapshot {parent} have expired; the "
+            f"oldest remaining is {oldest.snapshot_id} of {show_ms(oldest.timestamp_ms)}"
         )
         raise self._lost(offset, reason, oldest)
 
     def _lost(self, offset: StreamOffset, reason: str, oldest: SnapshotHead | None) -> SnapshotNotFoundError:
-        to_go_on = "stream-from-snapshot=earliest" if oldest is None else f"stream-from-snapshot={oldest.snapshot_id}"
+        restart = "stream-from-snapshot=earliest" if oldest is None else f"stream-from-snapshot={oldest.snapshot_id}"
         return SnapshotNotFoundError(
             f"Cannot continue the stream of {self.loaded.name} from {offset.text}: {reason}",
-            hint=f"Start with a new checkpoint: without options it reads the whole table first; {to_go_on} or "
-            "stream-from-snapshot=latest leave out what is before. stream-guard keeps snapshots that a stream needs.",
+            hint=f"Start with a new checkpoint: without options it reads the whole table first; {restart} or "
+            "stream-from-snapshot=latest leave out older rows. stream-guard keeps snapshots that a stream needs.",
         )
 
     def _is_done(self, offset: StreamOffset, after: Sequence[SnapshotHead]) -> bool:
-        """Return whether nothing is left of the snapshot that an offset is in."""
+        """Return whether no file remains of the snapshot that an offset is in."""
         if offset.is_start or offset.is_done:
             return True
         snapshot = self.loaded.metadata.find_snapshot(offset.snapshot_id)
@@ -480,9 +480,9 @@ class TableStream:
         raise self._lost(offset, f"snapshot {offset.snapshot_id} has expired before it was read to its end", None)
 
     def _end_from_child(self, offset: StreamOffset, child: SnapshotHead) -> int:
-        """Return the number after the last file of a snapshot that has expired, by the list of the one after it.
+        """Return the number after the last file of an expired snapshot, by the list of its successor.
 
-        For offsets of Iceberg Java, which do not say that they are done.
+        For offsets of Iceberg Java, which do not record that they are done.
         """
         snapshot = self._snapshot(child.snapshot_id)
         listed = [
@@ -493,13 +493,13 @@ class TableStream:
         own = [manifest for manifest in listed if manifest.added_snapshot_id == offset.snapshot_id]
         rewritten = [manifest for manifest in listed if manifest.added_snapshot_id in (None, child.snapshot_id)]
         if any(manifest.has_existing_files or manifest.has_deleted_files for manifest in rewritten) or not own:
-            # Its manifests may have been merged: which of its files were read cannot be told.
+            # Its manifests may have been merged, so it is unknown which of its files were read.
             return offset.position + 1
-        gone = Snapshot(offset.snapshot_id, 0, manifest_list="", manifests=None)
-        return end_of_manifests(number_manifests(self.loaded, gone, is_whole=False, manifests=own, cache=self.cache))
+        expired = Snapshot(offset.snapshot_id, 0, manifest_list="", manifests=None)
+        return end_of_manifests(number_manifests(self.loaded, expired, is_whole=False, manifests=own, cache=self.cache))
 
     def _is_skipped(self, snapshot: Snapshot) -> bool:
-        """Return whether nothing of a snapshot is read."""
+        """Return whether a snapshot is skipped entirely."""
         operation, rules = snapshot.operation, self.rules
         if operation in (Operation.APPEND, Operation.REPLACE):
             return operation == Operation.REPLACE
@@ -507,7 +507,7 @@ class TableStream:
         return rules.not_appends is NotAppends.SKIP or is_skipped.get(operation or "", False)
 
     def _step(self, snapshot: Snapshot, budget: _Budget | None) -> _Step | None:
-        """Return how the stream handles a snapshot; None where the batch ends before it, since it is refused."""
+        """Return how the stream handles a snapshot, or None if the batch ends before it because it would be refused."""
         operation, rules = snapshot.operation, self.rules
         if self._is_skipped(snapshot):
             return _Step.SKIP
@@ -521,22 +521,22 @@ class TableStream:
             return None
         raise UnsupportedError(
             f"Cannot stream {self.loaded.name} past snapshot {snapshot.snapshot_id} of "
-            f"{show_ms(snapshot.timestamp_ms)}: it is no append ({operation or 'it does not say what it did'})",
-            hint="Say what to do with the option streaming-changes: changes (rows with _change_type, added and "
-            "removed), added-files (rows of files that it added, old ones among them), or skip (it is left out).",
+            f"{show_ms(snapshot.timestamp_ms)}: it is not an append ({operation or 'it has no operation'})",
+            hint="Choose what to do with the option streaming-changes: changes (rows with _change_type, added and "
+            "removed), added-files (rows of files that it added, including old rows), or skip (leave it out).",
         )
 
 
 def _counts(snapshot: Snapshot) -> tuple[int, int, int] | None:
-    """Return the files, rows and bytes that a snapshot says it added; None where it does not say."""
+    """Return the files, rows and bytes that a snapshot added by its summary, or None if it lacks them."""
     summary = snapshot.summary
     if summary is None:
         return None
-    found = [summary.get(text) for text in (Summary.ADDED_DATA_FILES, Summary.ADDED_RECORDS, Summary.ADDED_FILES_SIZE)]
-    if found[0] is None:
-        # Writers leave out counts that are zero, and others leave out all of them.
-        found = ["0", "0", "0"] if Summary.TOTAL_DATA_FILES in summary else found
-    if any(text is None or not (text.isascii() and text.isdigit()) for text in found):
+    texts = [summary.get(text) for text in (Summary.ADDED_DATA_FILES, Summary.ADDED_RECORDS, Summary.ADDED_FILES_SIZE)]
+    if texts[0] is None:
+        # Some writers leave out counts of zero, others leave out all counts.
+        texts = ["0", "0", "0"] if Summary.TOTAL_DATA_FILES in summary else texts
+    if any(text is None or not (text.isascii() and text.isdigit()) for text in texts):
         return None
-    files, rows, size_bytes = (int(text or 0) for text in found)
+    files, rows, size_bytes = (int(text or 0) for text in texts)
     return files, rows, size_bytes

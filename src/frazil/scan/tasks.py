@@ -1,7 +1,7 @@
-"""What a plan hands to readers: files with their deletes and what is left of the filter.
+"""Tasks of a plan for readers: files with their deletes and residual filters.
 
-A task is self-contained: with it and a storage, a reader needs nothing of the table but the schema. It
-carries no metrics unless they were asked for, so that a million of them can be sent.
+A task is self-contained: with it and a storage, a reader needs only the schema of the table. It has no metrics unless
+requested, so that a million tasks can be sent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DeleteTask:
 
     @property
     def content_bytes(self) -> int:
-        """The bytes a reader fetches: the blob of a deletion vector, else the whole file."""
+        """The bytes to read: the blob of a deletion vector, or else the whole file."""
         size = self.data_file.content_size_in_bytes
         return self.data_file.file_size_in_bytes if size is None else size
 
@@ -31,7 +31,7 @@ class DeleteTask:
 class FileScanTask:
     """One data file to read, or the part of it from `start` over `length` bytes.
 
-    `residual` is what rows must still be tested for. `length` None is the whole file.
+    `residual` is the filter that rows must still be tested for. `length` None is the whole file.
     """
 
     data_file: DataFile
@@ -41,7 +41,7 @@ class FileScanTask:
     start: int = 0
     length: int | None = None
     storage: Storage | None = field(default=None, compare=False, repr=False, kw_only=True)
-    """What its files are read by, where that is another storage than the table's: a service gave keys with the plan."""
+    """The storage of its files if it differs from the table's: a service vended credentials with the plan."""
 
     @property
     def size_bytes(self) -> int:
@@ -60,7 +60,7 @@ class FileScanTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """Tasks that one reader takes together."""
+    """Tasks for one reader."""
 
     tasks: tuple[FileScanTask, ...]
 

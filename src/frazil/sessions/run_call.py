@@ -89,7 +89,7 @@ def _given(procedure: Procedure, values: Values, *left_out: str) -> dict[str, An
         parameter.python_name: values[parameter.name]
         for parameter in procedure.call_parameters
         if values[parameter.name] is not None
-        and not parameter.changes_nothing
+        and not parameter.is_ignored
         and parameter.name not in ("table", *left_out)
     }
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from frazil.commit.once import Once, another_way, find_done
+from frazil.commit.once import Once, diverged_epoch_error, find_done
 from frazil.commit.read_ahead import read_ahead
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.lake.sql_session import FullName
@@ -96,7 +96,7 @@ def _batch(request: r.SinkBatch, context: Context) -> Reply:
     done = find_done(table.metadata, arguments.get("branch") or MAIN_BRANCH, once)
     if done is not None and done.version != once.version and not context.frame(0).isEmpty():
         # Later batches are committed, and this one is no longer recorded; an empty one leaves no record.
-        raise another_way(once)
+        raise diverged_epoch_error(once)
     made = _retrying(write, table)
     if made is not None and request.mode == "append":
         read_ahead(table.state, made, table._cache)

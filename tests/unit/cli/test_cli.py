@@ -328,7 +328,7 @@ def test_a_misspelt_warehouse_is_refused_and_nothing_is_made(tmp_path: Path, arg
 
 def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
     made = run(str(tmp_path / "new"), "table", "create", "db.t", "id bigint")
-    assert "A new lake is made in" in made
+    assert "Creating a new lake in" in made
     assert "A new lake" not in run(str(tmp_path / "new"), "table", "list")
 
 

@@ -161,7 +161,7 @@ def test_the_command_prints_what_differs_and_fails_where_something_will_not_work
     assert result.exit_code == 1
     assert "Did you mean target-file-size-bytes" in result.output
     assert f"{conf}:3: will not work: spark.sql.iceberg.compression-codec=rar" in result.output
-    assert f"{conf}:4: to change" in result.output
+    assert f"{conf}:4: must change" in result.output
     assert f"{conf}:2" not in result.output
     result = CliRunner().invoke(app, ["-f", "json", "doctor", "--all", str(conf)])
     assert [one["line"] for one in json.loads(result.output)] == [2, 3, 4]
@@ -181,7 +181,7 @@ def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error
     script.write_text("print(1)\n")
     result = CliRunner().invoke(app, ["doctor", str(script)])
     assert result.exit_code == 0
-    assert "Nothing of the jar's was found in 1 file." in result.output
+    assert "No use of the jar was found in 1 file." in result.output
     result = CliRunner().invoke(app, ["doctor", str(tmp_path / "none.py")])
     assert result.exit_code == 1
     assert "Cannot read" in result.output
@@ -192,7 +192,7 @@ def test_every_setting_of_the_jars_is_known(tmp_path: Path, name: str) -> None:
     conf = tmp_path / "spark-defaults.conf"
     conf.write_text(f"{name} \n")
     (found,) = check_file(str(conf))
-    assert found.becomes != "not known"
+    assert found.becomes != "unknown"
 
 
 def test_the_page_of_migration_lists_what_the_command_looks_for() -> None:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import frazil
 from frazil.cli.find_java import check_java
 from frazil.cli.main import app
-from frazil.cli.session import _told_of_java, reported
+from frazil.cli.session import _explain_java_failure, reported
 
 
 def java(folder: Path, release: str | None) -> Path:
@@ -34,7 +34,7 @@ def test_a_java_that_will_do_is_found_by_its_home_and_on_the_path(tmp_path: Path
 @pytest.mark.parametrize("version", ["11.0.2", "1.8.0_402"])
 def test_an_old_java_is_refused_with_its_version(tmp_path: Path, version: str) -> None:
     home = java(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
-    with pytest.raises(frazil.UnsupportedError, match=r"needs Java 17 or newer, and .*java is Java (11|8)\n"):
+    with pytest.raises(frazil.UnsupportedError, match=r"needs Java 17 or newer, but .*java is Java (11|8)\n"):
         check_java({"JAVA_HOME": str(home)})
 
 
@@ -48,7 +48,7 @@ def test_no_java_is_refused_with_what_to_install(environment: dict[str, str]) ->
 def test_commands_that_need_java_say_so_and_fail(tmp_path: Path, command: list[str]) -> None:
     result = CliRunner().invoke(app, ["-w", str(tmp_path / "lake"), *command], env={"JAVA_HOME": "/nowhere"})
     assert result.exit_code == 1
-    assert "Cannot start Spark: it needs Java 17 or newer, and JAVA_HOME is '/nowhere'" in result.output
+    assert "Cannot start Spark: it needs Java 17 or newer, but JAVA_HOME is '/nowhere'" in result.output
     assert "Traceback" not in result.output
 
 
@@ -57,6 +57,6 @@ def test_a_java_that_did_not_start_is_told_by_what_is_wrong_with_it(monkeypatch:
     failed = frazil.EngineError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
     with pytest.raises(typer.Exit), reported():
         raise failed
-    assert "needs Java 17" in str(_told_of_java(failed))
+    assert "needs Java 17" in str(_explain_java_failure(failed))
     other = frazil.EngineError("Cannot run: another reason")
-    assert _told_of_java(other) is other
+    assert _explain_java_failure(other) is other

@@ -186,7 +186,7 @@ def test_two_catalogs_of_one_database_are_told_apart_by_name(tmp_path: Path) -> 
 
 def test_a_purge_that_nobody_can_be_asked_about_needs_yes(warehouse: str) -> None:
     said = refused(warehouse, "table", "drop", NAME, "--purge")
-    assert "They cannot be brought back" in said
+    assert "They cannot be restored" in said
     assert "--yes" in said
     assert count(warehouse) == 3
     rows(warehouse, "table", "drop", NAME, "--purge", "--yes")
@@ -199,7 +199,7 @@ def test_a_branch_s_retention_is_changed_and_taken_away(warehouse: str) -> None:
     assert changed["min_snapshots_to_keep"] == 5
     assert changed["max_snapshot_age_ms"] == 7 * DAY_MS
     assert changed["max_ref_age_ms"] is None
-    assert "nothing to set" in refused(warehouse, "branch", "retain", NAME, "audit", code=2)
+    assert "no setting was given" in refused(warehouse, "branch", "retain", NAME, "audit", code=2)
     assert "there is none" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
 
 

@@ -502,7 +502,7 @@ def test_compaction_passes_appends_and_appends_pass_compaction(isolation: Isolat
 
 def test_compaction_refuses_more_rows_than_it_replaces() -> None:
     case = Case()
-    with pytest.raises(InvalidRequestError, match="4 rows are to replace 3"):
+    with pytest.raises(InvalidRequestError, match="4 rows would replace 3"):
         RewriteFiles((case.a,), (case.lab.file([1, 2, 3, 4], "a"),), case.start)
 
 
@@ -681,7 +681,7 @@ def test_an_operation_whose_history_has_expired_is_refused(isolation: IsolationL
         case.lab.commit(ExpireSnapshots(older_than_ms=case.lab.now_ms + 1000))
 
     case.lab.catalog.rivals = [expire]
-    case.refused(action, r"what changed since .* is not known")
+    case.refused(action, r"the changes since .* are unknown")
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
@@ -690,7 +690,7 @@ def test_an_operation_on_a_branch_that_was_rolled_back_is_refused(isolation: Iso
     case.lab.commit(Append((case.lab.file([7], "a"),)))
     read = ReadSet(case.lab.snapshot.snapshot_id, A, isolation)
     case.rival(Rollback(case.start))
-    case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), r"what changed since .* is not known")
+    case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), r"the changes since .* are unknown")
 
 
 def test_only_the_same_branch_counts() -> None:
@@ -823,8 +823,8 @@ def test_a_condition_whose_column_was_changed_is_refused(change: str) -> None:
     case = Case()
     meant = bind(SCHEMA, parse_predicate("id >= 0"))
     case.rival(UpdateSchema(lambda u: u.rename_column("id", "x") if change == "rename" else u.drop_column("id")))
-    case.refused(DeleteFiles(where=meant), "'id' of the condition was changed")
-    case.refused(Overwrite((), ReadSet(case.start, meant), where=meant), "'id' of the condition was changed")
+    case.refused(DeleteFiles(where=meant), "'id' of the condition has changed")
+    case.refused(Overwrite((), ReadSet(case.start, meant), where=meant), "'id' of the condition has changed")
 
 
 def test_files_of_a_column_that_the_same_transaction_made_are_refused_where_others_changed_the_schema() -> None:

@@ -173,7 +173,7 @@ def test_paths_must_be_found_unless_told_otherwise() -> None:
         lab.commit(DeleteFiles(wanted))
     lab.commit(DeleteFiles(wanted, must_find=False))
     assert lab.paths() == set()
-    with pytest.raises(InvalidRequestError, match="give a set"):
+    with pytest.raises(InvalidRequestError, match="pass a set"):
         DeleteFiles("memory://one")  # type: ignore[arg-type]
 
 
@@ -305,7 +305,7 @@ def test_a_data_file_cannot_be_removed_and_have_rows_deleted_in_one_commit() -> 
     lab = Lab()
     one = lab.file([1, 2])
     lab.commit(Append((one,)))
-    with pytest.raises(InvalidRequestError, match="new deletes are about rows of it"):
+    with pytest.raises(InvalidRequestError, match="new deletes refer to its rows"):
         lab.commit(RowDelta((lab.position_deletes(one),), ReadSet(lab.snapshot.snapshot_id), removed=(one,)))
 
 

@@ -44,7 +44,7 @@ class Upgraded:
 def test_a_first_vector_without_older_position_deletes_is_refused(names_file: bool) -> None:
     table = Upgraded(names_file=names_file)
     before = table.head
-    with pytest.raises(InvalidRequestError, match="bring those rows back"):
+    with pytest.raises(InvalidRequestError, match="return those rows again"):
         table.lab.commit(table.delete(*table.lab.vectors({table.a: [2]})))
     assert table.head == before
 
@@ -75,7 +75,7 @@ def test_a_file_that_came_after_the_position_deletes_needs_nothing_included() ->
     late = table.lab.file([8, 9])
     table.lab.commit(Append((late,)))
     table.lab.commit(table.delete(*table.lab.vectors({late: [0]})))
-    with pytest.raises(InvalidRequestError, match="bring those rows back"):
+    with pytest.raises(InvalidRequestError, match="return those rows again"):
         table.lab.commit(table.delete(*table.lab.vectors({table.other: [0]})))
 
 
@@ -112,7 +112,7 @@ def test_a_rewrite_to_vectors_that_leaves_deletes_out_is_refused() -> None:
     wrong = RewriteFiles(
         (), (), again.head, (vector,), tuple(AddedFile(one, 9) for one in again.lab.vectors({again.a: [1]}))
     )
-    with pytest.raises(InvalidRequestError, match="bring those rows back"):
+    with pytest.raises(InvalidRequestError, match="return those rows again"):
         again.lab.commit(wrong)
 
 

@@ -13,7 +13,7 @@ from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.new_snapshot import Target
 from frazil.commit.overwrite import Overwrite
 from frazil.commit.row_delta import RowDelta
-from frazil.commit.summary import COMMIT_ID, VERSION, totals
+from frazil.commit.summary import COMMIT_ID, VERSION, totals_after
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_refs import CreateRef
 from frazil.expr.parse import parse_predicate
@@ -100,13 +100,13 @@ def test_a_total_that_cannot_be_known_is_left_out(
 ) -> None:
     summary = {"operation": "append"} | ({} if before is None else {"total-records": before})
     parent = Snapshot(1, 0, "list", FrozenMap(summary))
-    found = totals(parent, {"added-records": added, "deleted-records": removed})
+    found = totals_after(parent, {"added-records": added, "deleted-records": removed})
     assert found.get("total-records") == after
 
 
 def test_without_a_parent_totals_start_at_zero_and_without_a_summary_there_are_none() -> None:
-    assert totals(None, {"added-records": 2})["total-records"] == "2"
-    assert totals(Snapshot(1, 0, "list"), {"added-records": 2}) == {}
+    assert totals_after(None, {"added-records": 2})["total-records"] == "2"
+    assert totals_after(Snapshot(1, 0, "list"), {"added-records": 2}) == {}
 
 
 def test_changed_partitions_are_listed_up_to_the_limit() -> None:
@@ -160,4 +160,4 @@ def test_a_parent_with_broken_totals_does_not_stop_a_commit() -> None:
     lab.commit(Append((lab.file([1]),), Target(properties=FrozenMap({"x": "y"}))))
     snapshot = lab.snapshot
     broken = replace(snapshot, summary=FrozenMap({"operation": "append", "total-records": "x"}))
-    assert totals(broken, {"added-records": 1}) == {}
+    assert totals_after(broken, {"added-records": 1}) == {}

@@ -101,7 +101,7 @@ def test_every_column_that_does_not_fit_is_named_in_one_error() -> None:
     text = str(caught.value)
     for part in (
         "a: int64 cannot be written as int (int32)",
-        "b: it is required, and the data lacks it",
+        "b: it is required, but missing in the data",
         "s.x: string cannot be written as int",
         "s.z: the table has no such column",
         "extra: the table has no such column",

@@ -149,7 +149,7 @@ def test_tails_that_contradict_themselves_are_refused() -> None:
         return b"\x12" + bytes([len(inner)]) + inner
 
     assert decode_stripes(tail(footer + b"\x30\x0a")) == [Stripe(3, 10)]
-    with pytest.raises(ValueError, match="10 rows, its footer says 11"):
+    with pytest.raises(ValueError, match="10 rows, but its footer says 11"):
         decode_stripes(tail(footer + b"\x30\x0b"))
     for broken in (b"\x12\xff", b"\x12", b"\x0b", b"\xff" * 11):
         with pytest.raises(ValueError, match="its footer"):

@@ -304,7 +304,7 @@ def test_a_file_of_an_unknown_spec_or_format_is_refused() -> None:
     file = table.write_data(ROWS)
     with pytest.raises(InvalidManifestError, match="no partition spec 9"):
         read(table, replace(file, spec_id=9))
-    with pytest.raises(InvalidManifestError, match="puffin files hold no rows"):
+    with pytest.raises(InvalidManifestError, match="puffin is not a format of data files"):
         read(table, replace(file, file_format=FileFormat.PUFFIN))
 
 

@@ -102,7 +102,7 @@ def test_vectors_need_version_3_and_one_partition_for_each_file() -> None:
     with pytest.raises(UnsupportedError, match="format version 2 has none"):
         write_deletion_vectors(deletes, target(TABLE, format_version=2))
     other = DeletedRows.of(data_file("a", partition=("x",)), [2])
-    with pytest.raises(InvalidRequestError, match="with two partitions"):
+    with pytest.raises(InvalidRequestError, match="two different partitions"):
         write_deletion_vectors([*deletes, other], target(TABLE))
     nan = DeletedRows.of(data_file("a", partition=(math.nan,)), [2])
     assert (
@@ -215,7 +215,7 @@ def test_many_deletes_roll_over_and_keep_their_order() -> None:
     assert "required int64 field_id=2147483545 pos" in str(stored.schema)
 
 
-@pytest.mark.parametrize("version, reason", [(1, "has no deletes"), (3, "takes deletion vectors instead")])
+@pytest.mark.parametrize("version, reason", [(1, "has no deletes"), (3, "uses deletion vectors instead")])
 def test_only_version_2_takes_position_delete_files(version: int, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         write_position_deletes(DELETES, target(TABLE, format_version=version))
@@ -277,7 +277,7 @@ def test_deletes_are_for_the_partition_of_each_row() -> None:
     assert (file.partition, file.spec_id) == (("z",), 1)
     (file,) = write_equality_deletes(pa.table({"id": [1]}), place, ["id"], spec_id=0)
     assert (file.partition, file.spec_id) == ((), 0)
-    with pytest.raises(InvalidRequestError, match="2 partition values are given for the 1 fields of spec 1"):
+    with pytest.raises(InvalidRequestError, match="2 partition values were passed for the 1 fields of spec 1"):
         write_equality_deletes(pa.table({"id": [1]}), place, ["id"], partition=("a", "b"))
 
 

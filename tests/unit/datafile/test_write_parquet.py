@@ -304,7 +304,7 @@ def test_a_footer_that_is_not_understood_is_refused() -> None:
     assert annotate_footer(data, {}) == data
     with pytest.raises(UnsupportedError, match="no column of field id 99"):
         annotate_footer(data, {99: VARIANT})
-    with pytest.raises(UnsupportedError, match="has an annotation already"):
+    with pytest.raises(UnsupportedError, match="already has an annotation"):
         annotate_footer(data, {3: VARIANT})
     for broken in (b"", data[:-4] + b"PARE", data[-8:], b"\x15\x02" + bytes(20) + (22).to_bytes(4, "little") + b"PAR1"):
         with pytest.raises(UnsupportedError, match="Cannot annotate the Parquet file"):

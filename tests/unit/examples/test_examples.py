@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         (
             "daily_upserts",
             [
-                "2026-01-02 had been written",
+                "2026-01-02 was written before",
                 "{'id': 1, 'status': 'placed', 'price': 10.0}",
                 "{'id': 2, 'status': 'shipped', 'price': 20.0}",
                 "{'id': 3, 'status': 'placed', 'price': 5.0}",
@@ -33,13 +33,13 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
             [
                 "files that name ada-4711 before: 2",
                 "files that name ada-4711 after: 0",
-                "rows left: [{'person': 'bob-4712', 'page': '/b'}] table is sound: True",
+                "remaining rows: [{'person': 'bob-4712', 'page': '/b'}] table is intact: True",
             ],
         ),
         (
             "backfill_on_a_branch",
             [
-                "thrown away: prices are missing or negative",
+                "discarded: prices are missing or negative",
                 "published",
                 "{'id': 1, 'price': 1.5}",
                 "{'id': 2, 'price': 3.0}",
@@ -49,8 +49,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         (
             "checked_load",
             [
-                "not as expected: expect_column_values_to_be_unique id",
-                "not as expected: expect_column_values_to_be_between price",
+                "failed: expect_column_values_to_be_unique id",
+                "failed: expect_column_values_to_be_between price",
                 "published",
                 "[1, 2]",
             ],
@@ -60,7 +60,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
             [
                 "2 changes, totals of ada, bob",
                 "1 changes, totals of ada",
-                "nothing new",
+                "no changes",
                 "{'customer': 'ada', 'amount': 7}",
                 "{'customer': 'bob', 'amount': 7}",
             ],

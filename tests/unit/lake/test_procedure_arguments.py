@@ -204,7 +204,7 @@ def test_arguments_about_prefixes_of_orphans(call: Call, lake: frazil.Lake) -> N
     moved = orphan(table, "data/moved.parquet")
     # The table knows the file under another scheme and another authority.
     table._run(Append((replace(task.data_file, file_path=f"other://host{moved}"),)))
-    with pytest.raises(InvalidRequestError, match="under another scheme or authority"):
+    with pytest.raises(InvalidRequestError, match="with another scheme or authority"):
         call("remove_orphan_files", table="db.t")
     with pytest.raises(InvalidRequestError, match="ERROR, IGNORE and DELETE"):
         call("remove_orphan_files", table="db.t", prefix_mismatch_mode="SKIP")

@@ -79,7 +79,7 @@ def test_a_wide_table_and_a_long_filter_stay_short(table: Table) -> None:
 
 def test_a_plan_and_a_snapshot_are_one_line(table: Table) -> None:
     assert matches(
-        table.scan("id > 1").plan(), r"<Plan of 'db.t', snapshot \d+, filter id > 1; explain\(\) tells what was pruned>"
+        table.scan("id > 1").plan(), r"<Plan of 'db.t', snapshot \d+, filter id > 1; explain\(\) shows what was pruned>"
     )
     assert matches(table.current_snapshot, f"<Snapshot {SNAPSHOT}>")
     bare = Snapshot(7, 0, manifest_list="x", summary=None)

@@ -101,7 +101,7 @@ def test_properties_and_location_are_taken_and_the_last_word_is_ours(tmp_path: P
 @pytest.mark.parametrize("location", ["old", "old/below", "."])
 def test_a_location_that_overlaps_with_the_source_is_refused(tmp_path: Path, lake: frazil.Lake, location: str) -> None:
     write(tmp_path / "old", "0.parquet", [1])
-    with pytest.raises(InvalidRequestError, match="would mix with the source's"):
+    with pytest.raises(InvalidRequestError, match="would mix with those of the source"):
         lake.snapshot_table(f"parquet.`{tmp_path / 'old'}`", "db.new", location=str(tmp_path / location))
     assert not lake.table_exists("db.new")
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_a_table_is_refused(tmp_path: Path, lake: frazil.Lake) ->
         lake.snapshot_table(f"parquet.`{tmp_path / 'empty'}`", "db.new")
     write(tmp_path / "odd", "k=1/0.parquet", [1])
     write(tmp_path / "odd", "0.parquet", [1])
-    with pytest.raises(InvalidRequestError, match="Cannot tell the partitions"):
+    with pytest.raises(InvalidRequestError, match="Cannot infer the partitions"):
         lake.snapshot_table(f"parquet.`{tmp_path / 'odd'}`", "db.new")
     with pytest.raises(InvalidRequestError, match="it is a folder"):
         lake.migrate_table(f"parquet.`{tmp_path / 'odd'}`")

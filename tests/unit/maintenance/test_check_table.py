@@ -252,14 +252,14 @@ def test_a_wrong_record_count_is_found_by_reading(damaged: Damaged) -> None:
     assert "wrong-total" in kinds(damaged.table.check()), "the summary still knows"
     found = [one for one in damaged.table.check(bounds=True) if one.path == path]
     assert [one.kind for one in found] == ["wrong-count"]
-    assert "the file has 5 rows, and its entry says 4" in found[0].what
+    assert "the file has 5 rows, but its entry says 4" in found[0].what
 
 
 @pytest.mark.parametrize(
     ("changes", "kind", "text"),
     [
         ({"lower_bounds": {1: encode_bound(11, LONG)}}, "wrong-bounds", "lower bound of column 'id' is 11"),
-        ({"upper_bounds": {1: encode_bound(12, LONG)}}, "wrong-bounds", "there is the value 14"),
+        ({"upper_bounds": {1: encode_bound(12, LONG)}}, "wrong-bounds", "a value is 14"),
         ({"upper_bounds": {3: encode_bound("a", STRING)}}, "wrong-bounds", "column 'kind'"),
         ({"lower_bounds": {1: b"xyz"}}, "wrong-bounds", "cannot be read"),
         ({"null_value_counts": {4: 0}}, "wrong-count", "column 'score' has 1 as its null value counts"),
@@ -321,7 +321,7 @@ def test_snapshots_of_one_sequence_number_are_found(damaged: Damaged) -> None:
 def test_totals_that_do_not_add_up_are_found(damaged: Damaged) -> None:
     summary = {**(damaged.snapshot.summary or {}), "total-records": "21"}
     report = check_table(damaged.with_snapshot(summary=summary))
-    only(report, "wrong-total", damaged.snapshot.manifest_list, "total-records is 21, and the manifests hold 20")
+    only(report, "wrong-total", damaged.snapshot.manifest_list, "total-records is 21, but the manifests hold 20")
 
 
 def test_a_snapshot_of_an_unknown_schema_is_found(damaged: Damaged) -> None:
@@ -360,7 +360,7 @@ def test_snapshots_that_give_out_the_same_row_ids_are_found(damaged: Damaged) ->
     same = (first, replace(second, first_row_id=3), *others)
     report = check_table(damaged.with_metadata(snapshots=same))
     assert "wrong-row-ids" in kinds(report)
-    assert any("both gave out the row ids" in one.what for one in report)
+    assert any("both assigned the row ids" in one.what for one in report)
 
 
 def test_manifests_without_row_ids_are_found(damaged: Damaged) -> None:
@@ -447,7 +447,7 @@ def test_a_vector_with_positions_beyond_its_file_is_found(damaged: Damaged) -> N
         damaged.change_list(lambda lines: [lines[index], *(one for at, one in enumerate(lines) if at != index)])
     damaged.change_entries(change)
     report = damaged.table.check()
-    assert any("has position 3, and that file has 3 rows" in one.what for one in report), str(report)
+    assert any("has position 3, but that file has 3 rows" in one.what for one in report), str(report)
 
 
 @pytest.mark.parametrize(("ids", "text"), [((99,), "columns [99]"), ((1, 98, 99), "columns [98, 99]")])

@@ -209,7 +209,7 @@ def test_metadata_of_a_table_of_another_catalog_is_refused() -> None:
 def test_a_table_that_is_the_warehouse_is_refused() -> None:
     lab = new_lab()
     lab.commit(UpdateLocation("memory://lake"))
-    with pytest.raises(InvalidRequestError, match="holds the whole warehouse"):
+    with pytest.raises(InvalidRequestError, match="contains the whole warehouse"):
         remove(lab)
 
 
@@ -256,7 +256,7 @@ def spelt(lab: Lab, change: Callable[[str], str]) -> str:
 def test_other_schemes_and_authorities_are_refused_kept_or_deleted_as_asked(change: Callable[[str], str]) -> None:
     lab = new_lab()
     path = spelt(lab, change)
-    with pytest.raises(InvalidRequestError, match="under another scheme or authority"):
+    with pytest.raises(InvalidRequestError, match="with another scheme or authority"):
         remove(lab)
     assert path in lab.stored()
     assert remove(lab, prefix_mismatch_mode=PrefixMismatch.IGNORE) == OrphanFilesResult()

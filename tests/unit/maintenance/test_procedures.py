@@ -28,7 +28,7 @@ def test_a_verb_takes_what_is_declared(name: str) -> None:
     procedure = PROCEDURES[name]
     taken = inspect.signature(ON_THE_LAKE.get(name) or getattr(Maintain, name)).parameters
     declared = {one.python_name: one for one in procedure.parameters if one.name != "table"}
-    ignored = {one.python_name for one in procedure.parameters if one.changes_nothing}
+    ignored = {one.python_name for one in procedure.parameters if one.is_ignored}
     if name == "remove_orphan_files":
         # How many files an answer of SQL shows.
         ignored.add("stream_results")

@@ -479,7 +479,7 @@ def test_a_start_that_expires_meanwhile_is_a_conflict_only_where_history_is_lost
     if appends == 1:
         assert beside(table, act).rewritten_data_files_count == 6
     else:
-        with pytest.raises(ConcurrentChangeError, match=r"what changed since .* is not known"):
+        with pytest.raises(ConcurrentChangeError, match=r"the changes since .* are unknown"):
             beside(table, act)
     assert len(content(table.refresh())) == 60 + 10 * appends
     assert table.check(bounds=True).ok
@@ -522,7 +522,7 @@ def test_a_rewriter_that_loses_rows_is_found_out() -> None:
     def lose(plan: RewritePlan, group: RewriteGroup) -> Sequence[DataFile]:
         return rewrite_group(plan, replace(group, tasks=group.tasks[:-1]))
 
-    with pytest.raises(EngineError, match="60 rows were to be written, and 50 are"):
+    with pytest.raises(EngineError, match="50 rows were written instead of 60"):
         rewrite_data_files(table._catalog, table.state, request_for(table), rewriter=lose)
     assert content(table.refresh()) == before and stored(table) == files
 

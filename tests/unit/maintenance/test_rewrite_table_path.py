@@ -271,7 +271,7 @@ def test_nothing_in_the_staging_folder_is_written_over(tmp_path: Path) -> None:
     there = tmp_path / "staging" / "metadata" / listed
     there.parent.mkdir(parents=True)
     there.write_text("mine")
-    with pytest.raises(InvalidRequestError, match="is there already, and is another file"):
+    with pytest.raises(InvalidRequestError, match="exists already with other content"):
         table.maintain.rewrite_table_path(
             *prefixes(table, tmp_path / "copy"), staging_location=f"file://{tmp_path}/staging"
         )

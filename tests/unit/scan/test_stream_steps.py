@@ -338,9 +338,7 @@ def test_snapshots_that_expired_before_they_were_read_are_said(lab: Lab) -> None
     lab.commit(ExpireSnapshots(snapshot_ids=gone))
     with pytest.raises(SnapshotNotFoundError) as lost:
         stream(lab).advance(end)
-    assert f"snapshot {end.snapshot_id} and what came after it, up to snapshot {gone[2]}, have expired" in str(
-        lost.value
-    )
+    assert f"snapshot {end.snapshot_id} and its successors up to snapshot {gone[2]} have expired" in str(lost.value)
     assert f"stream-from-snapshot={oldest}" in str(lost.value)
 
 

@@ -1,1 +1,1 @@
-"""DataFrames as data files."""
+"""Writing DataFrames to data files."""

@@ -1,12 +1,12 @@
-"""Rows to data files by frazil's own writer, in the Python workers of executors: what Spark's writer cannot do.
+"""Write rows to data files in Python workers on executors, for tables that Spark's writer does not support.
 
-Lists, maps, uuid, fixed, time, nanoseconds, variants, geometries, ORC, Avro, hashed locations, and stores that Spark
-has no file system for. Rows come over as Arrow batches, a task's worth goes through one `DataFileWriter`, and what
-comes back are descriptions of files. A task may run twice: each run names its files with an id of its own, and only
-what a successful run reported is ever committed. What a failed run left is nobody's, and is not deleted by guess.
+This covers lists, maps, uuid, fixed, time, nanoseconds, variants, geometries, ORC, Avro, hashed locations, and stores
+without a Spark file system. Rows arrive as Arrow batches, each task's rows go through one `DataFileWriter`, and the
+results are descriptions of files. A task may run twice: each run uses its own id in file names, and only files reported
+by a successful run are ever committed. Files of a failed run belong to nothing, and are not deleted on a guess.
 
-A storage in the memory of this process, or one whose keys were given to `connect` and do not travel, is written to from
-here; the rows have to fit.
+A storage in the memory of this process, or one whose credentials were passed to `connect` and stay here, is written to
+from this process; the rows must fit in memory.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def write_on_executors(frame: DataFrame, target: WriteTarget) -> list[DataFile]:
     ship_package(frame.sparkSession)
     names = frame.columns
     if any("." in name or "`" in name for name in names):
-        # Spark looks the columns that it sends up by name, and takes such a name for another thing.
+        # Spark looks up the columns it sends by name, and would misread such a name.
         frame = frame.toDF(*[f"column_{index}" for index in range(len(names))])
     with engine_errors("write data files"):
-        found = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
-    return [file for row in found for file in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
+        results = frame.mapInArrow(_writer_of(target, names), RESULT).collect()
+    return [file for row in results for file in pickle.loads(row["files"])]  # noqa: S301 - our own tasks pickled it
 
 
-def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: bool) -> list[DataFile]:
-    """Write a frame in stored form where no executor could: all its rows come here first.
+def write_on_driver(frame: DataFrame, target: WriteTarget, *, is_reached: bool) -> list[DataFile]:
+    """Write a frame in stored form from the driver, which collects all rows, since executors cannot.
 
     `is_reached` says whether Spark has a file system for the table's files.
     """
@@ -65,7 +65,7 @@ def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: 
         table = frame.toArrow()
     if table.num_rows == 0:
         return []
-    _warn_of_driver(target.location, table.nbytes, is_reached=is_reached)
+    _warn_of_write_on_driver(target.location, table.nbytes, is_reached=is_reached)
     form = _ArrowForm(target, table.schema)
     with DataFileWriter(target, form.arrow) as writer:
         for batch in table.to_batches():
@@ -74,25 +74,25 @@ def write_in_this_process(frame: DataFrame, target: WriteTarget, *, is_reached: 
         return writer.close()
 
 
-def _warn_of_driver(location: str, size_bytes: int, *, is_reached: bool) -> None:
-    """Say that this process writes files to a store that executors could write to."""
+def _warn_of_write_on_driver(location: str, size_bytes: int, *, is_reached: bool) -> None:
+    """Warn if the driver writes files to a store that executors could write to."""
     if scheme_of(location) in (None, "file", "memory"):
         return
     reason = f"Spark has no file system for it. {missing_line(location)}"
     if is_reached:
         reason = (
-            "Python writes what Spark's writer does not, and the keys do not leave the driver. Give executors keys in "
-            f"their environment, and connect with {S3_USE_ENVIRONMENT}."
+            "Spark's writer does not support the table, and the credentials do not leave the driver. Give executors "
+            f"credentials in their environment, and connect with {S3_USE_ENVIRONMENT}."
         )
     warnings.warn(f"{size_bytes} bytes are written on the driver, to {location}: {reason}", UserWarning, stacklevel=2)
 
 
 def can_travel(target: WriteTarget) -> bool:
-    """Return whether a copy of a table's storage works elsewhere: one in memory does not, nor one that needs keys."""
+    """Return whether a copy of a table's storage works elsewhere: not if it is in memory or needs credentials."""
     if target.location.startswith("memory:"):
         return False
     try:
-        # Made here and from this very storage.
+        # Pickled here, from this storage.
         copy = pickle.loads(pickle.dumps(target.storage))  # noqa: S301
         if not target.location.startswith("file:"):
             copy.exists(f"{target.location}/none")
@@ -109,7 +109,7 @@ def _writer_of(target: WriteTarget, names: list[str]) -> Callable[[Batches], Bat
 
 
 def write_task(target: WriteTarget, batches: Batches) -> Batches:
-    """Write the rows of one task and yield what was written, pickled."""
+    """Write the rows of one task and yield the written files, pickled."""
     context: Any = TaskContext.get()
     writer: DataFileWriter | None = None
     form: _ArrowForm | None = None
@@ -139,22 +139,24 @@ def write_task(target: WriteTarget, batches: Batches) -> Batches:
 
 
 class _ArrowForm:
-    """Turns what Spark gives, columns in stored form, into the Arrow types of the table."""
+    """Converts batches from Spark, with columns in stored form, to the Arrow types of the table."""
 
     def __init__(self, target: WriteTarget, source: pa.Schema) -> None:
         lineage = tuple(lineage_column for lineage_column in ROW_LINEAGE_COLUMNS if lineage_column.name in source.names)
         fields = target.schema.fields + tuple(field for field in lineage if field not in target.schema.fields)
         schema = stored_schema(Schema(fields))
         self._names = [field.name for field in schema.fields]
-        want = to_arrow_schema(schema, with_ids=False)
+        target_schema = to_arrow_schema(schema, with_ids=False)
         kept: list[pa.Field] = []
         self._reshapes: list[Convert | None] = []
-        for nested_field, field in zip(schema.fields, want, strict=True):
-            have = source.field(nested_field.name).type
-            # A variant keeps the two columns Spark gives it in, whatever their order.
+        for nested_field, field in zip(schema.fields, target_schema, strict=True):
+            source_type = source.field(nested_field.name).type
+            # A variant keeps the two columns of Spark, in any order.
             is_own = isinstance(nested_field.field_type, VariantType)
-            kept.append(pa.field(nested_field.name, have if is_own else field.type))
-            self._reshapes.append(None if is_own else find_reshape(nested_field.field_type, have, field.type, _leaf))
+            kept.append(pa.field(nested_field.name, source_type if is_own else field.type))
+            self._reshapes.append(
+                None if is_own else find_reshape(nested_field.field_type, source_type, field.type, _leaf)
+            )
         self.arrow = pa.schema(kept)
 
     def convert(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -167,7 +169,7 @@ def _leaf(data_type: Type, source: pa.DataType, target: pa.DataType) -> Convert 
         return None
 
     def convert(array: Any) -> Any:
-        made = stored_as(array, data_type)
-        return pa.ExtensionArray.from_storage(target, made) if isinstance(target, pa.BaseExtensionType) else made
+        stored = stored_as(array, data_type)
+        return pa.ExtensionArray.from_storage(target, stored) if isinstance(target, pa.BaseExtensionType) else stored
 
     return convert

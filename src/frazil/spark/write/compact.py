@@ -1,12 +1,12 @@
 """Rewrite one group of data files on Spark: the data half of `maintenance/rewrite_data_files.py`.
 
-    read      the group's files and no others, deletes applied, in stored form; in v3 with the row lineage columns
-    arrange   bin-packing brings no rows together that were not: each task takes about a file's worth. Files of other
-              specs, whose rows may go to any partition, are brought together by partition. Sorting is by range, in as
-              many tasks as files are expected; so is z-order (`spark/write/zorder_columns.py`)
-    write     by the same writers as every other write on Spark
+    read      only the group's files, with deletes applied, in stored form; in v3 with the row lineage columns
+    arrange   bin-packing does not combine rows: each task gets about a file's worth. Files of other specs, whose
+              rows may go to any partition, are distributed by partition. Sorting is by range, with as many tasks as
+              expected files; so is z-order (`spark/write/zorder_columns.py`)
+    write     by the writers of all other writes on Spark
 
-Nothing is committed here, and nothing refers to the new files before that.
+Nothing is committed here, and nothing references the new files before the commit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from frazil.spark.read.relation import ReadRequest
 from frazil.spark.read.target_rows import FileChoice, read_chosen
 from frazil.spark.write.distribute import write_settings
 from frazil.spark.write.write_files import write_stored
-from frazil.spark.write.zorder_columns import arrange_by_place
+from frazil.spark.write.zorder_columns import arrange_by_z_value
 from frazil.spec import properties as known
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
@@ -72,7 +72,9 @@ def _in_zorder(frame: DataFrame, plan: RewritePlan, group: RewriteGroup) -> Data
     schema = plan.loaded.metadata.current_schema
     rows = sum(task.data_file.record_count for task in group.tasks)
     first = [partition_key(plan.spec, schema, frame.sparkSession)] if _is_spread(plan, group) else []
-    return arrange_by_place(frame, schema, plan.request.zorder_ids, rows=rows, files=group.expected_files, first=first)
+    return arrange_by_z_value(
+        frame, schema, plan.request.zorder_ids, rows=rows, files=group.expected_files, first=first
+    )
 
 
 def _read(spark: SparkSession, plan: RewritePlan, group: RewriteGroup, cache: ManifestCache | None) -> DataFrame | None:
@@ -86,11 +88,11 @@ def _read(spark: SparkSession, plan: RewritePlan, group: RewriteGroup, cache: Ma
         cache=cache,
         as_stored=True,
         split_bytes=group.output_bytes,
-        # Many small files in one task are what is wanted here.
+        # Many small files in one task are intended here.
         open_file_cost_bytes=0,
     )
-    nothing_more = DeletionVector()
-    choice = FileChoice({task.data_file.file_path: nothing_more for task in group.tasks})
+    no_deletes = DeletionVector()
+    choice = FileChoice({task.data_file.file_path: no_deletes for task in group.tasks})
     frame = read_chosen(spark, request, choice)
     if frame is None:
         return None
@@ -104,17 +106,17 @@ def _target(plan: RewritePlan, group: RewriteGroup) -> WriteTarget:
     is_sorted = request.strategy == "sort"
     is_arranged = request.strategy == "zorder" or not _is_spread(plan, group)
     mode = "range" if is_sorted else "none" if is_arranged else "hash"
-    more = {
+    overrides = {
         known.WRITE_DISTRIBUTION_MODE.name: mode,
         known.WRITE_TARGET_FILE_SIZE_BYTES.name: str(group.output_bytes),
     }
     return replace(
         target,
         sort_order=request.order if is_sorted else UNSORTED,
-        properties=FrozenMap({**target.properties, **more}),
+        properties=FrozenMap({**target.properties, **overrides}),
     )
 
 
 def _is_spread(plan: RewritePlan, group: RewriteGroup) -> bool:
-    """Return whether rows of a group may go to several partitions: where files are of another spec."""
+    """Return whether rows of a group may go to several partitions, since some files are of another spec."""
     return any(task.data_file.spec_id != plan.spec.spec_id for task in group.tasks)

@@ -1,14 +1,14 @@
-"""Rows brought together before they are written, as a table's distribution mode and sort order ask.
+"""Distribute and sort rows before they are written, by a table's distribution mode and sort order.
 
-    none    rows stay where they are; a task writes a file for each partition it has rows of
-    hash    rows of a partition come to as few tasks as their size asks for
+    none    rows stay in their tasks; a task writes a file for each partition of its rows
+    hash    rows of a partition are sent to as few tasks as their size requires
     range   tasks get ranges of the sort order, partitions first
 
-Spark balances tasks by the bytes it has shuffled (`REBALANCE` and adaptive execution): small partitions share a task,
-a large one is cut into several, each about what one file should be. A range needs a look at a sample first, so its
-source runs twice; the rows written are all of the second run.
+Spark balances tasks by shuffled bytes (`REBALANCE` and adaptive execution): small partitions share a task, and a large
+one is split into several, each about the size of a file. Range distribution needs a sample first, so its source runs
+twice; the written rows all come from the second run.
 
-Without a mode set, sorted tables are distributed by range and partitioned ones by hash, as in Iceberg Java.
+Without a mode, sorted tables are distributed by range and partitioned ones by hash, as in Iceberg Java.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from frazil.spec.sorting import NullOrder, SortDirection, SortField
 
 MB = 1 << 20
 _SHUFFLED_PER_STORED = {"zstd": 3, "gzip": 3, "brotli": 4, "snappy": 2, "lz4": 2, "lz4_raw": 2, "uncompressed": 1}
-"""How many bytes of shuffled rows become one byte of a Parquet file, about."""
+"""The approximate number of shuffled bytes per byte of a Parquet file."""
 _MAX_TASK_FILE_BYTES = 128 * MB
-"""A task that has more to write than this leaves other cores idle."""
+"""The size above which a task would leave other cores idle."""
 _OPEN_WRITERS = 8
-"""Files of different partitions that one task keeps open; beyond it, the task sorts its rows by partition."""
+"""The number of open files of different partitions per task; beyond it, the task sorts its rows by partition."""
 
 _ALL_WRITERS = 2**31 - 1
 
 
 def choose_mode(target: WriteTarget, of: Property[DistributionMode | None]) -> DistributionMode:
-    """Return how rows are distributed: as the table's properties say, else by what the table is like."""
+    """Return the distribution mode from the table's properties, or else its default for the table."""
     mode = read_property(target.properties, of)
     if mode is None and of is not known.WRITE_DISTRIBUTION_MODE:
         mode = "hash"
@@ -62,36 +62,36 @@ def has_partitions(target: WriteTarget) -> bool:
 
 
 def write_settings(target: WriteTarget) -> Mapping[str, str]:
-    """Return the settings under which Spark writes the tasks it was given."""
+    """Return the settings for Spark's writing tasks."""
     fans_out = read_property(target.properties, known.SPARK_FANOUT_ENABLED)
     open_writers = _OPEN_WRITERS if fans_out is None else _ALL_WRITERS if fans_out else 0
     return {"spark.sql.maxConcurrentOutputFileWriters": "0" if target.sort_order.is_sorted else str(open_writers)}
 
 
 def task_bytes(target: WriteTarget) -> int:
-    """Return how many bytes of shuffled rows one task should write."""
+    """Return the number of shuffled bytes that one task should write."""
     set_size = read_property(target.properties, known.SPARK_ADVISORY_PARTITION_SIZE_BYTES)
     if set_size is not None:
         return set_size
     codec = read_property(target.properties, known.PARQUET_COMPRESSION)
-    wanted = min(read_property(target.properties, known.WRITE_TARGET_FILE_SIZE_BYTES), _MAX_TASK_FILE_BYTES)
-    return wanted * _SHUFFLED_PER_STORED[codec]
+    file_bytes = min(read_property(target.properties, known.WRITE_TARGET_FILE_SIZE_BYTES), _MAX_TASK_FILE_BYTES)
+    return file_bytes * _SHUFFLED_PER_STORED[codec]
 
 
 def distribute(frame: DataFrame, target: WriteTarget, key_name: str, mode: DistributionMode) -> DataFrame:
-    """Return a frame in stored form, distributed and sorted; with partitions, their key is one column more."""
+    """Return a distributed and sorted frame in stored form; with partitions, it has their key as another column."""
     spark, schema = frame.sparkSession, target.schema
     keys: list[Column] = []
-    is_after = mode == "hash" and is_classic(spark) and is_generated(target.spec, schema)
-    if is_after:
-        # Rows travel without the key, which is as long as some rows are.
+    adds_key_later = mode == "hash" and is_classic(spark) and is_generated(target.spec, schema)
+    if adds_key_later:
+        # Rows are shuffled without the key, which may be as long as a row.
         frame = rebalance(frame, partition_values(target.spec, schema, spark), task_bytes(target))
     if has_partitions(target):
         frame = frame.withColumn(key_name, partition_key(target.spec, schema, spark))
         keys = [F.col(key_name)]
     order = [_sort_column(field, target, frame) for field in target.sort_order.fields]
-    if mode == "hash" and not is_after:
-        # Its values are computed once, before rows travel.
+    if mode == "hash" and not adds_key_later:
+        # The key is computed once, before the shuffle.
         frame = rebalance(frame, keys, task_bytes(target)) if is_classic(spark) else frame.hint("rebalance", key_name)
     elif mode == "range":
         frame = frame.repartitionByRange(*keys, *order)

@@ -1,13 +1,13 @@
-"""Rows to Parquet files by Spark's own writer: nothing of frazil runs on executors.
+"""Write rows to Parquet files with Spark's own writer, without any of frazil's code on executors.
 
-The files go into a new folder of their own below the table's data folder, which nobody else knows. Tasks report nothing
-to Python, and their files are not named by attempt; so the commit protocol is pinned to the one that moves a task's
-files only when the task has succeeded, and what counts is what the folder holds once the job has succeeded: in object
-stores it also has to leave `_SUCCESS`. Then footers are read, for metrics, on a few threads. A job that fails leaves a
-folder that nothing refers to; what is in it is deleted, and for some seconds what late tasks write there.
+The files go into a new folder below the table's data folder, whose name no other writer knows. Tasks report nothing to
+Python, and their files are not named by attempt. So the commit protocol is fixed to the one that moves a task's files
+only when the task has succeeded, and the content of the folder counts once the job has succeeded: in object stores it
+must also leave `_SUCCESS`. Then a few threads read footers for metrics. A failed job leaves a folder that nothing
+references; its files are deleted, as are, for some seconds, those that late tasks still write.
 
-What the writer cannot do is decided here too: lists and maps get no field ids from it, and uuid, fixed, time and
-nanosecond columns not the type they must have (`arrow_write.py` writes those).
+The limits of Spark's writer are decided here too: it sets no field ids on lists and maps, and uuid, fixed, time and
+nanosecond columns do not get their required types (`arrow_write.py` writes those).
 """
 
 from __future__ import annotations
@@ -82,15 +82,15 @@ _ZLIB_LEVELS = (
     *("NO_COMPRESSION", "BEST_SPEED", "TWO", "THREE", "FOUR", "FIVE", "SIX", "SEVEN", "EIGHT"),
     "BEST_COMPRESSION",
 )
-"""Hadoop's words for zlib's levels 0 to 9."""
+"""Hadoop's names for zlib's levels 0 to 9."""
 _LATE_SECONDS = (1.0, 3.0, 8.0)
 _TASKS = "_temporary/0/_temporary"
-"""Where tasks write until the job has succeeded, which removes it."""
+"""The folder of tasks until the job has succeeded, which removes it."""
 _LEGACY = ("org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96")
 
 
 def is_native(schema: Schema, properties: Mapping[str, str]) -> bool:
-    """Return whether Spark's writer makes files of a schema that the specification allows, as properties ask."""
+    """Return whether Spark's writer can write valid files of a schema with the properties."""
     return (
         read_property(properties, known.DEFAULT_FILE_FORMAT) == "parquet"
         and read_property(properties, known.PARQUET_COMPRESSION) != "brotli"
@@ -108,20 +108,20 @@ def _is_native_type(data_type: Type) -> bool:
 def write_natively(
     frame: DataFrame, target: WriteTarget, key_name: str, write_id: str, *, file_rows: int | None = None
 ) -> list[DataFile]:
-    """Write a frame in stored form, with the partitions' key where there are partitions; return its files."""
+    """Write a frame in stored form, with the partition key if there are partitions; return its files."""
     folder = data_locations(target.location, target.properties).new_data_location(write_id)
     check_writable(target.storage, folder)
     check_readable(target.storage, [f"{folder}/part"])
     options = {**_options(target, folder, file_rows), **hadoop_options(frame.sparkSession, target.storage, folder)}
     try:
         if _is_local(folder):
-            # Where Hadoop has no native library, it starts a process for the permissions of each folder it makes.
+            # Without its native library, Hadoop starts a process to set the permissions of each folder it creates.
             Path(local_path(f"{folder}/{_TASKS}")).mkdir(parents=True, exist_ok=True)
         with engine_errors(f"write data files to {folder}"):
             write_parquet(frame, folder, options, key_name if has_partitions(target) else None)
         return _describe(target, folder, key_name)
     except BaseException:
-        # No commit knows of these files, and nobody else writes here.
+        # No commit has these files, and no other writer uses the folder.
         _delete_all(target.storage, folder)
         threading.Thread(
             target=_delete_late_files, args=(target.storage, folder), name="frazil sweeps", daemon=True
@@ -135,7 +135,7 @@ def _delete_all(storage: Storage, folder: str) -> None:
 
 
 def _delete_late_files(storage: Storage, folder: str) -> None:
-    """Delete what tasks of a cancelled job still wrote: each notices when it comes to it, maybe after the job."""
+    """Delete files that tasks of a cancelled job still write, since tasks may notice the cancellation late."""
     for seconds in _LATE_SECONDS:
         time.sleep(seconds)
         with suppress(FrazilError, OSError):
@@ -161,8 +161,8 @@ def _options(target: WriteTarget, folder: str, file_rows: int | None) -> dict[st
         "parquet.writer.version": read_property(properties, known.PARQUET_PAGE_VERSION),
     }
     if _is_local(folder):
-        # Hadoop's checksum files beside each file would be litter in the table's folder. Its writer to S3 cannot do
-        # without them for what it keeps on disk meanwhile.
+        # Hadoop's checksum files would be left in the table's folder. Its S3 writer needs them for its temporary
+        # files on disk.
         options["fs.file.impl"] = "org.apache.hadoop.fs.RawLocalFileSystem"
         options["fs.file.impl.disable.cache"] = "true"
     level = read_property(properties, known.PARQUET_COMPRESSION_LEVEL)
@@ -178,18 +178,18 @@ def _options(target: WriteTarget, folder: str, file_rows: int | None) -> dict[st
 
 
 def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]:
-    """Return the descriptions of all files of a job that has succeeded."""
+    """Return the descriptions of all files of a successful job."""
     listed = sorted(target.storage.list(folder), key=lambda stored_file: stored_file.path)
     marks = [stored_file.path for stored_file in listed if stored_file.path == f"{folder}/_SUCCESS"]
     if not marks and not _is_local(folder):
-        raise EngineError(f"Cannot write data files to {folder}: Spark's job ended without saying that it succeeded")
+        raise EngineError(f"Cannot write data files to {folder}: Spark's job ended without a sign of success")
     written = [stored_file for stored_file in listed if _is_data(stored_file.path[len(folder) :])]
     rules = DescribeRules(target.schema, metrics_modes(target.schema, target.properties, target.sort_order))
     partition_type = target.spec.partition_type(target.schema, other_schemas=target.older_schemas)
     order_id = target.sort_order.order_id if target.sort_order.is_sorted else UNSORTED_ORDER_ID
 
     def describe(stored_file: StoredFile) -> DataFile:
-        found = describe_parquet(
+        description = describe_parquet(
             target.storage,
             stored_file.path,
             rules,
@@ -198,12 +198,12 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
             partition=_partition_of(target, stored_file, folder, key_name, partition_type),
             sort_order_id=order_id,
         )
-        if any(name in found.notes for name in _LEGACY):
+        if any(name in description.notes for name in _LEGACY):
             raise EngineError(
-                f"Cannot use {stored_file.path}: Spark wrote its dates in the calendar of old versions",
+                f"Cannot use {stored_file.path}: Spark wrote its dates in the legacy calendar",
                 hint="Set spark.sql.parquet.datetimeRebaseModeInWrite to CORRECTED.",
             )
-        return found.file
+        return description.file
 
     described = list(map_in_order(describe, written, threads=min(default_threads(), max(len(written), 1))))
     target.storage.delete_many(
@@ -215,7 +215,7 @@ def _describe(target: WriteTarget, folder: str, key_name: str) -> list[DataFile]
 
 
 def _is_data(below: str) -> bool:
-    """Return whether a file is a task's result: not in a folder, nor of a name, that committers keep to themselves."""
+    """Return whether a file is a task's result, rather than one that committers keep for themselves."""
     steps = below.strip("/").split("/")
     return below.endswith(".parquet") and not any(step.startswith(("_temporary", ".", "_SUCCESS")) for step in steps)
 
@@ -231,7 +231,7 @@ def _partition_of(
 
 
 def _first_partition(target: WriteTarget, stored_file: StoredFile) -> tuple[Any, ...]:
-    """Return the partition of a file's rows from its first one."""
+    """Return the partition of a file from its first row."""
     sources = {source for field in target.spec.fields if not field.transform.is_void for source in field.source_ids}
     schema = target.schema.project(sources)
     file = DataFile(stored_file.path, "parquet", 0, stored_file.size)  # type: ignore[arg-type]

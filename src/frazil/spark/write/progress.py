@@ -1,11 +1,11 @@
-"""Progress of long work on Spark: what is being done, and how far it is, on one line that is written over.
+"""Progress of long work on Spark, on one line that is overwritten.
 
     append to db.t: 3 of 8 tasks, 1,250,000 rows, 38.2 MB written, 4 s
     append to db.t: 8 files, 3,200,000 rows, 97.1 MB in 9 s
 
-The line is that of `frazil/progress.py`. The setting `spark.frazil.progress` of the session turns it off with `false`,
-and on with `true` wherever the output goes; without it nothing is shown either where Spark draws its own bar
-(`spark.ui.showConsoleProgress`). The thread that writes the line asks Spark for the numbers.
+The line is that of `frazil/progress.py`. The session setting `spark.frazil.progress` disables it with `false`, and
+enables it with `true` for any output. By default it is also disabled if Spark shows its own bar
+(`spark.ui.showConsoleProgress`). The thread that writes the line gets the numbers from Spark.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from frazil.spark.jvm.stop_jobs import stopping_jobs
 from frazil.spec.data_file import DataFile
 
 SETTING = "spark.frazil.progress"
-_SPARKS_OWN = "spark.ui.showConsoleProgress"
+_CONSOLE_PROGRESS = "spark.ui.showConsoleProgress"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 _local = threading.local()
 
 
 def find_line(spark: SparkSession, out: TextIO | None = None) -> Line | None:
-    """Return where progress is shown, None where nobody looks or the session says no."""
+    """Return the line for progress, or None if there is no terminal or the session disables it."""
     if not is_classic(spark):
         return None
-    asked = (spark.conf.get(SETTING, None) or "").lower()
-    if asked == "false":
+    setting = (spark.conf.get(SETTING, None) or "").lower()
+    if setting == "false":
         return None
-    line = progress.find_line(out, always=asked == "true")
-    if not isinstance(line, TerminalLine) or asked == "true":
+    line = progress.find_line(out, always=setting == "true")
+    if not isinstance(line, TerminalLine) or setting == "true":
         return line
-    draws_own = str(spark.sparkContext.getConf().get(_SPARKS_OWN, "false")).lower() == "true"
+    draws_own = str(spark.sparkContext.getConf().get(_CONSOLE_PROGRESS, "false")).lower() == "true"
     return None if draws_own else line
 
 
 @contextmanager
 def showing_progress(spark: SparkSession, what: str, line: Line | None = None) -> Iterator[None]:
-    """Show how far the work inside is, where somebody looks; `what` says what it is: `append to db.t`.
+    """Show the progress of the work inside, if there is a terminal; `what` describes it: `append to db.t`.
 
-    Inside of work on Spark that is shown already, nothing more is; inside of other work, Spark's part is shown with it.
-    Where it is interrupted, its jobs are stopped.
+    Nested work on Spark is not shown separately; inside other work, Spark's part is shown with it. On an interrupt, its
+    jobs are stopped.
     """
     with stopping_jobs(spark), _shown(spark, what, line):
         yield
@@ -60,7 +60,7 @@ def showing_progress(spark: SparkSession, what: str, line: Line | None = None) -
 def _shown(spark: SparkSession, what: str, line: Line | None) -> Iterator[None]:
     outer = progress.current_work()
     if outer is not None:
-        with nullcontext() if outer.detail is not None else _telling(spark, outer):
+        with nullcontext() if outer.detail is not None else _reporting(spark, outer):
             yield
         return
     own_line = find_line(spark) if line is None else line
@@ -73,15 +73,15 @@ def _shown(spark: SparkSession, what: str, line: Line | None) -> Iterator[None]:
         _local.files = files
         work.outcome = lambda: _result(files)
         try:
-            with _telling(spark, work):
+            with _reporting(spark, work):
                 yield
         finally:
             _local.files = None
 
 
 @contextmanager
-def _telling(spark: SparkSession, work: Work) -> Iterator[None]:
-    """Let work say how far the jobs are that this thread runs."""
+def _reporting(spark: SparkSession, work: Work) -> Iterator[None]:
+    """Report the progress of this thread's jobs as the detail of the work."""
     tag = f"frazil-{uuid.uuid4().hex}"
     spark.sparkContext.addJobTag(tag)
     work.detail = lambda: describe(job_totals(spark, tag))
@@ -93,7 +93,7 @@ def _telling(spark: SparkSession, work: Work) -> Iterator[None]:
 
 
 def note_files(files: Iterable[DataFile]) -> None:
-    """Count files that were written for the work that this thread shows, if any."""
+    """Record files that were written for the work that this thread shows, if any."""
     written: list[DataFile] | None = getattr(_local, "files", None)
     if written is not None:
         written += files
@@ -106,7 +106,7 @@ def _result(files: Sequence[DataFile]) -> str:
 
 
 def describe(totals: JobTotals) -> str:
-    """Return how far jobs are, in words."""
+    """Format the progress of jobs."""
     parts = [f"{totals.done_tasks:,} of {totals.all_tasks:,} tasks"]
     if totals.written_rows or totals.written_bytes:
         parts.append(f"{totals.written_rows:,} rows, {show_bytes(totals.written_bytes)} written")
@@ -116,7 +116,7 @@ def describe(totals: JobTotals) -> str:
 
 
 def show_bytes(count: int) -> str:
-    """Return a number of bytes with a unit."""
+    """Format a number of bytes with a unit."""
     size, unit = float(count), 0
     while size >= 1000 and unit + 1 < len(_UNITS):
         size, unit = size / 1000, unit + 1

@@ -1,8 +1,8 @@
-"""Sketches of columns on Spark: how many different values they have. The data half of `maintenance/table_stats.py`.
+"""Sketches of the distinct values of columns, computed on Spark: the data half of `maintenance/table_stats.py`.
 
-Files go out in packs, as in `arrow_read.py`, and are read in Python workers with their deletes applied. A task takes
-several packs and answers one sketch for each column, so that what comes back is small however large the table is; here
-the sketches are united. The result is that of one process, to the last bit.
+Files are sent in packs, as in `arrow_read.py`, and are read in Python workers with their deletes applied. A task
+processes several packs and returns one sketch per column, so that results are small for tables of any size; the
+sketches are merged here. The result equals that of a single process bit for bit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCHEMA: Final = pa.schema([("field_id", pa.int32()), ("theta", pa.int64()), ("h
 
 
 class _WorkerSketch:
-    """What runs in a Python worker: numbers of packs come in, the sketches of all their files go out."""
+    """The function of a Python worker: from the numbers of packs to the sketches of all their files."""
 
     def __init__(self, work: SketchWork, packs: list[bytes]) -> None:
         self._work = work
@@ -41,14 +41,14 @@ class _WorkerSketch:
 
         def tasks() -> Iterator[FileScanTask]:
             for number in chosen:
-                # The driver of this very query made it.
+                # The driver of this query pickled it.
                 yield from pickle.loads(self._packs[number])  # noqa: S301
 
-        found = self._work.sketch(tasks())
+        sketches = self._work.sketch(tasks())
         columns = [
-            [*found],
-            [theta_sketch.theta for theta_sketch in found.values()],
-            [theta_sketch.hashes.tobytes() for theta_sketch in found.values()],
+            [*sketches],
+            [theta_sketch.theta for theta_sketch in sketches.values()],
+            [theta_sketch.hashes.tobytes() for theta_sketch in sketches.values()],
         ]
         yield pa.RecordBatch.from_arrays(
             [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA
@@ -74,4 +74,4 @@ def _sketch(
     by_field: dict[int, list[ThetaSketch]] = {field_id: [] for field_id in work.field_ids}
     for row in frame.collect():
         by_field[row[0]].append(ThetaSketch(np.frombuffer(bytes(row[2]), np.uint64), row[1]))
-    return {key: reduce(ThetaSketch.union, found, EMPTY_SKETCH) for key, found in by_field.items()}
+    return {key: reduce(ThetaSketch.union, sketches, EMPTY_SKETCH) for key, sketches in by_field.items()}

@@ -1,21 +1,21 @@
-"""Columns of a DataFrame as the columns of a table, in their stored form. Specification: "Default values".
+"""Convert columns of a DataFrame to a table's columns in stored form. Specification: "Default values".
 
-The first step of every write on Spark. Columns are found by name, a name that is right in every letter first and then
-whatever the case, in any order, inside structs too; `place_columns` gives a frame, by position, the table's names
-first. A column that the frame lacks is the write default or null. A part of a struct that it lacks is refused, as in
-Spark, unless the write evolves the schema or the table takes any schema: then it is the default or null too. What the
-table lacks is refused, since its values would be lost.
+This is the first step of every write on Spark. Columns are matched by name, exact names first and then in any case, in
+any order, including fields of structs; `place_columns` first gives a frame the table's names by position. A column that
+the frame lacks gets the write default or null. A missing field of a struct is refused, as in Spark, unless the write
+evolves the schema or the table accepts any schema: then it gets the default or null too. A column that the table lacks
+is refused, since its values would be lost.
 
 Types are assigned by the rules of ANSI SQL, or by those of `spark.sql.storeAssignmentPolicy=strict`; `legacy`, which
-changes values in silence, is refused. Each value is kept or refused: a number that does not fit raises while Spark
+silently changes values, is refused. Each value is preserved or refused: a number that does not fit raises while Spark
 runs, whether or not the session is in ANSI mode. Two conversions round, as floating-point numbers do: double and
 decimal to float, decimal to double.
 
-Every column that does not fit by its type is named in one error, before anything runs. Required columns that may hold
+All columns whose types do not match are reported in one error, before anything runs. Required columns that may contain
 null are tested while Spark runs.
 
-A frame that has the table's columns already is taken as it is. `write_files.py` gives columns their ids, on the last
-projection before the write, where Spark's Parquet writer looks for them: ids given earlier do not survive a shuffle.
+A frame that has the table's columns already is used unchanged. `write_files.py` sets the columns' ids on the last
+projection before the write, where Spark's Parquet writer reads them: ids set earlier do not survive a shuffle.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _TIMES = (st.DateType, st.TimestampType, st.TimestampNTZType)
 
 
 def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may_lack_parts: bool = False) -> DataFrame:
-    """Return a frame with the table's columns in stored form; refuse a frame that does not fit.
+    """Return a frame with the table's columns in stored form; refuse a frame that does not match.
 
-    From format version 3 on, row lineage columns that the frame has are kept after the table's own.
+    From format version 3 on, row lineage columns of the frame are kept after the table's own.
     """
     fields = schema.fields
     if format_version >= 3:
@@ -69,9 +69,9 @@ def assign_columns(frame: DataFrame, schema: Schema, *, format_version: int, may
     plan = _Plan(frame.sparkSession, may_lack_parts=may_lack_parts)
     if plan.is_stored(fields, frame.schema.fields):
         return frame
-    found = plan.match_fields(fields, frame.schema.fields, lambda name: F.col(quote(name)), "")
+    columns = plan.match_fields(fields, frame.schema.fields, lambda name: F.col(quote(name)), "")
     plan.check()
-    return frame.select(*found)
+    return frame.select(*columns)
 
 
 def assign_value(
@@ -84,18 +84,18 @@ def assign_value(
     may_lack_parts: bool = False,
     kept: Column | None = None,
 ) -> Column:
-    """Return an expression as a value of one field of the table, in stored form; null is refused if it is required.
+    """Return an expression as a value of one field of the table, in stored form; refuse null if it is required.
 
-    `kept` is what the field is now, in stored form: parts of structs that the value lacks are taken from there.
+    `kept` is the present value of the field, in stored form, for struct fields that the new value lacks.
     """
     plan = _Plan(spark, may_lack_parts=may_lack_parts)
-    made = plan.match_field(field, value, have, path, may_be_null=True, kept=kept)
+    assigned = plan.match_field(field, value, have, path, may_be_null=True, kept=kept)
     plan.check()
-    return made
+    return assigned
 
 
 def keep_value(stored: Column, field: NestedField, path: str) -> Column:
-    """Return a value as it is stored; null is refused if it is required, as in a struct that was not there."""
+    """Return a value unchanged in stored form; refuse null if it is required, as in a struct that did not exist."""
     return _never_null(_check_null(stored, path), field.field_type) if field.required else stored
 
 
@@ -105,15 +105,15 @@ def _check_null(column: Column, path: str) -> Column:
 
 
 def _never_null(column: Column, data_type: Type) -> Column:
-    # Spark takes the column for nullable, and a file would say so: a value that never occurs tells it otherwise.
+    # Spark considers the column nullable, and the file would too, unless there is a fallback that never occurs.
     return F.coalesce(column, some_value(data_type))
 
 
 def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ: bool = False) -> DataFrame:
-    """Return a frame whose columns, and parts of structs in them, have the table's names, by position.
+    """Return a frame whose columns and nested fields have the table's names, by position.
 
-    Values and types stay as they are. Structs have as many parts as the table's, unless the write evolves the schema
-    and they `may_differ`.
+    Values and types stay unchanged. Structs must have as many fields as the table's, unless the write evolves the
+    schema and they `may_differ`.
     """
     problems: list[str] = []
     columns = []
@@ -126,20 +126,20 @@ def place_columns(frame: DataFrame, fields: Sequence[NestedField], *, may_differ
 
 
 def check_bound(frame: DataFrame, fields: Sequence[NestedField], view: str) -> None:
-    """Refuse columns of a view's query whose types are no longer such that the view's own are the same or wider."""
+    """Refuse columns of a view's query whose types can no longer be widened to the view's own."""
     for nested_field, field in zip(fields, frame.schema.fields, strict=True):
         want = shown_type(nested_field.field_type, frame.sparkSession)
         is_wider = find_cast(field.dataType, want, nested_field.name, nested_field.field_type) is not None
         if field.dataType != want and not (is_wider and is_up_cast(field.dataType, want)):
             raise SchemaMismatchError(
                 f"Cannot read view {view}: {nested_field.name!r} is {want.simpleString()} in the view, which is "
-                f"bound to its schema, and {field.dataType.simpleString()} in its query",
+                f"bound to its schema, but {field.dataType.simpleString()} in its query",
                 hint="Replace the view.",
             )
 
 
 def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], *, may_differ: bool) -> st.DataType:
-    """Return a type of the frame with the names that the table's has at the same positions."""
+    """Return a type of the frame with the names of the table's at the same positions."""
 
     def place(field: NestedField, inner: st.DataType) -> st.DataType:
         return _place_parts(field.field_type, inner, f"{path}.{field.name}", problems, may_differ=may_differ)
@@ -147,12 +147,12 @@ def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], 
     if isinstance(want, StructType) and isinstance(have, st.StructType):
         if len(want.fields) != len(have.fields) and not may_differ:
             names = ", ".join(field.name for field in want.fields)
-            problems.append(f"{path}: it has the parts {names}, and the data has {len(have.fields)} of them")
-        made = [
+            problems.append(f"{path}: its fields are {names}, but the data has {len(have.fields)} fields")
+        placed = [
             st.StructField(nested_field.name, place(nested_field, field.dataType), field.nullable)
             for nested_field, field in zip(want.fields, have.fields, strict=False)
         ]
-        return st.StructType([*made, *have.fields[len(made) :]])
+        return st.StructType([*placed, *have.fields[len(placed) :]])
     if isinstance(want, ListType) and isinstance(have, st.ArrayType):
         return st.ArrayType(place(want.element_field, have.elementType), have.containsNull)
     if isinstance(want, MapType) and isinstance(have, st.MapType):
@@ -162,26 +162,26 @@ def _place_parts(want: Type, have: st.DataType, path: str, problems: list[str], 
 
 
 def _refuse_data(problems: Sequence[str]) -> None:
-    """Refuse data in which problems were found."""
+    """Refuse data with problems."""
     if not problems:
         return
     text = "; ".join(problems[:_MAX_SHOWN])
     more = f"; and {len(problems) - _MAX_SHOWN} more" if len(problems) > _MAX_SHOWN else ""
-    raise SchemaMismatchError(f"Cannot write the data: it does not fit the table: {text}{more}")
+    raise SchemaMismatchError(f"Cannot write the data: it does not match the table: {text}{more}")
 
 
 def _policy(spark: SparkSession) -> str:
-    found = str(spark.conf.get(POLICY, "ansi")).lower()
-    if found == "legacy":
+    policy = str(spark.conf.get(POLICY, "ansi")).lower()
+    if policy == "legacy":
         raise InvalidRequestError(
-            f"Cannot write the data: {POLICY} is legacy, under which values that do not fit are changed in silence",
+            f"Cannot write the data: {POLICY} is legacy, which silently changes values that do not fit",
             hint="Set it to ansi or strict.",
         )
-    return found
+    return policy
 
 
 class _Plan:
-    """One comparison of the table's types and the frame's, with every problem found."""
+    """One comparison of the table's types with the frame's, with all mismatches."""
 
     def __init__(self, spark: SparkSession, *, may_lack_parts: bool, policy: str | None = None) -> None:
         self._spark = spark
@@ -190,15 +190,15 @@ class _Plan:
         self._problems: list[str] = []
 
     def check(self) -> None:
-        """Refuse data in which a problem was found."""
+        """Refuse data with mismatches."""
         _refuse_data(self._problems)
 
-    def _again(self) -> _Plan:
-        """Return a plan like this one for values that this one has looked at: what it finds is known."""
+    def _copy(self) -> _Plan:
+        """Return a plan with the same settings, for values whose mismatches are already known."""
         return _Plan(self._spark, may_lack_parts=self._may_lack_parts, policy=self._policy)
 
     def is_stored(self, want: Sequence[NestedField], have: Sequence[st.StructField]) -> bool:
-        """Return whether columns are the table's already: its order, its types, no lists, no maps, none required."""
+        """Return whether columns equal the table's: its order and types, no lists, no maps, none required."""
         return [field.name for field in want] == [stored.name for stored in have] and all(
             not field.required and self._is_stored_type(field.field_type, stored.dataType)
             for field, stored in zip(want, have, strict=True)
@@ -209,7 +209,7 @@ class _Plan:
             return isinstance(have, st.StructType) and self.is_stored(want.fields, have.fields)
         return (
             not isinstance(want, ListType | MapType | UnknownType)
-            and self._again()._match_leaf(want, have, "") is None
+            and self._copy()._match_leaf(want, have, "") is None
             and have == stored_type(want)
         )
 
@@ -221,21 +221,23 @@ class _Plan:
         prefix: str,
         kept: Column | None = None,
     ) -> list[Column]:
-        """Return each stored field of a struct with its name and id; `read` gives a field of the frame."""
-        places = self._find_places(want, have, prefix)
-        made = []
+        """Return each stored field of a struct with its name and id; `read` returns a field of the frame."""
+        positions = self._find_positions(want, have, prefix)
+        matched = []
         for field in want:
             path = f"{prefix}{field.name}"
-            index = places.get(field.name)
+            index = positions.get(field.name)
             old = None if kept is None or isinstance(field.field_type, UnknownType) else kept.getField(field.name)
             if index is None and old is not None:
                 column = keep_value(old, field, path)
             elif index is None:
                 if field.required and field.write_default is None:
-                    self._problems.append(f"{path}: it is required, and the data lacks it")
+                    self._problems.append(f"{path}: it is required, but missing in the data")
                     continue
                 if prefix and not self._may_lack_parts and not isinstance(field.field_type, UnknownType):
-                    self._problems.append(f"{path}: the data lacks it, and only whole structs can be written")
+                    self._problems.append(
+                        f"{path}: it is missing in the data, and only complete structs can be written"
+                    )
                     continue
                 column = literal(field.write_default, field.field_type)
             else:
@@ -244,33 +246,35 @@ class _Plan:
                     field, read(source.name), source.dataType, path, may_be_null=source.nullable, kept=old
                 )
             if not isinstance(field.field_type, UnknownType):
-                made.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
-        used = set(places.values())
+                matched.append(column.alias(field.name, metadata={FIELD_ID: field.field_id}))
+        used = set(positions.values())
         self._problems += [
             f"{prefix}{column.name}: the table has no such column"
             for index, column in enumerate(have)
             if index not in used
         ]
-        return made
+        return matched
 
-    def _find_places(self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str) -> dict[str, int]:
+    def _find_positions(
+        self, want: Sequence[NestedField], have: Sequence[st.StructField], prefix: str
+    ) -> dict[str, int]:
         names = [column.name for column in have]
-        places = {field.name: names.index(field.name) for field in want if field.name in names}
+        positions = {field.name: names.index(field.name) for field in want if field.name in names}
         for index, name in enumerate(names):
-            if index in places.values():
+            if index in positions.values():
                 continue
-            if name in places:
+            if name in positions:
                 self._problems.append(f"{prefix}{name}: the data has two columns of that name")
-                places[f"{name}#{index}"] = index
+                positions[f"{name}#{index}"] = index
                 continue
             alike = [field.name for field in want if field.name.lower() == name.lower()]
-            free = [column for column in alike if column not in places]
+            free = [column for column in alike if column not in positions]
             if free:
-                places[free[0]] = index
+                positions[free[0]] = index
             elif alike:
                 self._problems.append(f"{prefix}{name}: the data has another column for {alike[0]!r}")
-                places[f"{name}#{index}"] = index
-        return places
+                positions[f"{name}#{index}"] = index
+        return positions
 
     def match_field(
         self,
@@ -290,19 +294,19 @@ class _Plan:
             and isinstance(have, st.StructType)
             and _lacks_parts(data_type, have)
         ):
-            made = F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}.", kept))
-            # As in Spark: a struct with parts that the data does not speak of is null where both sides have none.
-            return made if field.required else F.when(column.isNotNull() | kept.isNotNull(), made)
+            matched = F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}.", kept))
+            # As in Spark: a struct with fields that the data lacks is null if it is null on both sides.
+            return matched if field.required else F.when(column.isNotNull() | kept.isNotNull(), matched)
         if field.required and may_be_null:
             column = _check_null(column, path)
         if field.required and isinstance(data_type, StructType) and isinstance(have, st.StructType):
             return F.struct(*self.match_fields(data_type.fields, have.fields, column.getField, f"{path}."))
         convert = self._match_type(data_type, have, path)
-        made = column if convert is None else convert(column)
-        return _never_null(made, data_type) if field.required else made
+        matched = column if convert is None else convert(column)
+        return _never_null(matched, data_type) if field.required else matched
 
     def _match_type(self, want: Type, have: st.DataType, path: str) -> Convert | None:
-        """Return how values of a Spark type become those of a type of the table; None where they are so already."""
+        """Return the conversion from a Spark type to a type of the table, or None if none is needed."""
         if isinstance(have, st.NullType) and self._policy != "strict":
             target = stored_type(want)
             return lambda column: column.cast(target)
@@ -318,11 +322,11 @@ class _Plan:
         return self._match_leaf(want, have, path)
 
     def _match_struct(self, want: StructType, have: st.StructType, path: str) -> Convert:
-        # Whatever the forms are, a struct is made anew: its fields get their ids and the table's order by it.
+        # A struct is always rebuilt, which gives its fields their ids and the table's order.
         self.match_fields(want.fields, have.fields, F.col("x").getField, f"{path}.")
 
         def convert(column: Column) -> Column:
-            parts = self._again().match_fields(want.fields, have.fields, column.getField, f"{path}.")
+            parts = self._copy().match_fields(want.fields, have.fields, column.getField, f"{path}.")
             return F.when(column.isNotNull(), F.struct(*parts))
 
         return convert
@@ -339,11 +343,11 @@ class _Plan:
             return None
 
         def pair(column: Column) -> Column:
-            made = [
+            pair_columns = [
                 column[name] if convert is None else convert(column[name])
                 for name, convert in (("key", key), ("value", value))
             ]
-            return F.struct(made[0].alias("key"), made[1].alias("value"))
+            return F.struct(pair_columns[0].alias("key"), pair_columns[1].alias("value"))
 
         return lambda column: F.map_from_entries(F.transform(F.map_entries(column), pair))
 
@@ -351,7 +355,7 @@ class _Plan:
         convert = self._match_type(field.field_type, have, path)
         if convert is None and not (field.required and may_be_null):
             return None
-        return lambda column: self._again().match_field(field, column, have, path, may_be_null=may_be_null)
+        return lambda column: self._copy().match_field(field, column, have, path, may_be_null=may_be_null)
 
     def _match_leaf(self, want: Type, have: st.DataType, path: str) -> Convert | None:
         target = shown_type(want, self._spark)
@@ -377,19 +381,19 @@ class _Plan:
 
 
 def _lacks_parts(want: Type, have: st.DataType) -> bool:
-    """Return whether a struct of the frame lacks parts of the table's, at any depth of structs."""
+    """Return whether a struct of the frame lacks fields of the table's, at any depth of structs."""
     if not isinstance(want, StructType) or not isinstance(have, st.StructType):
         return False
-    given = {field.name.lower(): field.dataType for field in have.fields}
+    source_types = {field.name.lower(): field.dataType for field in have.fields}
     return any(
-        field.name.lower() not in given or _lacks_parts(field.field_type, given[field.name.lower()])
+        field.name.lower() not in source_types or _lacks_parts(field.field_type, source_types[field.name.lower()])
         for field in want.fields
         if not isinstance(field.field_type, UnknownType)
     )
 
 
 def find_cast(have: st.DataType, want: st.DataType, path: str, data_type: Type) -> Convert | None:
-    """Return the conversion that ANSI SQL allows on assignment, checked where it could lose something; else None."""
+    """Return the conversion that ANSI SQL allows on assignment, checked if it could lose something, or None."""
     if isinstance(want, st.StringType) and isinstance(have, st.AtomicType) and not isinstance(have, st.BinaryType):
         return lambda column: column.cast(want)
     if isinstance(have, st.NumericType) and isinstance(want, st.NumericType):
@@ -404,7 +408,7 @@ def find_cast(have: st.DataType, want: st.DataType, path: str, data_type: Type) 
 
 
 def is_safe_number(have: st.NumericType, want: st.NumericType) -> bool:
-    """Return whether a conversion between numbers needs no test: it fits every value, or rounds as floats do."""
+    """Return whether a conversion between numbers needs no check: every value fits, or rounds as floats do."""
     if isinstance(want, st.FloatType | st.DoubleType):
         digits = _WHOLE_DIGITS.get(type(have))
         return digits is None or digits < (8 if isinstance(want, st.FloatType) else 16)
@@ -417,7 +421,7 @@ def is_safe_number(have: st.NumericType, want: st.NumericType) -> bool:
 
 
 def is_up_cast(have: st.DataType, want: st.DataType) -> bool:
-    """Return whether a conversion that ANSI SQL allows is one that the strict policy allows too: it widens."""
+    """Return whether the strict policy also allows a conversion that ANSI SQL allows: it widens."""
     if isinstance(have, _NUMBERS) and isinstance(want, _NUMBERS):
         return _NUMBERS.index(type(have)) < _NUMBERS.index(type(want))
     if isinstance(have, st.NumericType) and isinstance(want, st.NumericType):
@@ -433,14 +437,14 @@ def _digits(numeric_type: st.NumericType) -> tuple[int, int]:
 
 
 def _checked_cast(column: Column, have: st.DataType, want: st.DataType, path: str, data_type: Any) -> Column:
-    made = column.try_cast(want)
-    is_lost = column.isNotNull() & (made.isNull() | (made.try_cast(have) != column))
+    converted = column.try_cast(want)
+    is_lost = column.isNotNull() & (converted.isNull() | (converted.try_cast(have) != column))
     message = F.concat(
         F.lit(f"Cannot write the column {path!r}: the value "),
         column.cast("string"),
         F.lit(f" does not fit {data_type}"),
     )
-    return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(made)
+    return F.when(is_lost, F.raise_error(message).cast(want)).otherwise(converted)
 
 
 def _with_length(column: Column, length: int, path: str, data_type: Type) -> Column:

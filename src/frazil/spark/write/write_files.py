@@ -1,15 +1,15 @@
-"""A DataFrame to data files: the write path on Spark, up to the commit. Specification: "Writing data files".
+"""Write a DataFrame to data files on Spark, up to the commit. Specification: "Writing data files".
 
     DataFrame
       -> a session of its own             jvm_write.py            settings that no other query sees
       -> columns of the table             store_assignment.py     by name, exact casts, defaults, stored form
       -> distributed and sorted           distribute.py           partition keys, tasks of the right size
-      -> Parquet by Spark's writer        native_write.py         where the schema allows it
-         or files by our own, in tasks    arrow_write.py          or in this process, where executors cannot reach
+      -> Parquet by Spark's writer        native_write.py         if the schema allows it
+            or files by our own, in tasks    arrow_write.py          or on the driver, if executors have no access
       -> descriptions (`DataFile`), for a commit
 
-Nothing refers to the files before a commit, so that a failure loses nothing. A parallel writer changes nothing here:
-folders and names are this write's own.
+Nothing references the files before a commit, so a failure loses nothing. Concurrent writers do not interfere: folders
+and names are unique to a write.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from frazil.loaded import LoadedTable
 from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spark.jvm.jvm_write import NamedColumn, can_reach, in_own_session, select_columns
 from frazil.spark.types import FIELD_ID
-from frazil.spark.write.arrow_write import can_travel, write_in_this_process, write_on_executors
+from frazil.spark.write.arrow_write import can_travel, write_on_driver, write_on_executors
 from frazil.spark.write.distribute import choose_mode, distribute, has_partitions, write_settings
 from frazil.spark.write.native_write import is_native, write_natively
 from frazil.spark.write.progress import note_files, showing_progress
@@ -52,8 +52,8 @@ def write_frame(
 ) -> list[DataFile]:
     """Write the rows of a DataFrame as data files of a table and return their descriptions.
 
-    The files are complete and in storage, and nothing refers to them yet. No rows make no files. Structs must have all
-    parts of the table's, unless they `may_lack_parts` or the table takes any schema.
+    The files are complete and in storage, but not referenced yet. Without rows there are no files. Structs must have
+    all fields of the table's, unless they `may_lack_parts` or the table accepts any schema.
     """
     target = write_target(table)
     own = in_own_session(frame, write_settings(target))
@@ -73,7 +73,7 @@ def write_stored(
     new_id: Callable[[], str] = new_uuid,
     file_rows: int | None = None,
 ) -> list[DataFile]:
-    """Write a frame whose columns have the stored form of the table's; it must be in a session of its own."""
+    """Write a frame in stored form; it must be in a session of its own."""
     check_writable(target.spec)
     key_name = _key_name(target.schema)
     spread = distribute(frame, target, key_name, choose_mode(target, distribution))
@@ -84,7 +84,7 @@ def write_stored(
             columns.append(NamedColumn(key_name))
         files = write_natively(select_columns(spread, columns), target, key_name, new_id(), file_rows=file_rows)
     elif not can_travel(target):
-        files = write_in_this_process(select_columns(spread, columns), target, is_reached=is_reached)
+        files = write_on_driver(select_columns(spread, columns), target, is_reached=is_reached)
     else:
         files = write_on_executors(select_columns(spread, columns), target)
     note_files(files)
@@ -92,19 +92,19 @@ def write_stored(
 
 
 def _with_id(name: str, field: st.StructField, schema: Schema) -> NamedColumn:
-    """Return a column with its id, and the ids of the parts of structs, on the last projection.
+    """Return a column with its id, and the ids of nested fields, on the last projection.
 
-    Parts have ids where their values come from one place. Spark forgets them where it chooses between values.
+    Nested fields keep ids if their values have a single source; Spark drops them when it chooses between values.
     """
     lineage = {lineage_column.name: lineage_column.field_id for lineage_column in ROW_LINEAGE_COLUMNS}
-    found = schema.find_field(name)
-    field_id = field.metadata.get(FIELD_ID, lineage.get(name) if found is None else found.field_id)
-    spark_type = field.dataType if found is None else _type_with_ids(field.dataType, found.field_type)
+    field_found = schema.find_field(name)
+    field_id = field.metadata.get(FIELD_ID, lineage.get(name) if field_found is None else field_found.field_id)
+    spark_type = field.dataType if field_found is None else _type_with_ids(field.dataType, field_found.field_type)
     return NamedColumn(name, None if spark_type == field.dataType else spark_type, {FIELD_ID: field_id})
 
 
 def _type_with_ids(have: st.DataType, data_type: Type) -> st.DataType:
-    """Return the type of a column with the ids of the parts of structs."""
+    """Return the type of a column with the ids of nested fields."""
     if not isinstance(have, st.StructType) or not isinstance(data_type, StructType):
         return have
     parts = {field.name: field for field in data_type.fields}
@@ -117,7 +117,7 @@ def _part_with_id(have: st.StructField, field: NestedField) -> st.StructField:
 
 
 def _key_name(schema: Schema) -> str:
-    """Return the name of the partitions' key, one that no column has."""
+    """Return an unused name for the column of the partition key."""
     taken = {field.name.lower() for field in schema.fields}
     name = "p"
     while name in taken:
@@ -126,7 +126,7 @@ def _key_name(schema: Schema) -> str:
 
 
 def _file_rows(loaded: LoadedTable) -> int | None:
-    """Return how many rows make a file of the size wanted, by what rows of the table take so far; None if unknown."""
+    """Return the rows of a file of the target size, estimated from the table's present rows, or None if unknown."""
     snapshot = loaded.metadata.current_snapshot
     summary = {} if snapshot is None or snapshot.summary is None else snapshot.summary
     try:
@@ -135,5 +135,5 @@ def _file_rows(loaded: LoadedTable) -> int | None:
         return None
     if rows < _MIN_FILE_ROWS or size <= 0:
         return None
-    wanted = read_property(loaded.metadata.properties, known.WRITE_TARGET_FILE_SIZE_BYTES)
-    return max(_MIN_FILE_ROWS, wanted * rows // size)
+    target_bytes = read_property(loaded.metadata.properties, known.WRITE_TARGET_FILE_SIZE_BYTES)
+    return max(_MIN_FILE_ROWS, target_bytes * rows // size)

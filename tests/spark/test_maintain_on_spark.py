@@ -265,7 +265,7 @@ def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -
             assert table.refresh().metadata_location == before, call
         with pytest.raises(AnalysisException, match=r"(?s)`older`.*Did you mean one of the following.*`older_than`"):
             spark.sql("call lake.system.expire_snapshots(table => 'db.t', older => 1)")
-        with pytest.raises(AnalysisException, match="There are: delete-file-threshold, "):
+        with pytest.raises(AnalysisException, match="The options are: delete-file-threshold, "):
             spark.sql("call lake.system.rewrite_data_files('db.t', options => map('target-size', '1'))")
     finally:
         frazil.detach(spark)

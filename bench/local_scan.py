@@ -37,7 +37,7 @@ from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, NestedField
 from frazil.storage.local import LocalStorage
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(
     (

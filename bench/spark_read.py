@@ -41,7 +41,7 @@ from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, NestedField, StructType
 from frazil.storage.local import LocalStorage
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 Work = Callable[[], Any]
 FILES = 10

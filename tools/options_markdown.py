@@ -13,8 +13,8 @@ from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 _HEAD = """\
 # Every option, honoured or answered
 
-Made from `src/frazil/spec/options.py`, `properties.py` and `jar_surface.py` by `python -m tests.options_page --write`;
-do not edit this page.
+Made from `src/frazil/spec/options.py`, `properties.py` and `jar_surface.py` by
+`python -m tests.architecture.options_page --write`; do not edit this page.
 
 What Iceberg's jar (1.12) takes, and what becomes of it here:
 

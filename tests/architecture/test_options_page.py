@@ -8,8 +8,8 @@ import pytest
 
 from frazil.maintenance.procedures import PROCEDURES as OURS
 from frazil.spec.jar_surface import PROCEDURES
-from tests.options_page import PAGE, REWRITES, all_rows, answer_of, names_of, read_shown, shows_something
-from tests.options_page import test_text as text_of
+from tests.architecture.options_page import PAGE, REWRITES, all_rows, answer_of, names_of, read_shown, shows_something
+from tests.architecture.options_page import test_text as text_of
 from tools.options_markdown import options_markdown
 
 MOST_WITHOUT = 0
@@ -17,7 +17,9 @@ MOST_WITHOUT = 0
 
 
 def test_the_page_is_what_the_lists_say() -> None:
-    assert PAGE.read_text() == options_markdown(read_shown(), REWRITES), "run python -m tests.options_page --write"
+    assert PAGE.read_text() == options_markdown(read_shown(), REWRITES), (
+        "run python -m tests.architecture.options_page --write"
+    )
 
 
 def test_tests_are_of_rows_that_there_are_and_few_rows_have_none() -> None:

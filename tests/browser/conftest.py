@@ -14,7 +14,7 @@ import pytest
 
 from frazil.console.app import console_routes
 from tests.browser.demo_lake import make_demo_lake
-from tests.served_lake import Served, served
+from tests.support.served_lake import Served, served
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -16,8 +16,8 @@ import pytest
 import frazil
 from frazil.console.app import console_routes
 from tests.architecture.source_files import ROOT
-from tests.console_lake import orders
-from tests.served_lake import Served, served
+from tests.support.console_lake import orders
+from tests.support.served_lake import Served, served
 
 pytestmark = pytest.mark.slow
 

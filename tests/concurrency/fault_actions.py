@@ -46,8 +46,8 @@ from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import RefType, Snapshot
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from tests.commit_lab import SCHEMA, TABLE
 from tests.concurrency.fault_world import KINDS, World
+from tests.support.commit_lab import SCHEMA, TABLE
 
 OTHER = ("db", "other")
 NEW = ("db", "new")

@@ -26,7 +26,6 @@ from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import LabClock, TableLab
 from tests.concurrency.check_files import entries_of, positions_of
 from tests.concurrency.failing_catalogs import (
     CatalogFaults,
@@ -36,6 +35,7 @@ from tests.concurrency.failing_catalogs import (
     put_rows,
     rows_of,
 )
+from tests.support.commit_lab import LabClock, TableLab
 
 KINDS = ["memory", "sqlite", "postgresql", "filesystem", "filesystem-on-disk"]
 _names = itertools.count(1)

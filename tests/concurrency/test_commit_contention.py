@@ -24,7 +24,7 @@ from frazil.scan.plan import plan_scan
 from tests.concurrency.check_files import check_table
 from tests.concurrency.commit_worker import TABLE, KeepingStorage, Order, WriterServer, create_table, open_catalog
 from tests.concurrency.replay_history import Replay, check_history
-from tests.postgres_server import shared_server
+from tests.support.postgres_server import shared_server
 
 KINDS = ["sqlite", "postgresql", "filesystem"]
 PROCESSES = [2, 8, 16]

@@ -30,7 +30,7 @@ from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCr
 from tests.concurrency.check_files import check_table
 from tests.concurrency.fault_actions import SCENARIOS, Progress, Run, Scenario, prepare, tagged
 from tests.concurrency.fault_world import KINDS, Saved, World
-from tests.postgres_server import shared_server
+from tests.support.postgres_server import shared_server
 
 ON_DISK = "filesystem-on-disk"
 """The filesystem catalog on a real disk, which is slow and no other; a few actions show that it is no other."""

@@ -64,8 +64,8 @@ from frazil.spec.statistics import StatisticsFile
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import SCHEMA, TABLE, Lab, LabCatalog, paths_of
-from tests.commit_lab import Fault as Fate
+from tests.support.commit_lab import SCHEMA, TABLE, Lab, LabCatalog, paths_of
+from tests.support.commit_lab import Fault as Fate
 
 # What an action says must hold, and when
 

@@ -42,7 +42,7 @@ from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileContent
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 Row = tuple[int, str, int]
 """Id, partition and value."""

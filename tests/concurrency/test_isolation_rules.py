@@ -25,7 +25,7 @@ from frazil.commit.update_spec import UpdateSpec
 from frazil.errors import AlreadyExistsError, InvalidRequestError, TableAlreadyExistsError, TableNotFoundError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
-from tests.commit_lab import SCHEMA, TABLE, Lab
+from tests.support.commit_lab import SCHEMA, TABLE, Lab
 
 CONFLICTS = "tests/unit/commit/test_conflicts.py"
 PICKS = "tests/unit/commit/test_cherry_pick.py"

@@ -19,7 +19,7 @@ import pytest
 import frazil
 from frazil.commit.row_delta import RowDelta
 from frazil.errors import CommitConflictError, ConcurrentChangeError, MissingFileError
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.equality_delete_writer import write_equality_deletes
 
 DDL = "id bigint, kind string"
 LATER = 2**62

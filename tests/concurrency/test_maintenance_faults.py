@@ -39,8 +39,8 @@ from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import LabClock
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.commit_lab import LabClock
+from tests.support.equality_delete_writer import write_equality_deletes
 
 NAME: Final = ("db", "t")
 SCHEMA: Final = Schema((NestedField(1, "id", LONG), NestedField(2, "k", STRING)))

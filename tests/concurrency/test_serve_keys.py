@@ -36,8 +36,8 @@ from frazil.lake.open_catalog import open_catalog
 from frazil.serve.exchange import Answer
 from frazil.storage.failing import FaultKind
 from tests.concurrency.test_serve_killed import ServeProcess
-from tests.postgres_server import PostgresServer, postgres_server
-from tests.served_lake import SCHEMA, Served, served, table_path
+from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.served_lake import SCHEMA, Served, served, table_path
 from tests.unit.serve.test_idempotency import keyed, new_key
 
 __all__ = ["postgres_server"]

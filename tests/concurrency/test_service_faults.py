@@ -16,7 +16,7 @@ import frazil
 from frazil.errors import CommitConflictError, CommitStateUnknownError
 from frazil.rest.rest_catalog import RestCatalog
 from frazil.storage.http import Answer, AnswerLost, RequestNotSent
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 
 class FaultyTransport:

@@ -26,7 +26,7 @@ import frazil
 from frazil.errors import AlreadyExistsError, CommitError, CommitStateUnknownError, NotFoundError, ServiceError
 from frazil.rest.rest_catalog import RestCatalog
 from frazil.storage.http import Answer, AnswerLost, RequestNotSent
-from tests.served_lake import Served, served
+from tests.support.served_lake import Served, served
 
 NAMES = [("a", f"t{number}") for number in range(4)] + [("b", f"t{number}") for number in range(3)]
 QUICK = {

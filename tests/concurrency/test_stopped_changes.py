@@ -14,7 +14,7 @@ from frazil.errors import StorageError
 from frazil.lake.lake import Lake
 from frazil.storage.failing import Call, FailingStorage
 from frazil.storage.memory import MemoryStorage
-from tests.write_history import VERSIONS_AND_MODES
+from tests.support.write_history import VERSIONS_AND_MODES
 
 T = TypeVar("T")
 ROWS = [{"id": at, "k": "abc"[at % 3]} for at in range(12)]

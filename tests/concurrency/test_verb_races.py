@@ -19,8 +19,8 @@ from frazil.errors import CommitError, FrazilError
 from frazil.lake.lake import Lake
 from frazil.lake.verbs import TableVerbs
 from frazil.storage.memory import MemoryStorage
-from tests.races import Point, Race
-from tests.write_history import VERSIONS_AND_MODES
+from tests.support.races import Point, Race
+from tests.support.write_history import VERSIONS_AND_MODES
 
 Row = tuple[int | str | None, ...]
 View = tuple[tuple[str, ...], dict[str, list[Row]], str]

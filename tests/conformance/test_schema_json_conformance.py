@@ -36,7 +36,7 @@ from frazil.spec.types import (
     MapType,
     Type,
 )
-from tests.type_json import decode_type
+from tests.support.type_json import decode_type
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, INT, NestedField
 from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
-from tests.view_changes import replace_view
+from tests.support.view_changes import replace_view
 
 APPENDIX_A: dict[str, Any] = {
     "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",

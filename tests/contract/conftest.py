@@ -12,8 +12,8 @@ from frazil.storage.multipart import PART_BYTES
 from frazil.storage.object_requests import ObjectKey, ObjectRequests
 from frazil.storage.object_service import s3_service
 from frazil.storage.object_store import ObjectStorage
-from tests import azure_server
-from tests.s3_server import S3Server, running
+from tests.support import azure_server
+from tests.support.s3_server import S3Server, running
 
 
 @pytest.fixture(scope="session")

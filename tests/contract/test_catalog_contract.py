@@ -1,4 +1,4 @@
-"""What every catalog promises; see `frazil/catalog/base.py`. A new catalog is added to `tests/catalog_cases.py`."""
+"""What every catalog promises (`frazil/catalog/base.py`). Add new catalogs to `tests/support/catalog_cases.py`."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ from frazil.spec.sorting import build_sort_order
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.memory import MemoryStorage
-from tests import builders
-from tests.catalog_cases import (
+from tests.support import builders
+from tests.support.catalog_cases import (
     EVENTS,
     NAMES,
     SERVICE_VARIABLE,
@@ -84,7 +84,7 @@ from tests.catalog_cases import (
     setting,
     write_snapshot,
 )
-from tests.postgres_server import postgres_server
+from tests.support.postgres_server import postgres_server
 
 __all__ = ["postgres_server"]
 

@@ -13,9 +13,9 @@ from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.open_database import open_database
 from frazil.catalog.sql import SqlCatalog
 from frazil.storage.local import LocalStorage
-from tests.catalog_cases import EVENTS, made_table
 from tests.conftest import ROOT
-from tests.postgres_server import postgres_server
+from tests.support.catalog_cases import EVENTS, made_table
+from tests.support.postgres_server import postgres_server
 
 __all__ = ["postgres_server"]
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 PROCESSES, COMMITS = 4, 25
 WRITER = """
 import sys
-from tests.catalog_cases import EVENTS, set_property_until_it_works
+from tests.support.catalog_cases import EVENTS, set_property_until_it_works
 from tests.contract.test_catalog_processes import open_catalog
 kind, folder, uri, writer, commits = sys.argv[1:]
 with open_catalog(kind, folder, uri) as catalog:

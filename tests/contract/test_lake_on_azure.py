@@ -26,7 +26,7 @@ from frazil.errors import (
 from frazil.lake.lake import Lake
 from frazil.storage.azure import AzureStorage, azure_service
 from frazil.storage.choose import choose_storage
-from tests.azure_server import ACCOUNT, CONTAINER, KEY
+from tests.support.azure_server import ACCOUNT, CONTAINER, KEY
 
 CANARY = base64.b64encode(b"canary-account-key-0001").decode()
 

@@ -13,7 +13,7 @@ import frazil
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.lake.lake import Lake
 from frazil.storage.choose import choose_storage
-from tests.s3_server import BUCKET, Planned, S3Server
+from tests.support.s3_server import BUCKET, Planned, S3Server
 
 
 def test_commits_that_race_while_answers_are_lost_all_count_once(s3_server: S3Server) -> None:

@@ -12,8 +12,8 @@ import frazil
 from frazil.codec.view_metadata_json import decode_view_metadata
 from frazil.lake.lake import Lake
 from frazil.storage.failing import FaultKind
-from tests.catalog_cases import NAMES, CatalogCase, opened_case
-from tests.postgres_server import postgres_server
+from tests.support.catalog_cases import NAMES, CatalogCase, opened_case
+from tests.support.postgres_server import postgres_server
 
 __all__ = ["postgres_server"]
 

@@ -16,8 +16,8 @@ from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.azure_server import CONTAINER
-from tests.s3_server import BUCKET
+from tests.support.azure_server import CONTAINER
+from tests.support.s3_server import BUCKET
 
 STORAGES: dict[str, Callable[[Path, pytest.FixtureRequest], tuple[Storage, str]]] = {
     "local": lambda folder, _: (LocalStorage(), f"file://{folder}"),

@@ -16,7 +16,7 @@ from frazil.storage.object_requests import ObjectRequests
 from frazil.storage.object_service import gcs_service, s3_service
 from frazil.storage.object_store import ObjectStorage
 from frazil.storage.sign_v4 import S3Credentials
-from tests.s3_server import BUCKET, KEY_ID, Planned, S3Server
+from tests.support.s3_server import BUCKET, KEY_ID, Planned, S3Server
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from frazil.storage.http import HttpClient
 from frazil.storage.object_requests import ObjectRequests
 from frazil.storage.object_service import s3_service
 from frazil.storage.object_store import ObjectStorage
-from tests.s3_server import BUCKET, KEY_ID, ROOT, SECRET, Planned, S3Server
+from tests.support.s3_server import BUCKET, KEY_ID, ROOT, SECRET, Planned, S3Server
 
 ALWAYS = 1000
 

@@ -23,8 +23,8 @@ from frazil.catalog.sql import SqlCatalog
 from frazil.errors import CommitConflictError, InvalidRequestError, StorageError
 from frazil.loaded import LoadedTable
 from frazil.storage.local import LocalStorage
-from tests import builders
-from tests.catalog_cases import (
+from tests.support import builders
+from tests.support.catalog_cases import (
     EVENTS,
     committed,
     made_table,
@@ -32,7 +32,7 @@ from tests.catalog_cases import (
     set_property,
     set_property_until_it_works,
 )
-from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer, postgres_server
+from tests.support.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer, postgres_server
 
 psycopg = pytest.importorskip("psycopg")
 _counter = itertools.count(1)

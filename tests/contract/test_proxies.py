@@ -15,7 +15,7 @@ import pytest
 
 from frazil.errors import InvalidPropertyError
 from frazil.storage.choose import choose_storage
-from tests.s3_server import BUCKET, S3Server
+from tests.support.s3_server import BUCKET, S3Server
 
 
 @contextmanager

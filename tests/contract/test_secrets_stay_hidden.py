@@ -20,8 +20,8 @@ import pytest
 
 import frazil
 from frazil.storage.choose import choose_storage
-from tests.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer, postgres_server
-from tests.s3_server import BUCKET, KEY_ID, SECRET, Planned, S3Server
+from tests.support.postgres_server import PASSWORD, QUOTED_PASSWORD, PostgresServer, postgres_server
+from tests.support.s3_server import BUCKET, KEY_ID, SECRET, Planned, S3Server
 
 __all__ = ["postgres_server"]
 

@@ -11,8 +11,8 @@ import pytest
 import frazil
 from frazil.errors import FrazilError, UnsupportedError
 from frazil.serve.store_access import StoreAccess
-from tests.s3_server import BUCKET, S3Server
-from tests.served_lake import served
+from tests.support.s3_server import BUCKET, S3Server
+from tests.support.served_lake import served
 
 
 def rows(*ids: int) -> pa.Table:

@@ -24,8 +24,8 @@ from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.azure_server import ACCOUNT, CONTAINER
-from tests.s3_server import BUCKET
+from tests.support.azure_server import ACCOUNT, CONTAINER
+from tests.support.s3_server import BUCKET
 
 
 class Case(NamedTuple):

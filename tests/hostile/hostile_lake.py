@@ -29,8 +29,8 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.local import LocalStorage
-from tests.avro_builders import container, required
-from tests.tables import TableBuilder
+from tests.support.avro_builders import container, required
+from tests.support.tables import TableBuilder
 
 ENVIRONMENT_SECRET = "planted-in-the-environment-7c1f"
 KEY_SECRET = "planted-secret-access-key-93ab"

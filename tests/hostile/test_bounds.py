@@ -30,8 +30,8 @@ from frazil.serve.auth import Auth, Secret
 from frazil.serve.kept_plans import BUDGET_BYTES, KeptPlan, KeptPlans
 from frazil.storage.http import AnswerLost, AnswerTooLarge, HttpClient
 from tests.property.test_serve_fuzz import VERSION
-from tests.rest_lab import scripted_service
-from tests.served_lake import Served, served, table_path
+from tests.support.rest_lab import scripted_service
+from tests.support.served_lake import Served, served, table_path
 
 TOKEN = "writer-token-0000001"
 

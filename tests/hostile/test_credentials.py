@@ -27,8 +27,8 @@ from frazil.storage.choose import choose_storage, stores_of
 from frazil.storage.store_accounts import AZURE, GCS, S3, Credentials, Endpoint, Source, StoreAccount, Stores
 from tests.hostile.recording_proxy import RecordingProxy, recording_proxy
 from tests.hostile.test_rights import requests as requests_on
-from tests.rest_lab import ScriptedService, scripted_service, table_json
-from tests.served_lake import SCHEMA, served, table_path
+from tests.support.rest_lab import ScriptedService, scripted_service, table_json
+from tests.support.served_lake import SCHEMA, served, table_path
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"

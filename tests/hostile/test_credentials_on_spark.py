@@ -19,8 +19,8 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
 from tests.hostile.recording_proxy import recording_proxy
 from tests.hostile.test_credentials import OWN, SECRETS, STRANGER, USERS, VENDED
-from tests.rest_lab import metadata_of, scripted_service, table_json
 from tests.spark.hadoop_aws import CannotFetch, hadoop_aws_jars
+from tests.support.rest_lab import metadata_of, scripted_service, table_json
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent

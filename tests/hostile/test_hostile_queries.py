@@ -21,7 +21,7 @@ from frazil.errors import FrazilError
 from frazil.lake.lake import Lake
 from frazil.lake.local_sql import query as run_query
 from frazil.query.limits import Limits
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 SECONDS = 4.0
 LIMITS = Limits(timeout_seconds=SECONDS, memory_bytes=256 << 20)

@@ -34,7 +34,7 @@ import pytest
 import frazil
 from frazil.serve.operations import OPERATIONS
 from tests.property.test_serve_fuzz import BODIES, IDENTIFIER, REQUIREMENTS, SNAPSHOT, UPDATES, VERSION
-from tests.served_lake import SCHEMA
+from tests.support.served_lake import SCHEMA
 
 SECONDS = float(os.environ.get("FRAZIL_FUZZ_SECONDS", "0"))
 COUNT = 600

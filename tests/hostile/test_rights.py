@@ -35,8 +35,8 @@ from frazil.serve.store_access import StoreAccess
 from frazil.spec.new_table import new_table_metadata
 from frazil.storage.assume_role import SessionKeys
 from frazil.storage.memory import MemoryStorage
-from tests import builders
-from tests.served_lake import SCHEMA, Reply, Served, served, table_path
+from tests.support import builders
+from tests.support.served_lake import SCHEMA, Reply, Served, served, table_path
 
 SECRETS = """
 token all    all-secret-00000000001 write

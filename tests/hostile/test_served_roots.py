@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from tests.served_lake import SCHEMA, Reply, Served, served, table_path
+from tests.support.served_lake import SCHEMA, Reply, Served, served, table_path
 
 SECRET_ROW = "a-row-of-the-servers-own-2f1b"
 

@@ -24,7 +24,7 @@ from frazil.cli.start_token import new_token
 from frazil.errors import InvalidRequestError, StorageError
 from frazil.serve.auth import Auth, Secret
 from frazil.spark.jvm.start_jvm import is_secret_setting
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 ROOT = Path(__file__).parents[2]
 SECRETS = ("PLANTED-TOKEN-000001", "planted-s3-secret-01")

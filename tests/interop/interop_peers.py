@@ -28,9 +28,9 @@ from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.lake.schema_of import schema_of
-from tests.equality_delete_writer import write_equality_deletes
 from tests.interop.interop_cases import CannotDo, Row
 from tests.interop.java_runtime import Java, read_java
+from tests.support.equality_delete_writer import write_equality_deletes
 
 
 def table_of(rows: list[Row], schema: pa.Schema) -> pa.Table:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.s3_server import BUCKET, KEY_ID, SECRET, running
+from tests.support.s3_server import BUCKET, KEY_ID, SECRET, running
 
 CACHE = Path(os.environ.get("FRAZIL_JAVA_CACHE", Path.home() / ".cache" / "frazil-java"))
 NESSIE = (

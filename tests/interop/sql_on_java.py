@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from tests.interop.interop_cases import CannotDo
 from tests.interop.java_runtime import JavaLake
-from tests.sql_case_files import FOLDER, Outcome, case_files, read_cases, run_case
+from tests.support.sql_case_files import FOLDER, Outcome, case_files, read_cases, run_case
 
 KINDS = {
     "jar lacks": "The jar has no such statement or form",

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.interop.interop_page import record
-from tests.postgres_server import shared_server
-from tests.served_lake import served
+from tests.support.postgres_server import shared_server
+from tests.support.served_lake import served
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 KIT = Path(__file__).resolve().parent.parent.parent.parent / "shared" / "rck" / "run.sh"

@@ -16,8 +16,8 @@ from tests.interop.interop_page import record_pages
 from tests.interop.jar_blocks import AS_IS, BLOCKS, HADOOP, KINDS, TWO_LINES, as_jobs
 from tests.interop.java_runtime import JavaLake
 from tests.interop.page_blocks import DOCS, PageBlock, cut_page, read_blocks
-from tests.s3_server import BUCKET, running
-from tests.served_lake import served
+from tests.support.s3_server import BUCKET, running
+from tests.support.served_lake import served
 
 HERE = Path(__file__).parent
 CATALOGS = ("local", "prod", "catalog", "catalog_name", "hive_prod", "lake")

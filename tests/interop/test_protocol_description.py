@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.interop_page import record
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 EXAMPLES = 25

@@ -19,8 +19,8 @@ from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, DecimalType
 from frazil.storage.local import LocalStorage
-from tests.builders import field, schema
-from tests.tables import TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import TableBuilder
 
 pyiceberg = pytest.importorskip("pyiceberg.table")
 

@@ -19,7 +19,7 @@ from frazil.spec.manifest import EntryStatus, FieldSummary, ManifestContent, Man
 from frazil.spec.partitioning import UNPARTITIONED, PartitionSpec, build_partition_spec
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, LONG, STRING, TIMESTAMP, DecimalType, FixedType, NestedField
-from tests.manifest_builders import added, data_file, deleted, existing, manifest_file
+from tests.support.manifest_builders import added, data_file, deleted, existing, manifest_file
 
 pyiceberg_manifest = pytest.importorskip("pyiceberg.manifest")
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -29,7 +29,7 @@ from frazil.spec.types import (
     NestedField,
     StructType,
 )
-from tests.metadata_builders import LOCATION, START_MS, UUID, snapshot
+from tests.support.metadata_builders import LOCATION, START_MS, UUID, snapshot
 
 theirs = pytest.importorskip("pyiceberg.table.metadata")
 

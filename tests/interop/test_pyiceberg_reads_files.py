@@ -39,8 +39,8 @@ from frazil.spec.types import (
     StructType,
 )
 from frazil.storage.local import LocalStorage
-from tests.builders import field, schema
-from tests.tables import TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import TableBuilder
 
 pyiceberg = pytest.importorskip("pyiceberg.table")
 pyiceberg_arrow = pytest.importorskip("pyiceberg.io.pyarrow")

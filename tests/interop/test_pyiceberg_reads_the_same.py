@@ -37,8 +37,8 @@ from frazil.spec.types import (
     StructType,
 )
 from frazil.storage.local import LocalStorage
-from tests.scan_model import random_field
-from tests.tables import TableBuilder
+from tests.support.scan_model import random_field
+from tests.support.tables import TableBuilder
 
 pytestmark = pytest.mark.interop
 

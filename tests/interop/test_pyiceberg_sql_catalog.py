@@ -22,9 +22,9 @@ from frazil.errors import CommitConflictError, TableAlreadyExistsError
 from frazil.scan.plan import plan_scan
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.local import LocalStorage
-from tests import builders
-from tests.catalog_cases import committed, made_table, rejected, set_property, setting
-from tests.postgres_server import QUOTED_PASSWORD, postgres_server
+from tests.support import builders
+from tests.support.catalog_cases import committed, made_table, rejected, set_property, setting
+from tests.support.postgres_server import QUOTED_PASSWORD, postgres_server
 
 pytest.importorskip("sqlalchemy", reason="PyIceberg's SqlCatalog needs SQLAlchemy")
 pyiceberg_sql = pytest.importorskip("pyiceberg.catalog.sql")

@@ -19,7 +19,7 @@ import frazil
 from frazil.codec.table_metadata_json import encode_table_metadata
 from tests.interop.interop_page import record
 from tests.interop.rust_client import CannotBuild, RustError, run_step, rust_program
-from tests.served_lake import Served, served, table_path
+from tests.support.served_lake import Served, served, table_path
 
 pytestmark = pytest.mark.interop
 

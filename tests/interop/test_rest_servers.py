@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.catalog_cases import SERVICE_VARIABLE, service_differences
 from tests.interop.interop_page import record
 from tests.interop.rest_servers import SERVERS, CannotStart
-from tests.sql_case_files import case_files, read_cases
+from tests.support.catalog_cases import SERVICE_VARIABLE, service_differences
+from tests.support.sql_case_files import case_files, read_cases
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -22,7 +22,7 @@ from frazil.maintenance.partition_stats import partition_stats
 from tests.interop.interop_cases import numbers
 from tests.interop.interop_page import record
 from tests.interop.java_runtime import JavaLake, has_java
-from tests.theta_sketches import decode_theta_sketch
+from tests.support.theta_sketches import decode_theta_sketch
 
 pytest.importorskip("duckdb_extension_iceberg", reason="peers are installed by make test-interop")
 

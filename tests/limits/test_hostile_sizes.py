@@ -30,8 +30,8 @@ from frazil.spark.read.planned_files import vector_bytes
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, FixedType, NestedField
-from tests.avro_builders import container, required
-from tests.tables import TableBuilder
+from tests.support.avro_builders import container, required
+from tests.support.tables import TableBuilder
 
 ROOM_BYTES = 2 << 30
 PLAIN = Schema((NestedField(1, "id", LONG),))

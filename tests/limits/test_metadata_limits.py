@@ -9,7 +9,7 @@ import time
 import pytest
 
 from frazil.codec.table_metadata_json import decode_table_metadata
-from tests.metadata_builders import START_MS, document, snapshot_document, text_of
+from tests.support.metadata_builders import START_MS, document, snapshot_document, text_of
 
 
 def test_many_snapshots_and_columns_are_read_in_bounded_time() -> None:

@@ -17,7 +17,7 @@ import pytest
 from frazil.codec.manifest_avro import decode_manifest, iter_entries
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.errors import CorruptTableError, UnsupportedError
-from tests.avro_builders import (
+from tests.support.avro_builders import (
     DAY,
     compress,
     container,

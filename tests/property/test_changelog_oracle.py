@@ -13,10 +13,10 @@ from frazil.expr.parse import parse_predicate
 from frazil.lake.scan import Scan, scan_table
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog
-from tests.changelog_model import Feed
-from tests.file_writers import table_to_rows
-from tests.scan_model import FORMATS, SCHEMA, Model, same_rows
-from tests.tables import TableBuilder
+from tests.support.changelog_model import Feed
+from tests.support.file_writers import table_to_rows
+from tests.support.scan_model import FORMATS, SCHEMA, Model, same_rows
+from tests.support.tables import TableBuilder
 
 STEPS = 5
 

@@ -14,8 +14,8 @@ from frazil.commit.overwrite import Overwrite
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.commit.update_refs import CreateRef, Rollback
 from frazil.errors import InvalidRequestError
-from tests.commit_lab import Lab
-from tests.expiry_lab import check_whole, expire, stored_file
+from tests.support.commit_lab import Lab
+from tests.support.expiry_lab import check_whole, expire, stored_file
 
 
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])

@@ -13,7 +13,7 @@ from frazil.codec.wkb import PART_KINDS, Geometry, GeometryKind, decode_wkb, enc
 from frazil.codec.wkt import format_wkt, parse_wkt
 from frazil.errors import FrazilError
 from frazil.spec.bounding_box import BoundingBox, GeoPoint
-from tests.geo_boxes import bounding_box_of, collect_geo_bounds
+from tests.support.geo_boxes import bounding_box_of, collect_geo_bounds
 
 NUMBERS = st.floats() | st.integers(-1000, 1000).map(float)
 DIMENSIONS = st.tuples(st.booleans(), st.booleans())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.maintenance_history import History
+from tests.support.maintenance_history import History
 
 
 @pytest.mark.extended

@@ -20,8 +20,8 @@ from frazil.spec.check_table_metadata import check_table_metadata
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.table_metadata import TableMetadata
-from tests import builders
-from tests.metadata_builders import START_MS, metadata, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import START_MS, metadata, snapshot
 
 NAMES = st.sampled_from(["main", "a", "b", "c"])
 SMALL = st.integers(0, 12)

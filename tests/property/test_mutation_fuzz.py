@@ -29,8 +29,8 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
 from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
-from tests.tables import TableBuilder
-from tests.variants import decode_variant, variant_of
+from tests.support.tables import TableBuilder
+from tests.support.variants import decode_variant, variant_of
 
 MAX_SECONDS_EACH = 5.0
 MAX_MEGABYTES = 1_500

@@ -10,7 +10,7 @@ import pytest
 
 import frazil
 from frazil.maintenance.partition_stats import partition_stats
-from tests.partition_stats_lab import compute, rows_of
+from tests.support.partition_stats_lab import compute, rows_of
 
 
 def full(table: frazil.Table) -> pa.Table:

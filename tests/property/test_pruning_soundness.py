@@ -1,6 +1,6 @@
 """The law of pruning: what is dropped holds no match, what is called a full match holds nothing else.
 
-Checked on random columns of every type through every transform (`tests/pruning_cases.py`), for the evaluators
+Checked on random columns of every type through every transform (`tests/support/pruning_cases.py`), for the evaluators
 of single files and for those over columns, which must also agree with each other.
 """
 
@@ -32,8 +32,8 @@ from frazil.spec.partitioning import PartitionField, PartitionSpec
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Truncate
 from frazil.spec.types import INT, LONG, DoubleType, FloatType, NestedField, StructType
-from tests.metrics_oracle import contains_only_matches, may_contain_match, stats_of
-from tests.pruning_cases import TRANSFORMS, TYPES, Case, min_max, random_case
+from tests.support.metrics_oracle import contains_only_matches, may_contain_match, stats_of
+from tests.support.pruning_cases import TRANSFORMS, TYPES, Case, min_max, random_case
 
 QUICK_CASES = 4_000
 SHARES = 8

@@ -33,7 +33,7 @@ from frazil.scan.choose_snapshot import partition_types
 from frazil.storage.choose import choose_storage
 from frazil.storage.http import Answer
 from frazil.storage.memory import MemoryStorage
-from tests.rest_lab import metadata_of, table_json
+from tests.support.rest_lab import metadata_of, table_json
 
 KEYS = {
     "s3.access-key-id": "id",

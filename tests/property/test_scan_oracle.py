@@ -12,9 +12,9 @@ from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
 from frazil.expr.parse import parse_predicate
 from frazil.lake.scan import scan_table
-from tests.file_writers import table_to_rows
-from tests.scan_model import FORMATS, SCHEMA, Model, same_rows
-from tests.tables import TableBuilder
+from tests.support.file_writers import table_to_rows
+from tests.support.scan_model import FORMATS, SCHEMA, Model, same_rows
+from tests.support.tables import TableBuilder
 
 ALL = ["*", "_file", "_pos", "_row_id", "_last_updated_sequence_number"]
 STEPS = 5

@@ -22,7 +22,7 @@ from frazil.serve.exchange import Answer, Request
 from frazil.serve.kept_state import KeptState
 from frazil.serve.operations import OPERATIONS, Router
 from frazil.serve.service import Service
-from tests.served_lake import SCHEMA
+from tests.support.served_lake import SCHEMA
 
 VERSION = {
     "version-id": 1,

@@ -26,7 +26,7 @@ from frazil.maintenance.expire_snapshots import expire_snapshots
 from frazil.maintenance.orphan_files import DAY_MS, remove_orphan_files
 from frazil.spec.data_file import DataFile
 from frazil.spec.snapshot import Snapshot
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 GRAPHS = 1_000
 AT_ONCE = 10

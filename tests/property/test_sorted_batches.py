@@ -38,8 +38,8 @@ from frazil.spec.types import (
     PrimitiveType,
     StructType,
 )
-from tests.file_writers import rows_to_table, table_to_rows
 from tests.property.type_strategies import values_of
+from tests.support.file_writers import rows_to_table, table_to_rows
 
 KINDS: tuple[PrimitiveType, ...] = (
     BOOLEAN,

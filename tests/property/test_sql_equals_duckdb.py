@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sql_fuzz import QueryMaker, compare, memory_of, random_lake
+from tests.support.sql_fuzz import QueryMaker, compare, memory_of, random_lake
 
 QUERIES_PER_LAKE = 50
 LAKES = max(1, int(os.environ.get("FRAZIL_SQL_QUERIES", "200")) // QUERIES_PER_LAKE)

@@ -13,7 +13,7 @@ from frazil.scan.stream_files import plan_stream_files
 from frazil.scan.stream_offsets import StreamOffset, parse_offset
 from frazil.scan.stream_steps import StreamLimits, StreamStart, TableStream
 from frazil.spec.data_file import DataFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def read(lab: Lab, start: StreamOffset, end: StreamOffset) -> list[str]:

@@ -28,7 +28,7 @@ from frazil.spec.types import BINARY, STRING, Type
 from frazil.spec.values import compare_values, format_value, sort_key, to_internal, to_python
 from frazil.sql.type_names import plain_type_name
 from tests.property.type_strategies import ALL_LEAF_TYPES, VALUE_TYPES, nested_types, schemas, values_of
-from tests.type_json import decode_type
+from tests.support.type_json import decode_type
 
 TYPES_AND_VALUES = VALUE_TYPES.flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind)))
 FINITE = nested_types(VALUE_TYPES).flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind, finite=True)))

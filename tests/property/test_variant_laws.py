@@ -15,7 +15,7 @@ from frazil.codec.variant import encode_variant
 from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import FrazilError
 from frazil.spec.variant import DECIMAL_DIGITS, INTEGER_BITS, VARIANT_NULL, VariantKind, VariantValue
-from tests.variants import decode_variant
+from tests.support.variants import decode_variant
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=80)
 

@@ -20,7 +20,7 @@ from frazil.spec.view_metadata import (
     ViewMetadata,
     ViewVersion,
 )
-from tests.view_changes import change_view_properties, replace_view, roll_back_view
+from tests.support.view_changes import change_view_properties, replace_view, roll_back_view
 
 KNOWN = {
     "view-uuid", "format-version", "location", "properties", "schemas", "current-version-id", "versions",

@@ -51,10 +51,10 @@ from frazil.spec.types import (
     VariantType,
 )
 from frazil.spec.values import map_key
-from tests.file_writers import Rows, rows_to_table
 from tests.property.type_strategies import GEO_TYPES, VALUE_TYPES, schemas, values_of
-from tests.variants import variant_of
-from tests.written_files import check_metrics, comparable, ids, read_rows, same_rows, target, value_at
+from tests.support.file_writers import Rows, rows_to_table
+from tests.support.variants import variant_of
+from tests.support.written_files import check_metrics, comparable, ids, read_rows, same_rows, target, value_at
 
 POINTS = st.tuples(st.floats(-180, 180), st.floats(-90, 90)).map(lambda point: struct.pack("<BIdd", 1, 1, *point))
 VARIANTS = (st.none() | st.booleans() | st.integers(-(2**31), 2**31) | st.text(max_size=5)).map(

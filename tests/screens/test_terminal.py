@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import frazil
-from tests.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
+from tests.support.terminal import CTRL_C, CTRL_D, ENTER, TAB, UP, Terminal
 
 SHELL = """
 import sys, frazil

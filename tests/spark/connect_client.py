@@ -23,7 +23,7 @@ from pyspark.sql import Observation, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from tests.sql_case_files import read_cases, run_case, snapshots_of
+from tests.support.sql_case_files import read_cases, run_case, snapshots_of
 
 
 def cases(address: str, name: str, folder: str) -> list[str]:

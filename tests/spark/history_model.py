@@ -1,8 +1,8 @@
 """Random histories of a table, and what each snapshot must read as on Spark. Import as `tests.spark.history_model`.
 
-`tests/scan_model.py` has the rows and the rules; here are the operations that make a history hard to read on Spark:
-names that come back with another meaning, partitions that change, files that are replaced, versions that rise. After
-every commit the rows are kept, so that all snapshots can be read again from the last state of the metadata.
+`tests/support/scan_model.py` has the rows and the rules; here are the operations that make a history hard to read on
+Spark: names that come back with another meaning, partitions that change, files that are replaced, versions that rise.
+After every commit the rows are kept, so that all snapshots can be read again from the last state of the metadata.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from frazil.spec.types import (
     UuidType,
 )
 from frazil.storage.local import LocalStorage
-from tests.file_writers import rows_to_table
-from tests.scan_model import SCHEMA, Model, ModelFile, _by_id, random_field
-from tests.tables import TableBuilder
+from tests.support.file_writers import rows_to_table
+from tests.support.scan_model import SCHEMA, Model, ModelFile, _by_id, random_field
+from tests.support.tables import TableBuilder
 
 SPECS: tuple[tuple[str, ...], ...] = ((), ("part",), ("bucket(3, id)",), ("truncate(1, text)",), ("part", "text"))
 TERMS = ("part", "bucket(3, id)", "bucket(2, text)", "truncate(2, text)", "text", "truncate(4, id)")

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from frazil.lake.scan import Scan, scan_table
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
-from tests.scan_model import same_rows
 from tests.spark.history_model import Row, arrow_rows, spark_rows
-from tests.tables import TableBuilder
+from tests.support.scan_model import same_rows
+from tests.support.tables import TableBuilder
 
 READS_STRUCTS_BY_PYTHON = pyspark.__version__.startswith("4.0.")
 """Whether tables whose structs have changed are read by Python: Spark's reader loses structs there."""

@@ -13,10 +13,10 @@ from frazil.lake.scan import scan_table
 from frazil.scan.changelog import Changelog
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
-from tests.changelog_model import Feed
-from tests.scan_model import SCHEMA, same_rows
 from tests.spark.history_model import SPECS, History, Row, arrow_rows, shown_rows, spark_rows
-from tests.tables import TableBuilder
+from tests.support.changelog_model import Feed
+from tests.support.scan_model import SCHEMA, same_rows
+from tests.support.tables import TableBuilder
 
 pytestmark = pytest.mark.extended
 

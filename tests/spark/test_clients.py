@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.spark.jvm.serve_clients import connect_settings, start_connect, stop_connect
-from tests.sql_case_files import case_files
+from tests.support.sql_case_files import case_files
 
 ROOT = Path(__file__).parents[2]
 MISSING = [

@@ -23,9 +23,9 @@ from frazil.expr.parse import parse_predicate
 from frazil.lake.table import Table
 from frazil.spark.read.predicates import row_filter
 from frazil.spec.parse_type import parse_schema
-from tests import conditions_page
-from tests.condition_texts import NUMBERS, STRINGS
 from tests.spark.settings import settings
+from tests.support import conditions_page
+from tests.support.condition_texts import NUMBERS, STRINGS
 
 DDL = (
     "rid int, i int, l long, f float, d double, p decimal(9,2), q decimal(20,4), s string, b boolean, x binary, "

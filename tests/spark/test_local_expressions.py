@@ -17,8 +17,8 @@ from frazil.expr.parse_expression import parse_expression
 from frazil.local.compile_expression import TARGET, Compiler, Rows
 from frazil.local.condition import Session
 from frazil.local.sql_types import shown_name
-from tests import changes_page
-from tests.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
+from tests.support import changes_page
+from tests.support.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 
 pytestmark = pytest.mark.usefixtures("utc")
 FAILED = "failed"

@@ -16,8 +16,8 @@ from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.spark.write.zorder_columns import bits_of
-from tests.damage import DDL, rows
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.damage import DDL, rows
+from tests.support.equality_delete_writer import write_equality_deletes
 
 
 def with_deletes(lake: frazil.Lake, version: int, **options: Any) -> frazil.Table:

@@ -14,7 +14,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 import frazil
-from tests.maintenance_history import History
+from tests.support.maintenance_history import History
 
 pytestmark = pytest.mark.extended
 

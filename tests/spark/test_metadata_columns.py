@@ -21,7 +21,7 @@ import frazil
 from frazil.spec.schema import Schema
 from frazil.spec.types import INT, STRING, NestedField
 from frazil.storage.local import LocalStorage
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 Row = dict[str, Any]
 SCHEMA = Schema((NestedField(1, "k", INT), NestedField(2, "p", INT), NestedField(3, "s", STRING)))

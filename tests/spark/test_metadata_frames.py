@@ -21,7 +21,7 @@ from frazil.spark.read.metadata_frames import metadata_frame, metadata_frame_sch
 from frazil.spec.schema import Schema
 from frazil.spec.types import BINARY, DATE, INT, LONG, STRING, TIME, UUID, FixedType, NestedField, StructType
 from frazil.storage.local import LocalStorage
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 SCHEMA = Schema(
     (

@@ -17,11 +17,11 @@ from frazil.spark.read.relation import UNION_CODEGEN, ReadRequest, read_on_spark
 from frazil.spark.session import setting
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, INT, LONG, STRING, UUID, NestedField, StructType
-from tests.scan_model import same_rows
 from tests.spark.history_model import arrow_rows, spark_rows
 from tests.spark.read_cases import check_table, local_table
 from tests.spark.settings import settings
-from tests.tables import TableBuilder
+from tests.support.scan_model import same_rows
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(
     (

@@ -16,7 +16,6 @@ from frazil.lake.scan import scan_table
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import StructType
-from tests.scan_model import same_rows
 from tests.spark.history_model import (
     History,
     Row,
@@ -28,6 +27,7 @@ from tests.spark.history_model import (
     shown_rows,
     spark_rows,
 )
+from tests.support.scan_model import same_rows
 
 ALL = ["*", "_file", "_pos", "_row_id", "_last_updated_sequence_number", "_spec_id"]
 SEEDS = int(os.environ.get("FRAZIL_READ_MODEL_SEEDS", "12"))

@@ -23,7 +23,6 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, DecimalType, ListType, MapType, NestedField, StructType
 from frazil.storage.choose import choose_storage
 from frazil.storage.memory import MemoryStorage
-from tests.s3_server import BUCKET, running
 from tests.spark.read_cases import (
     READS_STRUCTS_BY_PYTHON,
     check_same,
@@ -34,7 +33,8 @@ from tests.spark.read_cases import (
     read_files,
 )
 from tests.spark.settings import settings
-from tests.tables import TableBuilder
+from tests.support.s3_server import BUCKET, running
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(
     (

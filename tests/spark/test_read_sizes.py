@@ -22,7 +22,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from tests.spark.compiled_java import compiled_class
 from tests.spark.read_cases import file_scans, local_table, read_files
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "name", STRING)))
 ROWS = [{"id": at, "name": f"n{at * 7919}"} for at in range(4000)]

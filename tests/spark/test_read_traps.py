@@ -20,7 +20,7 @@ from frazil.storage.local import LocalStorage
 from tests.spark.read_cases import check_same, check_table, local_table, read_files
 from tests.spark.settings import settings
 from tests.spark.type_cases import ALL_TYPES, rows_of_all_types
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 PLAIN = Schema((NestedField(1, "id", LONG, required=True), NestedField(2, "a", INT), NestedField(3, "text", STRING)))
 NESTED = Schema(

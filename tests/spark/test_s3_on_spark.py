@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.s3_server import BUCKET, running
+from tests.support.s3_server import BUCKET, running
 
 
 @pytest.mark.slow

@@ -18,8 +18,8 @@ from frazil.expr.predicates import TRUE
 from frazil.lake.scan import scan_table
 from frazil.lake.source_tables import LakeAddress, SourceTables, register_source
 from frazil.spark.read.source import pruning_filter
-from tests.scan_model import same_rows
 from tests.spark.history_model import make_history, shown_rows, spark_rows
+from tests.support.scan_model import same_rows
 
 SOURCE = "iceberg_in_python"
 """Where lakes were attached in this process, `iceberg` is theirs."""

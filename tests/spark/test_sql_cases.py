@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import frazil
-from tests.catalog_cases import SERVICE_VARIABLE, empty_catalog, service_differences
-from tests.served_lake import served
-from tests.sql_case_files import case_files, read_cases, run_cases
+from tests.support.catalog_cases import SERVICE_VARIABLE, empty_catalog, service_differences
+from tests.support.served_lake import served
+from tests.support.sql_case_files import case_files, read_cases, run_cases
 
 QUICK = ("conditions", "shown")
 """Files of few cases: the others take longer than a quick test may."""

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.lake.lake import Lake
-from tests.guarded_tables import guarded
-from tests.rest_lab import ScriptedService
-from tests.served_lake import Served, served
+from tests.support.guarded_tables import guarded
+from tests.support.rest_lab import ScriptedService
+from tests.support.served_lake import Served, served
 
 pytestmark = pytest.mark.spark
 

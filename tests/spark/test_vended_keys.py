@@ -15,10 +15,10 @@ import pytest
 from frazil.serve.store_access import StoreAccess
 from frazil.storage.assume_role import SessionKeys
 from frazil.storage.sign_v4 import S3Credentials
-from tests.s3_server import BUCKET, ENDS, KEY_ID, SECRET, running
-from tests.served_lake import served
 from tests.spark.cluster import cluster
 from tests.spark.hadoop_aws import CannotFetch, hadoop_aws_jars
+from tests.support.s3_server import BUCKET, ENDS, KEY_ID, SECRET, running
+from tests.support.served_lake import served
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -24,8 +24,8 @@ from frazil.datafile.partition_values import Partitioner
 from frazil.datafile.write_target import write_target
 from frazil.spark.write import native_write
 from frazil.spec.partition_key import values_key
-from tests.s3_server import BUCKET, running
 from tests.spark.settings import settings
+from tests.support.s3_server import BUCKET, running
 
 UTC = datetime.UTC
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.spec.snapshot import Summary
-from tests.write_history import SPECS, VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
+from tests.support.write_history import SPECS, VERSIONS_AND_MODES, Hand, History, Row, new_table, rows_of, run_history
 
 SPARK_DDL = "id bigint, k string, v int, s struct<a: int>, at timestamp"
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 import frazil
 from frazil.errors import CommitError, FrazilError
-from tests.races import Point, Race
+from tests.support.races import Point, Race
 
 pytestmark = pytest.mark.timeout(1200)
 

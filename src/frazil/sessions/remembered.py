@@ -10,7 +10,7 @@
 | compactions of streams            | 1,000 newer queries, or another context                                   |
 
 Tables outlive `detach`, since data frames do. What one batch of a stream keeps for the next one is held by the query's
-sink in the JVM (`stream/SinkState.java`), and ends with it.
+sink in the JVM (`spark/java/stream/SinkState.java`), and ends with it.
 """
 
 from __future__ import annotations

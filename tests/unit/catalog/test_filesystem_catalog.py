@@ -28,8 +28,15 @@ from frazil.maintenance.purge_files import purge_files
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests import builders
-from tests.catalog_cases import EVENTS, committed, made_table, rejected, set_property, set_property_until_it_works
+from tests.support import builders
+from tests.support.catalog_cases import (
+    EVENTS,
+    committed,
+    made_table,
+    rejected,
+    set_property,
+    set_property_until_it_works,
+)
 
 WAREHOUSE = "memory://bucket/warehouse"
 METADATA = f"{WAREHOUSE}/db/events/metadata"

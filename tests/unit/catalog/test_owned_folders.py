@@ -16,7 +16,7 @@ from frazil.spec.new_table import new_table_metadata
 from frazil.storage.base import Storage
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.commit_lab import SCHEMA
+from tests.support.commit_lab import SCHEMA
 
 
 class CountingCatalog(MemoryCatalog):

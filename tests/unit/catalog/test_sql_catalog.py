@@ -36,8 +36,8 @@ from frazil.errors import (
 from frazil.loaded import LoadedTable
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.memory import MemoryStorage
-from tests import builders
-from tests.catalog_cases import EVENTS, committed, made_table, rejected, set_property
+from tests.support import builders
+from tests.support.catalog_cases import EVENTS, committed, made_table, rejected, set_property
 
 WAREHOUSE = "memory://bucket/warehouse"
 VERSION = ViewVersion(1, 0, 5, (SqlRepresentation("select 1", "spark"),), ("db",))

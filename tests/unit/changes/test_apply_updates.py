@@ -32,8 +32,8 @@ from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.transforms import parse_transform
 from frazil.spec.types import TIMESTAMP_NS
-from tests import builders
-from tests.metadata_builders import LOCATION, START_MS, UUID, chain, metadata, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import LOCATION, START_MS, UUID, chain, metadata, snapshot
 
 NOW_MS = START_MS + 1000
 BASE_FILE = f"{LOCATION}/metadata/00007-x.metadata.json"

@@ -12,8 +12,8 @@ from frazil.changes.updates import LAST_ADDED, ViewUpdate
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.view_metadata import SqlRepresentation, ViewMetadata, ViewVersion
-from tests import builders
-from tests.metadata_builders import START_MS, UUID
+from tests.support import builders
+from tests.support.metadata_builders import START_MS, UUID
 
 LOCATION = "s3://bucket/db/v"
 NOW_MS = START_MS + 1000

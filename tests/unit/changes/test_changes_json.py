@@ -21,8 +21,8 @@ from frazil.spec.sorting import UNSORTED, build_sort_order
 from frazil.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from frazil.spec.transforms import parse_transform
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
-from tests import builders
-from tests.metadata_builders import LOCATION, START_MS, UUID, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import LOCATION, START_MS, UUID, snapshot
 
 SCHEMA = {
     "type": "struct",

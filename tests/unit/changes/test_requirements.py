@@ -11,8 +11,8 @@ from frazil.errors import CommitConflictError, InvalidRequestError
 from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.view_evolution import new_view_metadata
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
-from tests import builders
-from tests.metadata_builders import UUID, chain, metadata
+from tests.support import builders
+from tests.support.metadata_builders import UUID, chain, metadata
 
 TABLE = chain(2, refs={"eom": SnapshotRef(1, "tag")})
 OTHER_UUID = "00000000-0000-0000-0000-000000000000"

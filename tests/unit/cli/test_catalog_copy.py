@@ -19,8 +19,8 @@ from frazil.cli.main import app
 from frazil.errors import InvalidRequestError, ServiceError
 from frazil.lake.open_catalog import open_catalog
 from frazil.loaded import LoadedTable
-from tests.catalog_cases import made_table, set_property
-from tests.served_lake import served
+from tests.support.catalog_cases import made_table, set_property
+from tests.support.served_lake import served
 
 RUNNER = CliRunner()
 

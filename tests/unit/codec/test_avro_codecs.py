@@ -11,7 +11,7 @@ import zstandard
 from frazil.codec import avro_codecs
 from frazil.codec.avro_codecs import AVRO_CODECS, CodecRefusal, compressor, decompress_block
 from frazil.errors import InvalidPropertyError
-from tests.avro_builders import compress
+from tests.support.avro_builders import compress
 
 CONTENT = os.urandom(3000) + b"metadata" * 4000
 

@@ -20,7 +20,7 @@ from frazil.codec.avro_container import (
 )
 from frazil.codec.varint import encode_zigzag
 from frazil.errors import CorruptTableError, InvalidManifestError, InvalidMetadataError
-from tests.avro_builders import SYNC, container, entry, entry_schema, text, varint, write_avro
+from tests.support.avro_builders import SYNC, container, entry, entry_schema, text, varint, write_avro
 
 ORIGIN = AvroOrigin("manifest", "Manifests", "m.avro")
 SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long", "field-id": 1}]}

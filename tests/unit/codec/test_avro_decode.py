@@ -17,7 +17,17 @@ from frazil.codec.avro_container import DEFAULT_LIMITS, AvroLimits, AvroOrigin, 
 from frazil.codec.avro_decode import decode_leaves
 from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.errors import CorruptTableError, InvalidManifestError
-from tests.avro_builders import DAY, compress, container, entry, entry_schema, optional, required, rows_of, varint
+from tests.support.avro_builders import (
+    DAY,
+    compress,
+    container,
+    entry,
+    entry_schema,
+    optional,
+    required,
+    rows_of,
+    varint,
+)
 
 ORIGIN = AvroOrigin("manifest", "Manifests")
 PYTHON, DATAFUSION = 1 << 40, 0

@@ -12,7 +12,7 @@ import pytest
 from frazil.codec.avro_container import AvroOrigin
 from frazil.codec.avro_schema import AvroType, flatten, holds_values, parse_schema, plain_schema
 from frazil.errors import InvalidManifestError
-from tests.avro_builders import DAY, entry, entry_schema, required, rows_of
+from tests.support.avro_builders import DAY, entry, entry_schema, required, rows_of
 
 ORIGIN = AvroOrigin("manifest", "Manifests")
 

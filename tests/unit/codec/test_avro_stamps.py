@@ -20,7 +20,7 @@ from frazil.codec.avro_schema import flatten, has_bytes, parse_schema
 from frazil.codec.avro_scratch import ScratchFile, SpareFiles
 from frazil.codec.avro_stamps import PastGuesses, guess_shapes, make_stamps, past_guesses
 from frazil.errors import CorruptTableError
-from tests.avro_builders import container, entry, entry_schema, optional, pairs, required, rows_of
+from tests.support.avro_builders import container, entry, entry_schema, optional, pairs, required, rows_of
 
 ORIGIN = AvroOrigin("manifest", "Manifests")
 PYTHON, DATAFUSION = 1 << 40, 0

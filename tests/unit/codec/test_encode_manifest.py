@@ -28,7 +28,16 @@ from frazil.spec.versions import (
     MANIFEST_HEADER_FIELDS,
     requirement_of,
 )
-from tests.manifest_builders import BY_DAY, EVENTS, SNAPSHOT_ID, added, data_file, deleted, deletion_vector, existing
+from tests.support.manifest_builders import (
+    BY_DAY,
+    EVENTS,
+    SNAPSHOT_ID,
+    added,
+    data_file,
+    deleted,
+    deletion_vector,
+    existing,
+)
 
 SYNC = b"0123456789abcdef"
 

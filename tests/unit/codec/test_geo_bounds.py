@@ -11,7 +11,7 @@ from frazil.codec.geo_bounds import decode_geo_bound, encode_geo_bound
 from frazil.codec.wkt import parse_wkt, wkt_to_wkb
 from frazil.errors import InvalidDataFileError, InvalidManifestError
 from frazil.spec.bounding_box import BoundingBox, GeoPoint
-from tests.geo_boxes import bounding_box_of, collect_geo_bounds, decode_bounding_box
+from tests.support.geo_boxes import bounding_box_of, collect_geo_bounds, decode_bounding_box
 
 NAN = math.nan
 

@@ -15,7 +15,7 @@ from frazil.codec.avro_container import AvroLimits
 from frazil.codec.manifest_avro import decode_manifest
 from frazil.codec.manifest_list_avro import decode_manifest_list
 from frazil.errors import CorruptTableError, UnsupportedError
-from tests.avro_builders import (
+from tests.support.avro_builders import (
     DAY,
     SYNC,
     compress,

@@ -15,7 +15,7 @@ import pytest
 from frazil.codec.gzip_text import gzip_text
 from frazil.codec.table_metadata_json import decode_table_metadata, encode_table_metadata
 from frazil.errors import FrazilError, InvalidMetadataError, UnsupportedError
-from tests.metadata_builders import START_MS, document, text_of
+from tests.support.metadata_builders import START_MS, document, text_of
 
 
 def with_text(old: bytes, new: bytes, version: int = 2) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from frazil.codec.variant import EMPTY_METADATA, encode_variant
 from frazil.errors import CorruptTableError, InvalidDataFileError, InvalidManifestError, UnsupportedError
 from frazil.spec.variant import MAX_VARIANT_DEPTH
-from tests.variants import decode_variant, variant_of
+from tests.support.variants import decode_variant, variant_of
 
 A = bytes.fromhex("01 01 00 01 61")
 AB = bytes.fromhex("01 02 00 01 02 61 62")

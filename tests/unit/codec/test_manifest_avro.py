@@ -33,7 +33,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.avro_builders import (
+from tests.support.avro_builders import (
     DAY,
     compress,
     container,

@@ -21,8 +21,8 @@ from frazil.codec.manifest_list_avro import (
 from frazil.errors import InvalidManifestError, InvalidRequestError, SchemaMismatchError, UnsupportedError
 from frazil.spec.manifest import FieldSummary, ManifestContent, ManifestFile
 from frazil.spec.versions import MANIFEST_FILE_FIELDS, requirement_of
-from tests.avro_builders import list_row, manifest_list_schema, write_avro
-from tests.manifest_builders import manifest_file
+from tests.support.avro_builders import list_row, manifest_list_schema, write_avro
+from tests.support.manifest_builders import manifest_file
 
 SNAPSHOT_ID = 77
 

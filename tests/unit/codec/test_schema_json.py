@@ -27,7 +27,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.type_json import decode_type
+from tests.support.type_json import decode_type
 
 
 def read(value: Any) -> Schema:

@@ -34,7 +34,7 @@ from frazil.codec.statistics_json import (
 from frazil.errors import InvalidMetadataError
 from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
 from frazil.spec.snapshot_list import SnapshotList
-from tests.metadata_builders import START_MS, snapshot, snapshot_document, text_of
+from tests.support.metadata_builders import START_MS, snapshot, snapshot_document, text_of
 
 
 def obj(value: Any) -> JsonObject:

@@ -21,8 +21,17 @@ from frazil.spec.sorting import UNSORTED, build_sort_order
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.upgrade import upgrade_table_metadata
 from frazil.spec.versions import TABLE_METADATA_FIELDS
-from tests import builders
-from tests.metadata_builders import LOCATION, UUID, chain, document, metadata, snapshot, snapshot_document, text_of
+from tests.support import builders
+from tests.support.metadata_builders import (
+    LOCATION,
+    UUID,
+    chain,
+    document,
+    metadata,
+    snapshot,
+    snapshot_document,
+    text_of,
+)
 
 
 def read(made: dict[str, Any]) -> TableMetadata:

@@ -21,7 +21,7 @@ from frazil.codec.theta_sketch import (
     hash_fixed,
 )
 from frazil.errors import InvalidPuffinError
-from tests.theta_sketches import decode_theta_sketch
+from tests.support.theta_sketches import decode_theta_sketch
 
 
 def hashes_of(start: int, end: int) -> Hashes:

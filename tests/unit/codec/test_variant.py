@@ -11,7 +11,7 @@ import pytest
 from frazil.codec.variant import EMPTY_METADATA, decode_metadata, encode_metadata, encode_variant
 from frazil.errors import InvalidRequestError
 from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue
-from tests.variants import decode_variant, variant_of
+from tests.support.variants import decode_variant, variant_of
 
 UUID = uuid.UUID("f24f9b64-81fa-49d1-b74e-8c09a6e31c56")
 

@@ -9,7 +9,7 @@ from frazil.codec.variant import encode_variant
 from frazil.codec.variant_bounds import decode_variant_bounds, encode_variant_bounds
 from frazil.errors import InvalidManifestError, InvalidRequestError, TextSyntaxError
 from frazil.spec.variant import VariantKind, VariantValue
-from tests.variants import variant_of
+from tests.support.variants import variant_of
 
 PATHS: list[tuple[tuple[str | int, ...], str]] = [
     ((), "$"),

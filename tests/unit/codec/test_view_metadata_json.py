@@ -19,7 +19,7 @@ from frazil.errors import InvalidMetadataError, UnsupportedError
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
 from frazil.spec.view_metadata import SqlRepresentation, UnknownRepresentation, ViewVersion
-from tests.view_changes import replace_view
+from tests.support.view_changes import replace_view
 
 VIEW: dict[str, Any] = {
     "view-uuid": "fa6506c3-7681-40c8-86dc-e36561f83385",

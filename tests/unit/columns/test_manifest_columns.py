@@ -11,7 +11,7 @@ import pytest
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
 from frazil.columns.manifest_columns import BoundName, bounds_of, counts_of, live_mask
 from frazil.errors import InvalidRequestError
-from tests.avro_builders import entry, entry_schema, write_avro
+from tests.support.avro_builders import entry, entry_schema, write_avro
 
 
 def manifest(rows: list[dict[str, Any]]) -> ManifestColumns:

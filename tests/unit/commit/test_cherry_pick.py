@@ -14,7 +14,7 @@ from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.row_delta import RowDelta
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SnapshotNotFoundError
 from frazil.spec.frozen_map import FrozenMap
-from tests.commit_lab import Lab, paths_of
+from tests.support.commit_lab import Lab, paths_of
 
 STAGED = Target(is_staged=True)
 

@@ -31,7 +31,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from tests.commit_lab import SCHEMA, Lab, paths_of
+from tests.support.commit_lab import SCHEMA, Lab, paths_of
 
 SERIALIZABLE: IsolationLevel = "serializable"
 SNAPSHOT: IsolationLevel = "snapshot"

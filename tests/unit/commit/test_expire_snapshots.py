@@ -21,8 +21,8 @@ from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.statistics import StatisticsFile
-from tests.commit_lab import Lab
-from tests.expiry_lab import check_whole, expire, stored_file
+from tests.support.commit_lab import Lab
+from tests.support.expiry_lab import check_whole, expire, stored_file
 
 
 def test_files_that_only_removed_snapshots_had_are_deleted() -> None:

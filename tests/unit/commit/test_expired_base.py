@@ -13,7 +13,7 @@ from frazil.commit.delete_files import DeleteFiles
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import delete_expired_files
 from frazil.errors import ConcurrentChangeError, MissingFileError
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def expire(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from frazil.commit.update_spec import UpdateSpec
 from frazil.errors import ConcurrentChangeError, FieldNotFoundError, InvalidRequestError
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE
-from tests.commit_lab import Lab, paths_of
+from tests.support.commit_lab import Lab, paths_of
 
 VERSIONS = [1, 2, 3]
 

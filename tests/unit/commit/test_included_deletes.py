@@ -12,7 +12,7 @@ from frazil.commit.update_properties import UpgradeFormat
 from frazil.commit.write_manifests import AddedFile
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
 from frazil.spec.data_file import DataFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 class Upgraded:

@@ -36,7 +36,7 @@ from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.schema import Schema
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.spec.types import LONG, NestedField
-from tests.commit_lab import SCHEMA, Lab, paths_of
+from tests.support.commit_lab import SCHEMA, Lab, paths_of
 
 
 def three_snapshots(lab: Lab) -> list[int]:

@@ -18,7 +18,7 @@ from frazil.commit.update_refs import CreateRef
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.loaded import LoadedTable
 from frazil.spec.manifest import ManifestFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def row_ids(lab: Lab) -> dict[str, int | None]:

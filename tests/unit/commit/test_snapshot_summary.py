@@ -20,7 +20,7 @@ from frazil.expr.parse import parse_predicate
 from frazil.spec.data_file import FileContent
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def numbers(summary: Mapping[str, str], *names: str) -> list[str | None]:

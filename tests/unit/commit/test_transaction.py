@@ -40,7 +40,7 @@ from frazil.errors import (
 )
 from frazil.expr.parse import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
-from tests.commit_lab import SCHEMA, TABLE, Fault, Lab, paths_of
+from tests.support.commit_lab import SCHEMA, TABLE, Fault, Lab, paths_of
 
 OTHER = ("db", "u")
 

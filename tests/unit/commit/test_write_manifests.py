@@ -21,7 +21,7 @@ from frazil.expr.parse import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.manifest import EntryStatus, ManifestContent
 from frazil.storage.failing import FailingStorage
-from tests.commit_lab import Lab, paths_of
+from tests.support.commit_lab import Lab, paths_of
 
 ADDED, EXISTING, DELETED = EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.DELETED
 

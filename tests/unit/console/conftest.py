@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from frazil.console.app import console_routes
-from tests.console_lake import make_lake
-from tests.served_lake import Served, served
+from tests.support.console_lake import make_lake
+from tests.support.served_lake import Served, served
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ import pytest
 import frazil
 from frazil.console.app import PAGES, console_routes
 from frazil.serve.auth import Auth, Right, Secret
-from tests.console_lake import make_lake, whole_page, words_of
-from tests.served_lake import Reply, Served, served
+from tests.support.console_lake import make_lake, whole_page, words_of
+from tests.support.served_lake import Reply, Served, served
 
 TOKEN = "a-token-that-is-long-enough"
 READER = "a-token-for-those-who-read"

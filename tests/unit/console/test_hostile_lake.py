@@ -15,8 +15,8 @@ import pytest
 
 import frazil
 from frazil.console.app import console_routes
-from tests.console_lake import orders, whole_page, words_of
-from tests.served_lake import Served, served
+from tests.support.console_lake import orders, whole_page, words_of
+from tests.support.served_lake import Served, served
 
 EVIL = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>${x}{{7*7}}\u202e\x1b[2J`/?#%2f"
 ODD = f"`{EVIL.replace('`', '``')}`"

@@ -18,8 +18,8 @@ from frazil.console.app import console_routes
 from frazil.console.jobs import Jobs
 from frazil.errors import InvalidRequestError
 from frazil.spec.retention import GUARD_PREFIX
-from tests.console_lake import whole_page, words_of
-from tests.served_lake import Served, served
+from tests.support.console_lake import whole_page, words_of
+from tests.support.served_lake import Served, served
 
 
 @pytest.fixture

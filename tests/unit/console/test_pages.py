@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import frazil
-from tests.console_lake import whole_page, words_of
-from tests.served_lake import Served
+from tests.support.console_lake import whole_page, words_of
+from tests.support.served_lake import Served
 
 
 def test_the_first_page_lists_every_table_with_its_figures(console: Served) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import frazil
-from tests.console_lake import make_lake
+from tests.support.console_lake import make_lake
 
 COMMAND = [sys.executable, "-m", "frazil.cli"]
 

@@ -34,8 +34,8 @@ from frazil.spec.types import (
     MapType,
     StructType,
 )
-from tests.builders import field, schema
-from tests.file_writers import rows_to_table
+from tests.support.builders import field, schema
+from tests.support.file_writers import rows_to_table
 
 
 def collect(table: Schema, *batches: list[dict[str, Any]], **properties: str) -> Metrics:

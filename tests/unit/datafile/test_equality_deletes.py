@@ -33,7 +33,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(
     (

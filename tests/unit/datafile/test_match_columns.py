@@ -42,7 +42,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.builders import field, schema
+from tests.support.builders import field, schema
 
 pd: Any = pytest.importorskip("pandas")
 

@@ -15,8 +15,8 @@ from frazil.spec.reserved_columns import DELETE_FILE_PATH, DELETE_POS
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import encode_parquet, rows_to_table
-from tests.tables import TableBuilder
+from tests.support.file_writers import encode_parquet, rows_to_table
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "text", STRING)))
 FORMATS = ["parquet", "orc", "avro"]

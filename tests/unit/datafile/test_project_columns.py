@@ -26,7 +26,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.file_writers import Rows, rows_to_table, table_to_rows
+from tests.support.file_writers import Rows, rows_to_table, table_to_rows
 
 
 def field(field_id: int, name: str, kind: Type, **options: Any) -> NestedField:

@@ -43,7 +43,7 @@ from frazil.spec.types import (
     Type,
 )
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import Rows, encode_avro, rows_to_table, table_to_rows
+from tests.support.file_writers import Rows, encode_avro, rows_to_table, table_to_rows
 
 SCHEMA = Schema((NestedField(1, "id", LONG, required=True), NestedField(2, "text", STRING)))
 ROWS: Rows = [{"id": at, "text": f"text-{at}"} for at in range(2000)]

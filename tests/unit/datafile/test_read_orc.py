@@ -18,7 +18,7 @@ from frazil.spec.name_mapping import MappedField, NameMapping
 from frazil.spec.schema import Schema
 from frazil.spec.types import INT, LONG, STRING, TIMESTAMP, NestedField, StructType
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import Rows, encode_orc, rows_to_table, table_to_rows
+from tests.support.file_writers import Rows, encode_orc, rows_to_table, table_to_rows
 
 SCHEMA = Schema(
     (

@@ -17,7 +17,7 @@ from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import BINARY, LONG, STRING, TIMESTAMP, TIMESTAMPTZ, NestedField, StructType, Type
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import Rows, encode_parquet, rows_to_table, table_to_rows
+from tests.support.file_writers import Rows, encode_parquet, rows_to_table, table_to_rows
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "text", STRING), NestedField(3, "a.b", LONG)))
 ROWS: Rows = [{"id": at, "text": f"t{at % 3}", "a.b": -at} for at in range(10)]

@@ -30,8 +30,8 @@ from frazil.spec.reserved_columns import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, INT, LONG, STRING, NestedField, StructType
-from tests.file_writers import Rows, rows_to_table, table_to_rows
-from tests.tables import TableBuilder
+from tests.support.file_writers import Rows, rows_to_table, table_to_rows
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG, required=True), NestedField(2, "kind", STRING), NestedField(3, "num", INT)))
 ROWS: Rows = [{"id": at, "kind": "k", "num": at % 3 if at % 5 else None} for at in range(10)]

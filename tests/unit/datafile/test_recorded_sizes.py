@@ -15,7 +15,7 @@ from frazil.scan.split import split_task
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.memory import MemoryStorage
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "name", STRING)))
 ROWS = [{"id": at, "name": f"n{at}"} for at in range(300)]

@@ -37,8 +37,8 @@ from frazil.spec.types import (
     Type,
 )
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import rows_to_table
-from tests.pruning_cases import TYPES, random_case
+from tests.support.file_writers import rows_to_table
+from tests.support.pruning_cases import TYPES, random_case
 
 CASES = 400
 

@@ -35,8 +35,8 @@ from frazil.spec.types import DOUBLE, INT, LONG, STRING, UNKNOWN, ListType, Stru
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests.builders import field, schema
-from tests.written_files import LOCATION, ids, read_file, read_rows, target
+from tests.support.builders import field, schema
+from tests.support.written_files import LOCATION, ids, read_file, read_rows, target
 
 TABLE = schema(field(1, "id", LONG, required=True), field(2, "day", STRING), field(3, "x", DOUBLE))
 

@@ -32,9 +32,9 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, StructType
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.memory import MemoryStorage
-from tests.builders import field, schema
-from tests.equality_delete_writer import write_equality_deletes
-from tests.written_files import LOCATION, ids, read_file, read_rows, target
+from tests.support.builders import field, schema
+from tests.support.equality_delete_writer import write_equality_deletes
+from tests.support.written_files import LOCATION, ids, read_file, read_rows, target
 
 TABLE = schema(
     field(1, "id", LONG, required=True),

@@ -43,9 +43,9 @@ from frazil.spec.types import (
     StructType,
 )
 from frazil.storage.base import Storage
-from tests.builders import field, schema
-from tests.file_writers import rows_to_table
-from tests.written_files import ids, read_rows, settings, target
+from tests.support.builders import field, schema
+from tests.support.file_writers import rows_to_table
+from tests.support.written_files import ids, read_rows, settings, target
 
 ALL_TYPES = schema(
     field(1, "b", BOOLEAN),

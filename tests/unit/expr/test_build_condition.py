@@ -14,7 +14,7 @@ import pytest
 import frazil
 from frazil import Condition, col
 from frazil.expr.parse import parse_predicate
-from tests.conditions_page import DDL, page_rows
+from tests.support.conditions_page import DDL, page_rows
 
 NASTY = [
     "",

@@ -15,7 +15,7 @@ from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.manifest import FieldSummary, ManifestFile
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, FLOAT, INT, LONG, STRING, TIMESTAMP, NestedField, StructType, Type
-from tests.metrics_oracle import contains_only_matches, may_contain_match
+from tests.support.metrics_oracle import contains_only_matches, may_contain_match
 
 SCHEMA = Schema(
     (

@@ -10,7 +10,7 @@ from decimal import Decimal
 import pytest
 
 from frazil.expr.lex import cut, read_hex, read_number, read_text
-from tests.condition_texts import NUMBERS, STRINGS
+from tests.support.condition_texts import NUMBERS, STRINGS
 
 
 @pytest.mark.parametrize(("text", "meaning"), STRINGS, ids=[text for text, _ in STRINGS])

@@ -8,7 +8,7 @@ from frazil.inspect.tables import METADATA_TABLES, metadata_table_schema, read_m
 from frazil.scan.plan import plan_scan
 from frazil.spec.schema import Schema
 from frazil.spec.types import UUID, NestedField
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "key", UUID),))
 

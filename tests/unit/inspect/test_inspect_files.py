@@ -45,8 +45,8 @@ from frazil.spec.types import (
     Type,
 )
 from frazil.storage.memory import MemoryStorage
-from tests.builders import field, schema
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 entries, all_entries, all_files = (FILE_TABLES[name] for name in ("entries", "all_entries", "all_files"))
 

@@ -17,8 +17,8 @@ from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.manifest import EntryStatus, FieldSummary, ManifestEntry
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import BINARY, DATE, DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, DecimalType
-from tests.builders import field, schema
-from tests.tables import TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import TableBuilder
 
 HOUR = 3_600_000_000
 

@@ -16,8 +16,8 @@ from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import BINARY, BOOLEAN, DOUBLE, LONG, STRING, UNKNOWN, UUID, DecimalType, FixedType, Type
-from tests.builders import field, schema
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 DAY = 86_400_000_000
 SUMS = [

@@ -13,8 +13,8 @@ from frazil.errors import InvalidDataFileError, InvalidPuffinError, MissingFileE
 from frazil.inspect.position_deletes import iter_position_deletes, position_deletes
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.types import INT, LONG, STRING, ListType, StructType
-from tests.builders import field, schema
-from tests.tables import TableBuilder
+from tests.support.builders import field, schema
+from tests.support.tables import TableBuilder
 
 DAY = 86_400_000_000
 FORMATS = ["parquet", "orc", "avro"]

@@ -16,8 +16,8 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import MetadataLogEntry, SnapshotLogEntry, SnapshotRef
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.memory import MemoryStorage
-from tests import metadata_builders as build
-from tests.metadata_builders import START_MS
+from tests.support import metadata_builders as build
+from tests.support.metadata_builders import START_MS
 
 CURRENT_FILE = "s3://bucket/db/events/metadata/9.metadata.json"
 

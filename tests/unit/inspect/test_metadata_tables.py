@@ -18,8 +18,8 @@ from frazil.inspect.tables import (
 )
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
-from tests.builders import schema
-from tests.tables import TableBuilder
+from tests.support.builders import schema
+from tests.support.tables import TableBuilder
 
 OF_SNAPSHOT = {"entries", "files", "data_files", "delete_files", "manifests", "partitions", "position_deletes"}
 NAMES = [

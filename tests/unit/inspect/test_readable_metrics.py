@@ -39,7 +39,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
-from tests.builders import field, schema
+from tests.support.builders import field, schema
 
 
 def values(kind: Type, *bounds: bytes | None) -> list[Any]:

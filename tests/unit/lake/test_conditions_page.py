@@ -8,7 +8,7 @@ import pytest
 
 import frazil
 from frazil.lake.table import Table
-from tests.conditions_page import DDL, page_conditions, page_rows
+from tests.support.conditions_page import DDL, page_conditions, page_rows
 
 KEPT, REFUSED = page_conditions()
 

@@ -18,7 +18,7 @@ import pytest
 import frazil
 from frazil.errors import FieldNotFoundError, InvalidRequestError, UnsupportedError
 from frazil.lake.lake import Lake
-from tests.hand_off_rows import DDL, ROWS, Watched
+from tests.support.hand_off_rows import DDL, ROWS, Watched
 
 UTC = datetime.UTC
 NAN = float("nan")

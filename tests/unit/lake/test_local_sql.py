@@ -31,7 +31,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.lake.lake import Lake
-from tests.hand_off_rows import DDL, ROWS, Watched
+from tests.support.hand_off_rows import DDL, ROWS, Watched
 
 UTC = datetime.UTC
 

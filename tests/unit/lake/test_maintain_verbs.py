@@ -19,9 +19,9 @@ from frazil.commit.row_delta import RowDelta
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_order import choose_order
 from frazil.spec.frozen_map import FrozenMap
-from tests.copied_tables import copy_table
-from tests.damage import Damaged, rows
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.copied_tables import copy_table
+from tests.support.damage import Damaged, rows
+from tests.support.equality_delete_writer import write_equality_deletes
 
 DDL = "id bigint, kind string, ts timestamptz, score double"
 

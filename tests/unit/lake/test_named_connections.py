@@ -10,7 +10,7 @@ import frazil
 from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.lake import open_catalog as opening
 from frazil.lake.named_connections import OWN_FILE, PYICEBERG_FILE, NamedConnection, find_connection, read_yaml
-from tests.rest_lab import scripted_service
+from tests.support.rest_lab import scripted_service
 
 YAML = """\
 # catalogs

@@ -19,7 +19,7 @@ from frazil.lake.lake import Lake
 from frazil.lake.table import Table
 from frazil.lake.verbs import TableVerbs
 from frazil.storage.failing import SimulatedCrash
-from tests.races import Point, Race
+from tests.support.races import Point, Race
 
 DATA = pa.table({"id": [1, 2], "k": ["a", "b"]})
 MORE = pa.table({"id": [2, 3], "k": ["x", "c"]})

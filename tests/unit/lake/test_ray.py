@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import frazil
-from tests.hand_off_rows import DDL, ROWS
+from tests.support.hand_off_rows import DDL, ROWS
 
 ray = pytest.importorskip("ray", reason="Ray is not installed")
 # Warnings are errors in this suite, and Ray warns of itself.

@@ -33,7 +33,7 @@ from frazil.sessions.sql_context import SqlContext
 from frazil.spec.schema import walk_fields
 from frazil.sql.parse import parse_statement
 from frazil.sql.type_names import live_fields
-from tests.races import Race
+from tests.support.races import Race
 
 
 class Console:

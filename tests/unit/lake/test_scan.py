@@ -28,8 +28,8 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import INT, LONG, STRING, ListType, NestedField, StructType
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
-from tests.file_writers import Rows, table_to_rows
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.file_writers import Rows, table_to_rows
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 SCHEMA = Schema(
     (

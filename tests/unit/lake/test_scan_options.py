@@ -12,7 +12,7 @@ from frazil.lake.scan_options import scan_with_options
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from frazil.lake.sql_session import SqlSession
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.sql_context import SqlContext
 from frazil.sql.parse import parse_statement
-from tests.sql_case_files import WITHOUT_SPARK, run_cases
+from tests.support.sql_case_files import WITHOUT_SPARK, run_cases
 
 
 def use(session: SqlSession, name: tuple[str, ...]) -> None:

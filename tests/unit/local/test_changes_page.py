@@ -8,7 +8,7 @@ import pytest
 from frazil.expr.parse_expression import parse_expression
 from frazil.local import condition  # noqa: F401 - it fills the table of functions
 from frazil.local.compile_expression import _SPECIAL, FUNCTIONS, TARGET, Compiler, Rows
-from tests.changes_page import KINDS, ROW, page_expressions, page_functions, shown
+from tests.support.changes_page import KINDS, ROW, page_expressions, page_functions, shown
 
 
 @pytest.mark.every_case

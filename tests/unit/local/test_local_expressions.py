@@ -19,7 +19,7 @@ from frazil.expr.parse_expression import parse_expression
 from frazil.local import condition  # noqa: F401 - it fills the table of functions
 from frazil.local.compile_expression import SOURCE, TARGET, Compiler, Rows
 from frazil.local.sql_types import shown_name
-from tests.expression_texts import COLUMNS, ROWS, make_expression
+from tests.support.expression_texts import COLUMNS, ROWS, make_expression
 
 D = Decimal
 

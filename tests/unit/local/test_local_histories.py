@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import frazil
-from tests.write_history import VERSIONS_AND_MODES, Hand, History, new_table, run_history
+from tests.support.write_history import VERSIONS_AND_MODES, Hand, History, new_table, run_history
 
 SEEDS = [
     0,

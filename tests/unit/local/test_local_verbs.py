@@ -36,8 +36,8 @@ from frazil.lake.lake import Lake
 from frazil.scan import read_manifests
 from frazil.storage.failing import FailingStorage
 from frazil.storage.memory import MemoryStorage
-from tests.equality_delete_writer import write_equality_deletes
-from tests.write_history import VERSIONS_AND_MODES
+from tests.support.equality_delete_writer import write_equality_deletes
+from tests.support.write_history import VERSIONS_AND_MODES
 
 DDL = "id bigint, k string, v int"
 ROWS: list[dict[str, Any]] = [{"id": at, "k": "ab"[at % 2], "v": 10 * at} for at in range(6)]

@@ -20,7 +20,7 @@ from frazil.spec.properties import DEFAULT_NAME_MAPPING
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
 from frazil.storage.local import LocalStorage
-from tests.file_writers import encode_file
+from tests.support.file_writers import encode_file
 
 
 def write(folder: Path, name: str, data: dict[str, Any]) -> Path:

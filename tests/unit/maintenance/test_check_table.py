@@ -19,8 +19,8 @@ from frazil.spec.statistics import BlobMetadata, PartitionStatisticsFile, Statis
 from frazil.spec.types import DOUBLE, LONG, STRING, NestedField, StructType, Type
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.memory import MemoryStorage
-from tests.damage import Damaged, rows
-from tests.tables import TableBuilder
+from tests.support.damage import Damaged, rows
+from tests.support.tables import TableBuilder
 
 DELETES = ManifestContent.DELETES
 

@@ -17,7 +17,7 @@ from frazil.errors import InvalidRequestError
 from frazil.maintenance.expire_snapshots import ExpireSnapshotsResult, expire_snapshots
 from frazil.spec.data_file import DataFile
 from frazil.spec.statistics import StatisticsFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 LATER = 10**9
 

@@ -28,8 +28,8 @@ from frazil.maintenance.orphan_files import (
     remove_orphan_files,
 )
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from tests.commit_lab import SCHEMA, Lab
-from tests.damage import rows
+from tests.support.commit_lab import SCHEMA, Lab
+from tests.support.damage import rows
 
 
 def new_lab(**properties: str) -> Lab:

@@ -11,8 +11,8 @@ import pytest
 import frazil
 from frazil.datafile.partition_stats_file import partition_stats_schema
 from frazil.errors import InvalidRequestError
-from tests.damage import Damaged, rows
-from tests.partition_stats_lab import compute, rows_of
+from tests.support.damage import Damaged, rows
+from tests.support.partition_stats_lab import compute, rows_of
 
 
 @pytest.mark.parametrize("version", [2, 3])

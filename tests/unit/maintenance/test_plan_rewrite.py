@@ -23,7 +23,7 @@ from frazil.maintenance.rewrite_options import (
     read_sizes,
 )
 from frazil.spec.data_file import DataFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 MB = 1 << 20
 

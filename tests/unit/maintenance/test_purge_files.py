@@ -17,7 +17,7 @@ from frazil.spec.snapshot import SnapshotRef
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.memory import MemoryStorage
-from tests.catalog_cases import commit, committed, made_table, write_snapshot
+from tests.support.catalog_cases import commit, committed, made_table, write_snapshot
 
 
 @pytest.fixture

@@ -42,9 +42,9 @@ from frazil.maintenance.rewrite_options import read_data_options
 from frazil.spec.data_file import DataFile
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.sorting import UNSORTED, build_sort_order
-from tests.copied_tables import copy_table
-from tests.damage import DDL, Damaged, rows
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.copied_tables import copy_table
+from tests.support.damage import DDL, Damaged, rows
+from tests.support.equality_delete_writer import write_equality_deletes
 
 VERSIONS = (1, 2, 3)
 

@@ -26,9 +26,9 @@ from frazil.maintenance.rewrite_position_deletes import (
     rewrite_position_delete_files,
 )
 from frazil.scan.tasks import FileScanTask
-from tests.commit_lab import Lab, paths_of
-from tests.copied_tables import copy_table
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.commit_lab import Lab, paths_of
+from tests.support.copied_tables import copy_table
+from tests.support.equality_delete_writer import write_equality_deletes
 
 
 def _ten_rows(start: int, kind: str) -> pa.Table:

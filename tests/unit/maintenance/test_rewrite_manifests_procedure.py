@@ -8,7 +8,7 @@ from frazil.commit.append import Append
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.errors import InvalidRequestError
 from frazil.maintenance.rewrite_manifests import RewriteManifestsResult, rewrite_manifests
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def with_appends(count: int, *, partition_by: tuple[str, ...] = ("k",), target_bytes: int = 8 << 20) -> Lab:

@@ -20,7 +20,7 @@ from frazil.commit.transaction import commit_actions
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors
 from frazil.errors import InvalidRequestError, StorageError
 from frazil.maintenance.zorder import SAMPLE_ROWS, draw_sample
-from tests.copied_tables import copy_table
+from tests.support.copied_tables import copy_table
 
 ROWS, FILES = 600, 6
 ORDERS = ("text desc nulls first, id", "score nulls last, bucket(4, id)", "zorder(id, text)")

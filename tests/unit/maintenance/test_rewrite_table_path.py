@@ -20,7 +20,7 @@ from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, w
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.maintenance.rewrite_table_path import RewriteTablePathResult
 from frazil.spec.data_file import DataFile, FileFormat
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.equality_delete_writer import write_equality_deletes
 
 
 def rows(*ids: int, kind: str = "a") -> pa.Table:

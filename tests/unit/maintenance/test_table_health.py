@@ -14,8 +14,8 @@ from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Report
 from frazil.maintenance.table_health import MANY_MANIFESTS, MIN_INPUT_FILES, table_health
 from frazil.storage.failing import FailingStorage
-from tests.commit_lab import Lab
-from tests.damage import Damaged, rows
+from tests.support.commit_lab import Lab
+from tests.support.damage import Damaged, rows
 
 DAY_MS = 86_400_000
 

@@ -16,7 +16,7 @@ from frazil.codec.single_value import encode_value
 from frazil.codec.theta_sketch import hash_bytes_of
 from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.statistics import StatisticsFile
-from tests.theta_sketches import decode_theta_sketch
+from tests.support.theta_sketches import decode_theta_sketch
 
 DDL = (
     "id bigint, i int, b boolean, f float, d double, m decimal(20, 2), day date, t time, ts timestamptz, s string, "

@@ -14,8 +14,8 @@ import pytest
 import frazil
 from frazil.rest.find_dropped import find_dropped, find_dropped_updates
 from frazil.spec.frozen_map import FrozenMap
-from tests.rest_lab import Asked, ScriptedService, scripted_service
-from tests.served_lake import Served, served
+from tests.support.rest_lab import Asked, ScriptedService, scripted_service
+from tests.support.served_lake import Served, served
 
 COLUMNS = "id bigint not null, s string default 'x', n int default 5"
 

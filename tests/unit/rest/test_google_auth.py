@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 import frazil
 from frazil.errors import AccessDeniedError, FrazilError
-from tests.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
+from tests.support.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
 
 pytest.importorskip("google.auth", reason="google-auth is not installed")
 GOOGLE = {"rest.auth.type": "google", "header.x-goog-user-project": "my-project"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 
 def test_tables_of_a_service_are_kept_in_order_as_others_are(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 
 def test_a_server_keeps_what_scans_and_commits_of_a_client_came_to(tmp_path: Path) -> None:

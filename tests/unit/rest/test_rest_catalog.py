@@ -32,8 +32,8 @@ from frazil.rest.rest_catalog import RestCatalog
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
 from frazil.spec.table_metadata import TableMetadata
-from tests import builders
-from tests.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.support import builders
+from tests.support.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"

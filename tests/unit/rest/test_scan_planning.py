@@ -27,10 +27,10 @@ from frazil.scan.plan import plan_scan
 from frazil.serve.store_access import StoreAccess
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
-from tests.guarded_tables import guarded
-from tests.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
-from tests.s3_server import BUCKET, running
-from tests.served_lake import served
+from tests.support.guarded_tables import guarded
+from tests.support.rest_lab import LOST, ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.support.s3_server import BUCKET, running
+from tests.support.served_lake import served
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"

@@ -9,7 +9,7 @@ import pytest
 import frazil
 from frazil.errors import AccessDeniedError
 from frazil.serve.auth import Auth, Right, Secret
-from tests.served_lake import served
+from tests.support.served_lake import served
 
 SECRET = "a-secret-of-some-length"
 

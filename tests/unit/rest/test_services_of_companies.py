@@ -25,8 +25,8 @@ from frazil.errors import (
 )
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot, SnapshotRef
-from tests import builders
-from tests.rest_lab import ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
+from tests.support import builders
+from tests.support.rest_lab import ScriptedService, error_json, metadata_of, opened, scripted_service, table_json
 
 TABLE = ("db", "t")
 FIRST = Snapshot(7, 1_700_000_000_001, "memory://w/7.avro", FrozenMap({"operation": "append"}), None, 1, 0)

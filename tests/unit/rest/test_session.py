@@ -22,7 +22,7 @@ from frazil.rest.session import OutcomeLost, RestSession, new_uuid7
 from frazil.rest.settings import Settings
 from frazil.storage.http import HttpClient
 from frazil.storage.sign_v4 import S3Credentials
-from tests.rest_lab import LOST, ScriptedService, error_json, opened, scripted_service
+from tests.support.rest_lab import LOST, ScriptedService, error_json, opened, scripted_service
 
 PLACE = "/v1/thing"
 

@@ -18,7 +18,7 @@ from frazil.spark.jvm.file_systems import hadoop_options
 from frazil.spec.frozen_map import FrozenMap
 from frazil.storage.choose import choose_storage
 from frazil.storage.http import Answer
-from tests.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
+from tests.support.rest_lab import ScriptedService, error_json, opened, scripted_service, table_json
 
 TABLE = ("db", "t")
 AT = "/v1/namespaces/db/tables/t"

@@ -16,9 +16,9 @@ import frazil
 from frazil.errors import AccessDeniedError
 from frazil.lake.lake import Lake
 from frazil.rest.load_result import LoadResult
-from tests.guarded_tables import guarded
-from tests.rest_lab import ScriptedService, metadata_of, opened, scripted_service, table_json
-from tests.served_lake import Served, served
+from tests.support.guarded_tables import guarded
+from tests.support.rest_lab import ScriptedService, metadata_of, opened, scripted_service, table_json
+from tests.support.served_lake import Served, served
 
 TABLE = "/v1/namespaces/db/tables/t"
 

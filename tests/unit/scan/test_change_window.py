@@ -9,7 +9,7 @@ from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.update_refs import CreateRef
 from frazil.errors import InvalidRequestError, SnapshotNotFoundError
 from frazil.scan.change_window import ChangeRange, change_window
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 @pytest.fixture

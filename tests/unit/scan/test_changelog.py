@@ -12,7 +12,7 @@ from frazil.scan.changelog import Changelog, changelog_between, plan_changelog
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 ROOT = "memory://lake/db/t/data/"
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "part", LONG)))

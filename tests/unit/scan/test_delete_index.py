@@ -13,7 +13,7 @@ from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.reserved_columns import DELETE_FILE_PATH
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, LONG, STRING, NestedField
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "kind", STRING), NestedField(3, "p", LONG)))
 ROOT = "memory://lake/db/t/data/"

@@ -9,7 +9,7 @@ from frazil.scan.incremental import plan_appends
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 ROOT = "memory://lake/db/t/data/"
 

@@ -23,7 +23,7 @@ from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.types import LONG, STRING, TIMESTAMP, NestedField
 from frazil.storage.memory import MemoryStorage
 from frazil.threads import map_in_order
-from tests.tables import START_MS, STEP_MS, TableBuilder
+from tests.support.tables import START_MS, STEP_MS, TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "ts", TIMESTAMP), NestedField(3, "kind", STRING)))
 DAY = 86_400_000_000

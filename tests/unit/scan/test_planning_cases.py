@@ -29,7 +29,7 @@ from frazil.errors import FrazilError
 from frazil.scan.plan import Plan, plan_scan
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.parse_type import parse_schema
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 FOLDER = Path(__file__).parents[2] / "planning_cases"
 PREFIX = "memory://lake/db/t/data/"

@@ -32,7 +32,7 @@ from frazil.spec.manifest import ManifestFile
 from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.snapshot import Snapshot
 from frazil.storage.base import Storage
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 SKIP = StreamRules(not_appends=NotAppends.SKIP)
 

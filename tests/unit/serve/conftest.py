@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.served_lake import Served, served
+from tests.support.served_lake import Served, served
 
 _numbers = count(1)
 

@@ -12,7 +12,7 @@ import pytest
 
 from frazil.errors import InvalidRequestError
 from frazil.serve.auth import TOKEN_SECONDS, Auth, Denied, Right, Secret, parse_auth_file
-from tests.served_lake import Reply, Served, served
+from tests.support.served_lake import Reply, Served, served
 
 TOKEN = "canary-token-0000000001"
 READER = "canary-token-0000000002"

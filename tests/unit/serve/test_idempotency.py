@@ -18,7 +18,7 @@ from frazil.catalog.memory import MemoryCatalog
 from frazil.lake.lake import Lake
 from frazil.serve.exchange import Answer
 from frazil.serve.kept_state import KeptState
-from tests.served_lake import SCHEMA, Reply, Served, served, table_path
+from tests.support.served_lake import SCHEMA, Reply, Served, served, table_path
 
 
 def new_key() -> str:

@@ -24,7 +24,7 @@ from frazil.serve.app import Limits, is_loopback
 from frazil.serve.auth import Auth, Secret
 from frazil.serve.name_locks import Turns
 from frazil.serve.run_server import Listen, bind, check_listen
-from tests.served_lake import Served, served, table_path
+from tests.support.served_lake import Served, served, table_path
 
 
 def raw(server: Served, data: bytes, *, seconds: float = 10) -> bytes:

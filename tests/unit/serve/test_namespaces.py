@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.served_lake import Served
+from tests.support.served_lake import Served
 
 
 def test_a_namespace_is_created_loaded_changed_and_dropped(server: Served) -> None:

@@ -15,7 +15,7 @@ from frazil.expr.predicates import TRUE
 from frazil.lake.lake import Lake
 from frazil.lake.table import Table
 from frazil.serve import planning
-from tests.served_lake import Served, table_path
+from tests.support.served_lake import Served, table_path
 
 
 def make(server: Served, db: str, files: int = 4, **options: Any) -> Table:

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.served_lake import SCHEMA, served, table_path
+from tests.support.served_lake import SCHEMA, served, table_path
 
 TOKEN = "canary-token-0000000001"
 

@@ -19,8 +19,8 @@ from frazil.spec.new_table import new_table_metadata
 from frazil.storage.assume_role import SessionKeys
 from frazil.storage.memory import MemoryStorage
 from frazil.storage.sign_v4 import S3Credentials
-from tests import builders
-from tests.served_lake import Served, served
+from tests.support import builders
+from tests.support.served_lake import Served, served
 
 KEY_ID, SECRET = "AKIACANARYKEYID00001", "canary/secret+key/of/the/tests/0000000001"
 STORE = {

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.lake.lake import Lake
-from tests.served_lake import SCHEMA, Reply, Served, table_path
+from tests.support.served_lake import SCHEMA, Reply, Served, table_path
 
 
 def properties_of(reply: Reply) -> dict[str, str]:

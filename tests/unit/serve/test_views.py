@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.served_lake import SCHEMA, Reply, Served
+from tests.support.served_lake import SCHEMA, Reply, Served
 
 
 def version(sql: str = "select 1", *, number: int = 1, dialects: tuple[str, ...] = ("spark",)) -> dict[str, Any]:

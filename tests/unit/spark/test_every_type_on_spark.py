@@ -7,7 +7,7 @@ from pyspark.sql.types import DataType
 
 from frazil.spark.types import shown_type, stored_type
 from frazil.spec.types import Type
-from tests.type_samples import SAMPLES
+from tests.support.type_samples import SAMPLES
 
 pytestmark = pytest.mark.every_case
 

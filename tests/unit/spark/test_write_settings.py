@@ -7,8 +7,8 @@ import pytest
 from frazil.spark.write.distribute import write_settings
 from frazil.spec.options import WRITE
 from frazil.spec.types import LONG, STRING
-from tests.builders import field, schema
-from tests.written_files import target
+from tests.support.builders import field, schema
+from tests.support.written_files import target
 
 SETTING = "spark.sql.maxConcurrentOutputFileWriters"
 TABLE = schema(field(1, "id", LONG), field(2, "kind", STRING))

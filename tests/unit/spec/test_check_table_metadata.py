@@ -17,8 +17,8 @@ from frazil.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
 from frazil.spec.statistics import StatisticsFile
 from frazil.spec.transforms import UnknownTransform, parse_transform
 from frazil.spec.types import LONG, MAX_FIELD_ID, TIMESTAMP_NS, NestedField
-from tests import builders
-from tests.metadata_builders import START_MS, UUID, chain, metadata, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import START_MS, UUID, chain, metadata, snapshot
 
 MINUTE_MS = 60_000
 

@@ -16,7 +16,7 @@ from frazil.spec.data_file import (
     parse_file_content,
     parse_file_format,
 )
-from tests.manifest_builders import data_file, deletion_vector
+from tests.support.manifest_builders import data_file, deletion_vector
 
 
 def test_a_file_is_frozen_hashable_and_survives_pickling() -> None:

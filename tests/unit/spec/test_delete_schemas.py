@@ -8,7 +8,7 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.spec.delete_schemas import check_equality_field, equality_read_schema, position_delete_read_schema
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, FLOAT, INT, LONG, STRING, ListType, MapType, NestedField, StructType
-from tests.equality_delete_writer import equality_delete_schema, position_delete_schema
+from tests.support.equality_delete_writer import equality_delete_schema, position_delete_schema
 
 POINT = StructType((NestedField(11, "x", INT), NestedField(12, "y", FLOAT), NestedField(13, "name", STRING)))
 SCHEMA = Schema(

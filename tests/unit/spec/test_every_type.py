@@ -25,8 +25,8 @@ from frazil.spec.types import (
 )
 from frazil.spec.values import format_value, to_internal
 from frazil.sql.type_names import spark_type_name, sql_type_name
-from tests.type_json import decode_type
-from tests.type_samples import CLASSES, SAMPLES
+from tests.support.type_json import decode_type
+from tests.support.type_samples import CLASSES, SAMPLES
 
 NO_SINGLE_VALUE = (UnknownType, VariantType, StructType, ListType, MapType)
 

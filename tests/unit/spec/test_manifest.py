@@ -9,7 +9,7 @@ import pytest
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
-from tests.manifest_builders import added, data_file, deleted, existing, manifest_file
+from tests.support.manifest_builders import added, data_file, deleted, existing, manifest_file
 
 
 def test_values_survive_pickling() -> None:

@@ -9,7 +9,7 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.retention import Retention, snapshots_to_retain
 from frazil.spec.snapshot import Snapshot, SnapshotRef
 from frazil.spec.table_metadata import TableMetadata
-from tests.metadata_builders import DAY_MS, START_MS, metadata, snapshot
+from tests.support.metadata_builders import DAY_MS, START_MS, metadata, snapshot
 
 NOW_MS = START_MS + 100 * DAY_MS
 

@@ -12,7 +12,7 @@ from frazil.errors import InvalidRequestError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Operation, Snapshot, SnapshotRef, with_main_branch
 from frazil.spec.snapshot_list import SnapshotList
-from tests.metadata_builders import chain, snapshot
+from tests.support.metadata_builders import chain, snapshot
 
 
 def test_a_snapshot_without_summary_has_no_operation() -> None:

@@ -17,8 +17,8 @@ from frazil.spec.snapshot_history import (
     snapshot_as_of,
     snapshot_id_as_of,
 )
-from tests import builders
-from tests.metadata_builders import START_MS, chain, metadata, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import START_MS, chain, metadata, snapshot
 
 
 def test_ancestors_come_newest_first_and_start_with_the_snapshot() -> None:

@@ -29,8 +29,8 @@ from frazil.spec.statistics import BlobMetadata, PartitionStatisticsFile, Statis
 from frazil.spec.transforms import UnknownTransform
 from frazil.spec.types import LONG, STRING, TIMESTAMP_NS, ListType, MapType, NestedField, StructType
 from frazil.spec.upgrade import upgrade_table_metadata
-from tests import builders
-from tests.metadata_builders import LOCATION, START_MS, UUID, chain, metadata, snapshot
+from tests.support import builders
+from tests.support.metadata_builders import LOCATION, START_MS, UUID, chain, metadata, snapshot
 
 
 def test_lookups_find_what_the_ids_name() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from frazil.errors import InvalidRequestError
 from frazil.spec.variant import MAX_VARIANT_DEPTH, VARIANT_NULL, VariantKind, VariantValue, decimal_parts
-from tests.variants import variant_of
+from tests.support.variants import variant_of
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from frazil.spec.view_metadata import (
     ViewVersion,
     check_same_view,
 )
-from tests.view_changes import change_view_properties, move_view, replace_view, roll_back_view
+from tests.support.view_changes import change_view_properties, move_view, replace_view, roll_back_view
 
 UUID = "fa6506c3-7681-40c8-86dc-e36561f83385"
 HISTORY = "version.history.num-entries"

@@ -1,7 +1,8 @@
 """The SQL functions of a lake: `lake.system.bucket(16, id)`, `truncate`, `years`, `months`, `days`, `hours`.
 
 Spark finds them in the lake's catalog and binds them to the types of their arguments. An analyser rule then replaces
-each call with the transform's expression (`java/rules/OwnFunctions.java`), so that executors need no code of frazil.
+each call with the transform's expression (`spark/java/rules/OwnFunctions.java`), so that executors need no code of
+frazil.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every catalog, for tests that hold for all of them, and a table to put into it. Import as `tests.catalog_cases`."""
+"""Every catalog, for tests that hold for all of them, and a table to put into it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from frazil.storage.choose import choose_storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
-from tests import builders
-from tests.served_lake import served
+from tests.support import builders
+from tests.support.served_lake import served
 
 NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
 SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
@@ -106,7 +106,7 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
 
 def service_differences(kind: str, of: str) -> dict[str, str]:
     """Return the tests (`contract`) or cases (`sql`) that somebody else's service is known to fail, with reasons."""
-    path = Path(__file__).parent / "contract" / "service_differences.toml"
+    path = Path(__file__).parents[1] / "contract" / "service_differences.toml"
     known: dict[str, dict[str, dict[str, str]]] = tomllib.loads(path.read_text())
     return known.get(kind, {}).get(of, {})
 

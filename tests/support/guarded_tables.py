@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.rest_lab import Asked, ScriptedService, error_json, scripted_service
-from tests.served_lake import Served
+from tests.support.rest_lab import Asked, ScriptedService, error_json, scripted_service
+from tests.support.served_lake import Served
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-PAGE = Path(__file__).parents[1] / "docs" / "conditions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "conditions.md"
 DDL = "id int, kind string, price decimal(9,2), at timestamptz, day date, score double, flag boolean"
 _LINE = re.compile(r"\| (?:``` (`.+?`.*?) ```|`(.+?)`) \| ?(.*?) ?\|")
 

@@ -1,4 +1,4 @@
-"""Avro metadata files made by hand or by fastavro, for tests. Import as `tests.avro_builders`."""
+"""Avro metadata files made by hand or by fastavro, for tests."""
 
 from __future__ import annotations
 

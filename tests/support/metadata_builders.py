@@ -1,4 +1,4 @@
-"""Table metadata for tests, as values and as JSON. Import as `tests.metadata_builders`."""
+"""Table metadata for tests, as values and as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from frazil.spec.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef, with_main_branch
 from frazil.spec.snapshot_list import SnapshotList
 from frazil.spec.table_metadata import TableMetadata
-from tests import builders
+from tests.support import builders
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 LOCATION = "s3://bucket/db/events"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-PAGE = Path(__file__).parents[1] / "docs" / "changing-rows.md"
+PAGE = Path(__file__).parents[2] / "docs" / "changing-rows.md"
 DDL = "n int, price decimal(9,2), score double, kind string, day date, at timestamp"
 KINDS = {
     "n": pa.int32(),

@@ -1,4 +1,4 @@
-"""A table in a memory catalog, and what is needed to commit to it and look at it. Import as `tests.commit_lab`.
+"""A table in a memory catalog, and what is needed to commit to it and look at it.
 
     lab = Lab(partition_by=["k"], format_version=3)
     one = lab.file([1, 2, 3], k="a")           # describes a data file; no bytes are written unless asked

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import frazil
 
-FOLDER = Path(__file__).parent / "sql_cases"
+FOLDER = Path(__file__).parents[1] / "sql_cases"
 WITHOUT_SPARK = ("namespaces", "tables", "columns", "partitioning", "properties")
 _SNAPSHOT = re.compile(r"\$snapshot\(([\w.]+), (\d+)\)")
 

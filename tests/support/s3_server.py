@@ -46,7 +46,7 @@ CONTROL = "/_control"
 SCOPE = f"{KEY_ID}/20260101/us-east-1/s3/aws4_request"
 NEWLINE = "\ue00a"
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class S3Server:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.s3_server"],
+            [sys.executable, "-W", "ignore", "-m", "tests.support.s3_server"],
             cwd=ROOT,
             env={**os.environ, "S3_UPLOAD_PART_MIN_SIZE": "1"},
             stdin=subprocess.PIPE,

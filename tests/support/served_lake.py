@@ -1,4 +1,4 @@
-"""A lake that is served on the loopback, in a thread of the test's process. Import as `tests.served_lake`."""
+"""A lake that is served on the loopback, in a thread of the test's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition statistics of a table, computed and read back. Import as `tests.partition_stats_lab`."""
+"""Partition statistics of a table, computed and read back."""
 
 from __future__ import annotations
 

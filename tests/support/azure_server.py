@@ -1,5 +1,4 @@
-"""Azure's object store on the loopback, for tests: Azurite, which `make azurite` installs from npm. Import as
-`tests.azure_server`."""
+"""Azure's object store on the loopback, for tests: Azurite, which `make azurite` installs from npm."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 """The emulator's own, which everybody knows."""

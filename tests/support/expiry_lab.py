@@ -1,11 +1,11 @@
-"""Expiry in a lab: files that are in storage, and whether what is left still reads. Import as `tests.expiry_lab`."""
+"""Expiry in a lab: files that are in storage, and whether what is left still reads."""
 
 from __future__ import annotations
 
 from frazil.commit.expire_snapshots import ExpireSnapshots
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.spec.data_file import DataFile
-from tests.commit_lab import Lab
+from tests.support.commit_lab import Lab
 
 
 def stored_file(lab: Lab, ids: list[int], k: str = "a") -> DataFile:

@@ -23,7 +23,7 @@ from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.plan import plan_scan
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.equality_delete_writer import write_equality_deletes
 
 STEPS = 14
 LATER = 2**62

@@ -1,4 +1,4 @@
-"""Data files and manifest entries for tests. Import as `tests.manifest_builders`."""
+"""Data files and manifest entries for tests."""
 
 from __future__ import annotations
 

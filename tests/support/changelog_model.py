@@ -1,4 +1,4 @@
-"""What a change feed must say: the live places of adjacent snapshots, compared. Import as `tests.changelog_model`.
+"""What a change feed must say: the live places of adjacent snapshots, compared.
 
 A row is known by its file and position. Those that a snapshot has and the one before it had not were inserted, the
 others way round deleted; nothing is known here of manifests and deletes.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from frazil.spec.schema import Schema
-from tests.scan_model import Model, ModelFile, _today
+from tests.support.scan_model import Model, ModelFile, _today
 
 Row = dict[str, Any]
 Place = tuple[str, int]

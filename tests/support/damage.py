@@ -1,4 +1,4 @@
-"""A table with files of every kind, and ways to damage one thing of it at a time. Import as `tests.damage`."""
+"""A table with files of every kind, and ways to damage one thing of it at a time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from frazil.spec.manifest import ManifestContent, ManifestEntry, ManifestFile
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
-from tests.copied_tables import copy_table
-from tests.equality_delete_writer import write_equality_deletes
+from tests.support.copied_tables import copy_table
+from tests.support.equality_delete_writer import write_equality_deletes
 
 DDL = "id bigint not null, ts timestamptz, kind string, score double, place struct<x: bigint, name: string>"
 

@@ -1,4 +1,4 @@
-"""The test that shows each row of `docs/options.md`, in `tests/options_shown.txt`; `--write` writes the page.
+"""The test that shows each row of `docs/options.md`, in `options_shown.txt`; `--write` writes the page.
 
 A row that no test shows yet is left out of the list, and has none on the page. Tests are functions, or files of SQL
 cases, which `tests/spark/test_sql_cases.py` runs.
@@ -19,9 +19,9 @@ from frazil.spec.property_kinds import ColumnProperty, Property
 from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 from tools.options_markdown import options_markdown
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "options.md"
-LIST = ROOT / "tests" / "options_shown.txt"
+LIST = ROOT / "tests" / "architecture" / "options_shown.txt"
 SECTIONS = {
     "read": o.READ,
     "source": o.SOURCE,

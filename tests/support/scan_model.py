@@ -1,4 +1,4 @@
-"""A table as a dict of rows, beside the real one: what a scan must return. Import as `tests.scan_model`.
+"""A table as a dict of rows, beside the real one: what a scan must return.
 
 Rows are kept by field id, as they were when they were written; deletes strike them out by the specification's own
 words; reading looks a row up by the ids of today's schema. Every operation is done to the model and to a real
@@ -46,7 +46,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
-from tests.tables import TableBuilder
+from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(
     (

@@ -1,4 +1,4 @@
-"""A small lake with a history: appends, deletes, branches, schema changes. Import as `tests.console_lake`."""
+"""A small lake with a history: appends, deletes, branches, schema changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import frazil
-from tests.served_lake import Reply, Served
+from tests.support.served_lake import Reply, Served
 
 
 def orders(first: int, count: int, day: int) -> pa.Table:

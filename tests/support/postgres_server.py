@@ -1,4 +1,4 @@
-"""A private PostgreSQL server for tests, on a free port of this machine. Import as `tests.postgres_server`."""
+"""A private PostgreSQL server for tests, on a free port of this machine."""
 
 from __future__ import annotations
 

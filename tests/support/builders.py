@@ -1,4 +1,4 @@
-"""Small values for tests: what a test does not care about has a default here. Import as `tests.builders`."""
+"""Small values for tests: what a test does not care about has a default here."""
 
 from __future__ import annotations
 

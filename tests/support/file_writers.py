@@ -1,4 +1,4 @@
-"""Data and delete files for tests, in three formats, with the metrics a writer records. Import as `tests.file_writers`.
+"""Data and delete files for tests, in three formats, with the metrics a writer records.
 
 Files look like those of Iceberg Java: field ids in each format's own place, no Arrow schema inside Parquet,
 `unknown` columns not stored, bounds truncated to 16.

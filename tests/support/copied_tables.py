@@ -1,4 +1,4 @@
-"""Tables that many tests start from are made once and copied for each. Import as `tests.copied_tables`.
+"""Tables that many tests start from are made once and copied for each.
 
     @cache
     def made(version: int) -> frazil.Table: ...          # commits, and is never handed to a test

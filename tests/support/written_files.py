@@ -1,4 +1,4 @@
-"""What tests of written files share: targets, reading back, metrics the slow way. Import as `tests.written_files`.
+"""What tests of written files share: targets, reading back, metrics the slow way.
 
 The oracle of metrics is plain Python over rows of values, with no code of the writer in it.
 """
@@ -39,7 +39,7 @@ from frazil.spec.types import (
 from frazil.spec.values import sort_key_function
 from frazil.storage.base import Storage
 from frazil.storage.memory import MemoryStorage
-from tests.file_writers import Rows, rows_to_table, table_to_rows
+from tests.support.file_writers import Rows, rows_to_table, table_to_rows
 
 LOCATION = "memory://warehouse/db/table"
 

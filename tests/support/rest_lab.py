@@ -17,7 +17,7 @@ from frazil.rest.open_rest import open_rest
 from frazil.rest.rest_catalog import RestCatalog
 from frazil.spec.new_table import new_table_metadata
 from frazil.spec.table_metadata import TableMetadata
-from tests import builders
+from tests.support import builders
 
 LOST = object()
 """Stands for an answer that never comes: the connection is closed after the request was read."""

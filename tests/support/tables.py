@@ -1,4 +1,4 @@
-"""Whole tables for tests: files, manifests, snapshots and metadata on any storage. Import as `tests.tables`.
+"""Whole tables for tests: files, manifests, snapshots and metadata on any storage.
 
     table = TableBuilder(schema, partition_by=["day(ts)"], format_version=3)
     first = table.write_data(rows)                       # a DataFile; rows are dicts of values, or an Arrow table
@@ -43,8 +43,8 @@ from frazil.spec.types import StructType
 from frazil.spec.upgrade import upgrade_table_metadata
 from frazil.storage.base import Storage
 from frazil.storage.memory import MemoryStorage
-from tests.equality_delete_writer import position_delete_schema
-from tests.file_writers import Rows, encode_file, metrics_of, rows_to_table, split_offsets_of, table_to_rows
+from tests.support.equality_delete_writer import position_delete_schema
+from tests.support.file_writers import Rows, encode_file, metrics_of, rows_to_table, split_offsets_of, table_to_rows
 
 START_MS = 1_700_000_000_000
 STEP_MS = 60_000

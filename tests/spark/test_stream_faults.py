@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import frazil
 from frazil.errors import CommitConflictError
-from frazil.sessions.stream_sources import StreamSource
+from frazil.sessions.stream_source import StreamSource
 from tests.spark.streams import Streams, add
 
 

@@ -30,7 +30,7 @@ def doctor(
     """
     with reported():
         findings = [finding for file in files for finding in check_file(file)]
-        shown = findings if all_ else [finding for finding in findings if finding.level != "fine"]
+        listed = findings if all_ else [finding for finding in findings if finding.level != "fine"]
         rows = [
             {
                 "file": finding.file,
@@ -39,13 +39,13 @@ def doctor(
                 "what": finding.what,
                 "becomes": finding.becomes,
             }
-            for finding in shown
+            for finding in listed
         ]
         settings = settings_of(context)
         if settings.form is not OutputFormat.TABLE:
             settings.show(rows, ["file", "line", "answer", "what", "becomes"])
         else:
-            for finding in shown:
+            for finding in listed:
                 typer.echo(visible(f"{finding.file}:{finding.line}: {LEVELS[finding.level]}: {finding.what}"))
                 typer.echo(visible(f"    {finding.becomes.replace('`', '')}"))
             typer.echo(_total(findings, len(files)))

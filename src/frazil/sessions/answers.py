@@ -61,15 +61,15 @@ def _parse(request: r.Parse, context: Context) -> Reply:
     statement = _own_statement(request.text, names)
     if statement is None:
         return None
-    shown = None
+    result = None
     if isinstance(statement, _SHOWN):
-        shown = run_statement(SqlContext(names, context.engine(names)), statement)
-    ddl = "" if shown is None else shown.ddl
-    changed = () if shown is not None or isinstance(statement, _NO_TABLE) else getattr(statement, "name", ())
+        result = run_statement(SqlContext(names, context.engine(names)), statement)
+    ddl = "" if result is None else result.ddl
+    changed = () if result is not None or isinstance(statement, _NO_TABLE) else getattr(statement, "name", ())
     full_name = names.find_full_name(changed)
     return r.encode(
         r.Parsed(
-            key=remember(context.remembered.statements, (statement, shown)),
+            key=remember(context.remembered.statements, (statement, result)),
             columns=schema_of_ddl(ddl).json() if ddl else '{"type":"struct","fields":[]}',
             label=type(statement).__name__,
             catalog=None if full_name is None else full_name.lake_name,
@@ -107,13 +107,13 @@ def _statement(request: r.Statement, context: Context) -> Reply:
     parsed = context.remembered.statements.find(request.key)
     if parsed is None:
         raise InvalidRequestError("Cannot run the statement: Spark parsed it too long ago", hint="Run it again.")
-    statement, shown = parsed
-    if shown is None:
+    statement, result = parsed
+    if result is None:
         names = context.names(request)
-        shown = run_statement(SqlContext(names, context.engine(names)), statement)
-    if not shown.columns:
+        result = run_statement(SqlContext(names, context.engine(names)), statement)
+    if not result.columns:
         return None
-    return context.spark.createDataFrame(list(shown.rows), shown.ddl)._jdf
+    return context.spark.createDataFrame(list(result.rows), result.ddl)._jdf
 
 
 HANDLERS = {

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from frazil.commit.update_schema import UpdateSchema
 from frazil.errors import CommitConflictError, InvalidRequestError
 from frazil.lake.lake import Lake
 from frazil.lake.sql_session import FullName, Relation, SqlSession, check_writable
 from frazil.lake.table import Table, hold
-from frazil.lake.view import View
 from frazil.sessions import requests as r
 from frazil.sessions.attached_lakes import LAKES
 from frazil.sessions.remembered import REMEMBERED, Remembered
+from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.source_names import BY_PATH, check_path
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.change.resolved import Resolved, as_frame, resolved
@@ -27,21 +26,6 @@ if TYPE_CHECKING:
 Reply: TypeAlias = Any
 """Text, a Java object, or None."""
 Request = TypeVar("Request", bound=r.Request)
-
-
-@dataclass(frozen=True)
-class ResolvedName:
-    """A name that Spark resolved: a table at a state, one of its metadata tables, or a view."""
-
-    relation: Relation | None
-    full_name: FullName
-    view: View | None = None
-    frame: DataFrame | None = None
-    """The view's query as Spark resolved it."""
-    changes: r.Changes | None = None
-    """The changes of the table that are read in its place."""
-    evolution: UpdateSchema | None = None
-    """What a MERGE adds to the schema in its own commit."""
 
 
 @dataclass(frozen=True)

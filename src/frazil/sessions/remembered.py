@@ -20,15 +20,14 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-if TYPE_CHECKING:
-    from frazil.lake.table import Table
-    from frazil.sessions.answer import Answer
-    from frazil.sessions.context import ResolvedName
-    from frazil.sessions.stream_compaction import Compactions
-    from frazil.sessions.stream_sources import StreamSource
-    from frazil.sql.statements import Statement
+from frazil.lake.table import Table
+from frazil.sessions.answer import Answer
+from frazil.sessions.resolved_name import ResolvedName
+from frazil.sessions.stream_compaction import Compactions
+from frazil.sessions.stream_source import StreamSource
+from frazil.sql.statements import Statement
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -22,7 +22,8 @@ from frazil.lake.sql_session import FullName
 from frazil.lake.table import Table, hold
 from frazil.lake.write_overrides import WriteOverrides, with_overrides
 from frazil.sessions import requests as r
-from frazil.sessions.context import Context, Reply, ResolvedName, checked_target, full_name_of, handler, own_names
+from frazil.sessions.context import Context, Reply, checked_target, full_name_of, handler, own_names
+from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation
 from frazil.sessions.stream_compaction import Compaction, Compactions, compaction_of
 from frazil.sessions.write_options import once_of_options, read_write_options

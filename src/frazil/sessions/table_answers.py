@@ -22,7 +22,6 @@ from frazil.sessions.change_feeds import FEED_OPTION, changes_frame, find_change
 from frazil.sessions.context import (
     Context,
     Reply,
-    ResolvedName,
     checked_target,
     full_name_of,
     handler,
@@ -30,6 +29,7 @@ from frazil.sessions.context import (
     own_names,
 )
 from frazil.sessions.remembered import remember
+from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.run_show import table_properties
 from frazil.sessions.run_statement import run_statement
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation, no_lake, source_name

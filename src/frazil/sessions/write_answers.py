@@ -91,7 +91,8 @@ def _delete(request: r.Delete, context: Context) -> Reply:
 def _truncate(request: r.Truncate, context: Context) -> Reply:
     _, table, branch = context.target(request)
     options = read_write_options(context.spark, table, branch)
-    with_overrides(table, options.overrides).delete("true", **options.arguments)
+    target = with_overrides(table, options.overrides)
+    target.delete("true", **options.arguments)
 
 
 def _analyze(request: r.Analyze, context: Context) -> Reply:

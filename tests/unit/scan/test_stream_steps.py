@@ -221,7 +221,7 @@ def test_what_is_no_append_is_refused_by_name_after_all_before_it_was_read(lab: 
     end = stream(lab).advance(begun)
     assert read(lab, begun, end) == named(first)
     changed = lab.load().metadata.snapshots[1].snapshot_id
-    with pytest.raises(UnsupportedError, match=f"past snapshot {changed} .*no append .overwrite") as refused:
+    with pytest.raises(UnsupportedError, match=f"past snapshot {changed} .*not an append .overwrite") as refused:
         stream(lab).advance(end)
     assert "streaming-changes: changes" in str(refused.value)
 

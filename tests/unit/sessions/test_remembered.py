@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import frazil
 from frazil.lake.sql_session import FullName, Relation
-from frazil.sessions.context import ResolvedName
 from frazil.sessions.remembered import MOST_PLANS, MOST_STATEMENTS, Recent, Remembered, remember
+from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.stream_compaction import Compactions
-from frazil.sessions.stream_sources import StreamSource
+from frazil.sessions.stream_source import StreamSource
 
 
 def filled(lake: frazil.Lake) -> Remembered:

@@ -12,7 +12,8 @@ from frazil.lake.lake import Lake
 from frazil.lake.sql_session import FullName
 from frazil.lake.stream_options import stream_options
 from frazil.scan.stream_offsets import StreamOffset
-from frazil.sessions.stream_sources import StreamSource, columns_of
+from frazil.sessions.stream_source import StreamSource
+from frazil.sessions.stream_sources import columns_of
 
 GUARD = "frazil.stream.orders"
 

@@ -2,8 +2,8 @@
 
 `pruning_predicate` parses the filters that Spark pushes down, in the notation of `spark/java/read/FilterText.java`:
 nested JSON lists whose first item is the node's name. The result is only used for pruning, and Spark tests every row
-again, so it may be weaker than the filter but never stronger: unsupported nodes become `true`, also under `not`. Columns whose
-shown form differs from the stored form (`types.py`) are written as `["shown", column]`.
+again, so it may be weaker than the filter but never stronger: unsupported nodes become `true`, also under `not`.
+Columns whose shown form differs from the stored form (`types.py`) are written as `["shown", column]`.
 
 Spark's comparisons differ from the format's in two ways. NaN equals itself and is greater than every number, so `x > 1`
 must keep files that hold NaN. And a comparison with null is neither true nor false, so each leaf here means "is true"

@@ -422,7 +422,7 @@ class Reader:
         )
         tasks = [task for batch in self.scan.batches(group, None) for task in batch.plan.tasks_of(batch.batch)]
         frame = read_through_arrow(self.spark, read, tasks, self._split_options())
-        shown = []
+        selected = []
         for field in self.request.output_schema.fields:
             if isinstance(field.field_type, UnknownType):
                 value = F.lit(None)
@@ -430,8 +430,8 @@ class Reader:
                 value = F.col(quote(self.names.own(f"column_{field.field_id}")))
                 if not self.request.as_stored:
                     value = show_column(value, field.field_type, self.spark)
-            shown.append(value.alias(field.name, metadata=_comment(field)))
-        return frame.select(*shown)
+            selected.append(value.alias(field.name, metadata=_comment(field)))
+        return frame.select(*selected)
 
     def _relation(
         self, group: FileGroup, columns: dict[int, ReadColumn], select: Sequence[str] | None = None

@@ -38,11 +38,11 @@ from frazil.catalog.sqlite import SqliteDatabase
 from frazil.codec.single_value import encode_bound
 from frazil.commit.append import Append
 from frazil.commit.transaction import commit_actions
-from frazil.lake.lake import Lake
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.parse_type import parse_schema
 from frazil.spec.types import LONG
 from frazil.storage.local import LocalStorage
+from frazil.table.lake import Lake
 
 SCHEMA = parse_schema("id bigint, ts timestamptz, kind string, score double")
 ROW = pa.table(

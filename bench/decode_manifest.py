@@ -29,7 +29,7 @@ from pyiceberg.manifest import ManifestFile as ForeignManifest
 
 from frazil.codec.encode_manifest import EncodedManifest, encode_manifest
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest, iter_entries
-from frazil.columns.manifest_columns import bounds_of
+from frazil.expr.columns.manifest_columns import bounds_of
 from frazil.spec.manifest import ManifestFile
 
 PLAN_FIELDS = ("status", "file_path", "record_count", "partition", "lower_bounds", "upper_bounds")

@@ -32,10 +32,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.lake.scan import ScanOptions, scan_table
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.data_file import DataFile
+from frazil.table.scan import ScanOptions, scan_table
 
 JAR_VERSION = "1.11.0"
 JAR = f"org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:{JAR_VERSION}"

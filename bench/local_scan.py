@@ -31,12 +31,12 @@ from bench.measure import Results, scaled
 
 import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.lake.scan import ScanOptions, scan_table
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, NestedField
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import ScanOptions, scan_table
 from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(

@@ -43,8 +43,8 @@ READS: dict[str, tuple[str, list[str] | None]] = {
 def read_with_frazil(metadata: str, read: str) -> int:
     """Return how many rows frazil reads."""
     from frazil.codec.table_metadata_json import decode_table_metadata
-    from frazil.inspect.tables import read_metadata_table
     from frazil.loaded import LoadedTable
+    from frazil.metadata_tables.tables import read_metadata_table
     from frazil.storage.local import LocalStorage
 
     storage = LocalStorage()

@@ -28,8 +28,8 @@ from bench.measure import Results, alternate, scaled
 
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
-from frazil.lake.lake import Lake
 from frazil.storage.local import LocalStorage
+from frazil.table.lake import Lake
 
 CONTENDERS = ("PyIceberg", "frazil, without syncs", "frazil")
 

@@ -36,11 +36,11 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.single_value import encode_value
-from frazil.lake.scan import scan_table
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, NestedField, StructType
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import scan_table
 from tests.support.tables import TableBuilder
 
 Work = Callable[[], Any]

@@ -26,11 +26,11 @@ from frazil.cli.quiet_spark import start_spark
 from frazil.cli.render import OutputFormat, render_rows, show_size
 from frazil.cli.session import reported
 from frazil.errors import InvalidRequestError
-from frazil.lake.connect import connect
-from frazil.lake.lake import Lake
-from frazil.lake.table import Table
 from frazil.maintenance.report import counted
 from frazil.sessions.attach import attach, detach
+from frazil.table.connect import connect
+from frazil.table.lake import Lake
+from frazil.table.table import Table
 
 Show = Callable[[str], object]
 ROWS = 3_000_000

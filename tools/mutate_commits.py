@@ -61,11 +61,11 @@ LOCAL = ["tests/unit/storage/test_local.py", "tests/contract/test_new_file_contr
 MEMORY = ["tests/contract/test_storage_contract.py"]
 CHANGES = ["tests/unit/changes"]
 OWNED = ["tests/unit/catalog/test_owned_folders.py"]
-STRANGERS = ["tests/unit/lake/test_strangers_metadata.py", "-k", "not memory"]
+STRANGERS = ["tests/unit/table/test_strangers_metadata.py", "-k", "not memory"]
 PATHS = ["tests/unit/maintenance/test_rewrite_table_path.py"]
 LOCATIONS = ["tests/unit/storage/test_locations.py"]
 CHOICES = ["tests/unit/storage/test_choose.py"]
-CONNECT = ["tests/unit/lake/test_connect.py"]
+CONNECT = ["tests/unit/table/test_connect.py"]
 PLANS = ["tests/unit/scan"]
 DANGLING = ["tests/unit/maintenance/test_rewrite_deletes.py"]
 REST = ["tests/unit/rest"]
@@ -146,8 +146,8 @@ VALIDATIONS = (
     skip("commit/match_files.py", "_check_unchanged", RULES, VERBS),
     drop("commit/replace_table.py", "self._validate(loaded, context)", RULES),
     # What a verb read is of the state it began with
-    swap("lake/verbs.py", "predicate = bind(schema, predicate)", "bind(schema, predicate)", VERBS),
-    swap("lake/verbs.py", "return read_set_of(state, branch, predicate)",
+    swap("table/verbs.py", "predicate = bind(schema, predicate)", "bind(schema, predicate)", VERBS),
+    swap("table/verbs.py", "return read_set_of(state, branch, predicate)",
          "return read_set_of(self._begin(), branch, predicate)", VERBS),
     swap("commit/conflicts.py", "        raise _unknown_history(start_id, problem.message) from problem",
          "        return []", RULES, COMMIT),
@@ -453,7 +453,7 @@ EDGES = (
     # One row, one id or one number from being wrong
     swap("commit/remove_dangling_deletes.py", "sequence < data.oldest_in", "sequence <= data.oldest_in", DANGLING),
     swap("scan/delete_index.py", "(apart & ~both_may_have_null)", "apart", PLANS),
-    swap("columns/stats_masks.py", "bisect_right(values, high)", "bisect_left(values, high)", PLANS),
+    swap("expr/columns/stats_masks.py", "bisect_right(values, high)", "bisect_left(values, high)", PLANS),
     swap("commit/conflicts.py", "_APPENDING = frozenset({Operation.APPEND, Operation.OVERWRITE})",
          "_APPENDING = frozenset({Operation.APPEND})", RULES),
     swap("scan/prune.py", "len(term.reference.path) == 1", "True", PLANS),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from frazil.spec import options as o
-from frazil.spec.jar_surface import PROCEDURES, SAME_ANSWER
+from frazil.jar import options as o
+from frazil.jar.surface import PROCEDURES, SAME_ANSWER
 from frazil.spec.properties import COLUMN_PROPERTIES, TABLE_PROPERTIES, VIEW_PROPERTIES
 from frazil.spec.property_kinds import ColumnProperty, Property
 from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
@@ -13,7 +13,7 @@ from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 _HEAD = """\
 # Every option, honoured or answered
 
-Made from `src/frazil/spec/options.py`, `properties.py` and `jar_surface.py` by
+Made from `src/frazil/jar/options.py`, `properties.py` and `jar_surface.py` by
 `python -m tests.architecture.options_page --write`; do not edit this page.
 
 What Iceberg's jar (1.12) takes, and what becomes of it here:

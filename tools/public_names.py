@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from frazil.lake.metadata_tables import MetadataTables
-from frazil.lake.table import TransactionTable
+from frazil.table.metadata_tables import MetadataTables
+from frazil.table.table import TransactionTable
 from tools.python_reference import SECTIONS, fields_of, members
 
 ROOT = Path(__file__).resolve().parent.parent

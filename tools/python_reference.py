@@ -18,15 +18,6 @@ import frazil
 from frazil.catalog.purge import PurgeReport
 from frazil.commit.expired_files import ExpiredFiles
 from frazil.errors import FrazilError
-from frazil.inspect.tables import METADATA_TABLES
-from frazil.lake.difference import Difference
-from frazil.lake.follow import Follow
-from frazil.lake.history import History, HistoryLine
-from frazil.lake.lake import LakeTransaction
-from frazil.lake.maintain import Maintain
-from frazil.lake.merge_builder import MatchedClause, MergeBuilder, NotMatchedClause, OwnClause
-from frazil.lake.query_result import QueryResult
-from frazil.lake.table import TransactionContext
 from frazil.maintenance.add_files import AddFilesResult
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.adopt_table import SourceTable
@@ -39,10 +30,19 @@ from frazil.maintenance.rewrite_data_files import RewriteDataFilesResult
 from frazil.maintenance.rewrite_manifests import RewriteManifestsResult
 from frazil.maintenance.rewrite_position_deletes import RewritePositionDeletesResult
 from frazil.maintenance.rewrite_table_path import RewriteTablePathResult
+from frazil.metadata_tables.tables import METADATA_TABLES
 from frazil.scan.plan import Plan
 from frazil.scan.tasks import DeleteTask, FileScanTask, TaskGroup
 from frazil.spec.partition_evolution import PartitionSpecUpdate
 from frazil.spec.schema_evolution import SchemaUpdate
+from frazil.table.difference import Difference
+from frazil.table.follow import Follow
+from frazil.table.history import History, HistoryLine
+from frazil.table.lake import LakeTransaction
+from frazil.table.maintain import Maintain
+from frazil.table.merge_builder import MatchedClause, MergeBuilder, NotMatchedClause, OwnClause
+from frazil.table.query_result import QueryResult
+from frazil.table.table import TransactionContext
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python.md"

@@ -49,31 +49,31 @@ from frazil.spec.schema import Schema
 
 if TYPE_CHECKING:
     from frazil.expr.build_condition import Column, Condition, col
-    from frazil.lake.connect import connect
-    from frazil.lake.lake import Lake
-    from frazil.lake.scan import Scan
-    from frazil.lake.source_tables import LakeAddress, register_source
-    from frazil.lake.table import Table
-    from frazil.lake.view import View
     from frazil.maintenance.report import Problem, Report
     from frazil.sessions.attach import attach, detach
     from frazil.sessions.builder import session
+    from frazil.sessions.source_tables import LakeAddress, register_source
+    from frazil.table.connect import connect
+    from frazil.table.lake import Lake
+    from frazil.table.scan import Scan
+    from frazil.table.table import Table
+    from frazil.table.view import View
 
 _ON_FIRST_USE = {
     "Column": "frazil.expr.build_condition",
     "Condition": "frazil.expr.build_condition",
-    "Lake": "frazil.lake.lake",
-    "LakeAddress": "frazil.lake.source_tables",
+    "Lake": "frazil.table.lake",
+    "LakeAddress": "frazil.sessions.source_tables",
     "Problem": "frazil.maintenance.report",
     "Report": "frazil.maintenance.report",
-    "Scan": "frazil.lake.scan",
-    "Table": "frazil.lake.table",
-    "View": "frazil.lake.view",
+    "Scan": "frazil.table.scan",
+    "Table": "frazil.table.table",
+    "View": "frazil.table.view",
     "attach": "frazil.sessions.attach",
     "col": "frazil.expr.build_condition",
-    "connect": "frazil.lake.connect",
+    "connect": "frazil.table.connect",
     "detach": "frazil.sessions.attach",
-    "register_source": "frazil.lake.source_tables",
+    "register_source": "frazil.sessions.source_tables",
     "session": "frazil.sessions.builder",
 }
 

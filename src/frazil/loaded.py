@@ -1,4 +1,4 @@
-"""A table or view as a catalog returned it: the start of every scan and commit. `lake/` has the live `Table`."""
+"""A table or view as a catalog returned it: the start of every scan and commit. `table/` has the live `Table`."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ import ast
 from functools import cache
 from pathlib import Path
 
+from frazil.jar import options as o
+from frazil.jar.surface import PROCEDURES
 from frazil.maintenance.rewrite_options import DATA_OPTIONS, HINTS, ZORDER_OPTIONS
-from frazil.spec import options as o
 from frazil.spec import properties as p
-from frazil.spec.jar_surface import PROCEDURES
 from frazil.spec.property_kinds import ColumnProperty, Property
 from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 from tools.options_markdown import options_markdown

@@ -23,16 +23,16 @@ LATE_MODULES = {
     "frazil.storage.object_stores": "most lakes are in one store or none",
     "frazil.rest.open_rest": "HTTP takes its time to load, and only services need it",
     "frazil.rest.settings": "the same",
-    "frazil.lake.local_sql": "only queries need DuckDB and what leads to it",
+    "frazil.table.local_sql": "only queries need DuckDB and what leads to it",
     "frazil.query.limits": "the same",
-    "frazil.lake.adopt": "few lakes adopt tables of others",
-    "frazil.lake.local_statements": "only statements that change tables need sqlglot",
-    "frazil.lake.statement_run": "the same",
+    "frazil.table.adopt": "few lakes adopt tables of others",
+    "frazil.table.local_statements": "only statements that change tables need sqlglot",
+    "frazil.table.statement_run": "the same",
     "frazil.query.spark_dialect": "only Spark's dialect needs sqlglot",
     "frazil.query.spark_types": "the same",
     "frazil.query.spark_casts": "scopes and casts need each other",
-    "frazil.lake.query_sources": "it needs Arrow's datasets",
-    "frazil.lake.scan_dataset": "the same",
+    "frazil.table.query_sources": "it needs Arrow's datasets",
+    "frazil.table.scan_dataset": "the same",
     "frazil.testing.spark": "tests without Spark need no PySpark",
 }
 """Modules that a function imports when it needs them, and why. The terminal does so with all: help is there at once."""
@@ -110,9 +110,9 @@ def test_imports_stand_at_the_top_of_their_module() -> None:
         for function in functions:
             for node, module in imports_in(function):
                 is_late = module.split(".", maxsplit=1)[0] in LATE_IMPORTS or module in LATE_MODULES
-                is_spark_from_lake = file.room == "lake" and is_under(module, "frazil.spark")
+                loads_spark = file.room in ("table", "sessions") and is_under(module, "frazil.spark")
                 is_command = file.room == "cli" and is_under(module, "frazil")
-                if not is_late and not is_spark_from_lake and not is_command and file.name != "__init__.py":
+                if not is_late and not loads_spark and not is_command and file.name != "__init__.py":
                     wrong.append(f"{file.place(node)} imports {module} inside {function.name}()")
     assert wrong == []
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from frazil.jar.surface import PROCEDURES
 from frazil.maintenance.procedures import PROCEDURES as OURS
-from frazil.spec.jar_surface import PROCEDURES
 from tests.architecture.options_page import PAGE, REWRITES, all_rows, answer_of, names_of, read_shown, shows_something
 from tests.architecture.options_page import test_text as text_of
 from tools.options_markdown import options_markdown

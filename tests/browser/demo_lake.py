@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import frazil
-from frazil.lake.open_catalog import open_catalog
+from frazil.table.open_catalog import open_catalog
 
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 DAY_MS = 86_400_000

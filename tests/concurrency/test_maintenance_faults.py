@@ -21,8 +21,6 @@ from frazil.commit.row_delta import RowDelta
 from frazil.datafile.write_deletes import DeletedRows, write_position_deletes
 from frazil.errors import FrazilError
 from frazil.expr.predicates import TRUE
-from frazil.lake.table import Table
-from frazil.lake.verbs import read_set_of
 from frazil.loaded import LoadedTable
 from frazil.maintenance.convert_equality_deletes import convert_equality_deletes
 from frazil.maintenance.expire_snapshots import expire_snapshots
@@ -39,6 +37,8 @@ from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.base import Storage
 from frazil.storage.failing import FailingStorage, Fault, FaultKind, SimulatedCrash
 from frazil.storage.memory import MemoryStorage
+from frazil.table.table import Table
+from frazil.table.verbs import read_set_of
 from tests.support.commit_lab import LabClock
 from tests.support.equality_delete_writer import write_equality_deletes
 

@@ -32,9 +32,9 @@ from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.marks import Mark, marking
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import StorageError
-from frazil.lake.open_catalog import open_catalog
 from frazil.serve.exchange import Answer
 from frazil.storage.failing import FaultKind
+from frazil.table.open_catalog import open_catalog
 from tests.concurrency.test_serve_killed import ServeProcess
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.served_lake import SCHEMA, Served, served, table_path

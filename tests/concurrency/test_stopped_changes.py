@@ -11,9 +11,9 @@ import pytest
 import frazil
 from frazil.catalog.memory import MemoryCatalog
 from frazil.errors import StorageError
-from frazil.lake.lake import Lake
 from frazil.storage.failing import Call, FailingStorage
 from frazil.storage.memory import MemoryStorage
+from frazil.table.lake import Lake
 from tests.support.write_history import VERSIONS_AND_MODES
 
 T = TypeVar("T")

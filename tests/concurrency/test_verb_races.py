@@ -16,9 +16,9 @@ import pytest
 import frazil
 from frazil.catalog.memory import MemoryCatalog
 from frazil.errors import CommitError, FrazilError
-from frazil.lake.lake import Lake
-from frazil.lake.verbs import TableVerbs
 from frazil.storage.memory import MemoryStorage
+from frazil.table.lake import Lake
+from frazil.table.verbs import TableVerbs
 from tests.support.races import Point, Race
 from tests.support.write_history import VERSIONS_AND_MODES
 

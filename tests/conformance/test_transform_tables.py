@@ -11,8 +11,8 @@ from uuid import UUID as UuidValue
 import pyarrow as pa
 import pytest
 
-from frazil.columns.transforms import transform_column
 from frazil.errors import InvalidRequestError
+from frazil.expr.columns.transforms import transform_column
 from frazil.spec.iso8601 import parse_date, parse_time, parse_timestamp
 from frazil.spec.murmur3 import hash_value
 from frazil.spec.transforms import (

@@ -23,9 +23,9 @@ from frazil.errors import (
     MissingFileError,
     StorageError,
 )
-from frazil.lake.lake import Lake
 from frazil.storage.azure import AzureStorage, azure_service
 from frazil.storage.choose import choose_storage
+from frazil.table.lake import Lake
 from tests.support.azure_server import ACCOUNT, CONTAINER, KEY
 
 CANARY = base64.b64encode(b"canary-account-key-0001").decode()

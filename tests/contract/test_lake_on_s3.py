@@ -11,8 +11,8 @@ import pytest
 
 import frazil
 from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.lake.lake import Lake
 from frazil.storage.choose import choose_storage
+from frazil.table.lake import Lake
 from tests.support.s3_server import BUCKET, Planned, S3Server
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import frazil
 from frazil.codec.view_metadata_json import decode_view_metadata
-from frazil.lake.lake import Lake
 from frazil.storage.failing import FaultKind
+from frazil.table.lake import Lake
 from tests.support.catalog_cases import NAMES, CatalogCase, opened_case
 from tests.support.postgres_server import postgres_server
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 import frazil
 from frazil.errors import FrazilError
-from frazil.inspect.tables import METADATA_TABLES
-from frazil.lake.table import Table
+from frazil.metadata_tables.tables import METADATA_TABLES
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from frazil.table.table import Table
 from frazil.visible_text import visible
 from tests.hostile.hostile_lake import SECRETS
 

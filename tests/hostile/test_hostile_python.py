@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import frazil
-from frazil.inspect import position_deletes
+from frazil.metadata_tables import position_deletes
 from tests.hostile.entry_points import Ear, run_lake, run_table, run_view
 from tests.hostile.hostile_lake import (
     CANARY_ROW,

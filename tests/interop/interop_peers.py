@@ -27,7 +27,7 @@ import frazil
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.commit.conflicts import ReadSet
 from frazil.commit.row_delta import RowDelta
-from frazil.lake.schema_of import schema_of
+from frazil.table.schema_of import schema_of
 from tests.interop.interop_cases import CannotDo, Row
 from tests.interop.java_runtime import Java, read_java
 from tests.support.equality_delete_writer import write_equality_deletes

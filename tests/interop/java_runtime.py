@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.lake.schema_of import schema_of
+from frazil.table.schema_of import schema_of
 from tests.interop.interop_cases import CannotDo, Row
 
 ROOT = Path(__file__).resolve().parent.parent.parent

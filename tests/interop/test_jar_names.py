@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from frazil.jar import options as o
 from frazil.maintenance.rewrite_options import DATA_OPTIONS, SIZE_OPTIONS, ZORDER_OPTIONS
-from frazil.spec import options as o
 from frazil.spec import properties as p
 from tests.interop.java_runtime import PACKAGE
 

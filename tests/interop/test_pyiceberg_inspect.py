@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from frazil.codec.table_metadata_json import decode_table_metadata
-from frazil.inspect.tables import read_metadata_table
 from frazil.loaded import LoadedTable
+from frazil.metadata_tables.tables import read_metadata_table
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, TIMESTAMPTZ, DecimalType
 from frazil.storage.local import LocalStorage

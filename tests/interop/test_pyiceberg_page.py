@@ -17,8 +17,8 @@ import pytest
 
 from frazil.catalog.sql import SqlCatalog
 from frazil.catalog.sqlite import SqliteDatabase
-from frazil.lake.lake import Lake
 from frazil.storage.local import LocalStorage
+from frazil.table.lake import Lake
 
 pytest.importorskip("pyiceberg")
 pytestmark = pytest.mark.interop

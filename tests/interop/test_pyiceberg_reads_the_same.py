@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 import pytest
 from pyiceberg.table import StaticTable
 
-from frazil.lake.scan import scan_table
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
     BINARY,
@@ -37,6 +36,7 @@ from frazil.spec.types import (
     StructType,
 )
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import scan_table
 from tests.support.scan_model import random_field
 from tests.support.tables import TableBuilder
 

@@ -22,14 +22,14 @@ from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError, InvalidPuffinError, SchemaMismatchError, UnsupportedError
-from frazil.inspect import position_deletes
-from frazil.inspect.tables import read_metadata_table
-from frazil.lake.scan import scan_table
+from frazil.metadata_tables import position_deletes
+from frazil.metadata_tables.tables import read_metadata_table
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.read.planned_files import vector_bytes
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, FixedType, NestedField
+from frazil.table.scan import scan_table
 from tests.support.avro_builders import container, required
 from tests.support.tables import TableBuilder
 

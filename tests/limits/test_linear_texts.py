@@ -23,11 +23,11 @@ import pytest
 import frazil
 from frazil.errors import FrazilError
 from frazil.expr.parse import parse_predicate
-from frazil.lake.parse_name import parse_name
 from frazil.spec.parse_type import parse_schema, parse_type
 from frazil.spec.sorting import parse_sort_term
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.tokens import cut_tokens
+from frazil.table.parse_name import parse_name
 
 _WORTH_COMPARING = 0.03
 _FAR_TOO_LONG = 3.0

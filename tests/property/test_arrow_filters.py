@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.columns.arrow_filter import Meaning, push_filter
-from frazil.columns.masks import row_mask
 from frazil.expr.bind import bind
+from frazil.expr.columns.arrow_filter import Meaning, push_filter
+from frazil.expr.columns.masks import row_mask
 from frazil.spec.parse_type import parse_schema
 
 SCHEMA = parse_schema("i int, x double, s string, d date, n decimal(5, 1), b boolean")

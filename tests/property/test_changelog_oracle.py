@@ -10,9 +10,9 @@ import pytest
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
 from frazil.expr.parse import parse_predicate
-from frazil.lake.scan import Scan, scan_table
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import Changelog
+from frazil.table.scan import Scan, scan_table
 from tests.support.changelog_model import Feed
 from tests.support.file_writers import table_to_rows
 from tests.support.scan_model import FORMATS, SCHEMA, Model, same_rows

@@ -16,7 +16,7 @@ from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors, write_position_deletes
 from frazil.expr.predicates import TRUE
-from frazil.lake.table import Table
+from frazil.table.table import Table
 
 KINDS = ("a", "b", "c", None)
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from frazil.catalog.memory import MemoryCatalog
 from frazil.errors import FrazilError
-from frazil.lake.lake import Lake
-from frazil.lake.table import Table
+from frazil.table.lake import Lake
+from frazil.table.table import Table
 
 BRANCHES = ("main", "audit", "a.b")
 APPLICATIONS = ("job", "other.job")

@@ -16,12 +16,12 @@ import pytest
 
 from frazil.codec.arrow_schema import to_arrow_type
 from frazil.codec.single_value import encode_bound
-from frazil.columns.bounds import decode_bounds
-from frazil.columns.masks import row_mask
-from frazil.columns.stats_masks import StatsColumns, may_match_mask, must_match_mask
 from frazil.errors import SchemaMismatchError
 from frazil.expr.bind_leaf import bind_leaf
 from frazil.expr.column_stats import may_match, must_match
+from frazil.expr.columns.bounds import decode_bounds
+from frazil.expr.columns.masks import row_mask
+from frazil.expr.columns.stats_masks import StatsColumns, may_match_mask, must_match_mask
 from frazil.expr.evaluate_manifest import may_hold_match
 from frazil.expr.evaluate_row import evaluate_partition, evaluate_row
 from frazil.expr.predicates import Bound, BoundReference, Op, leaves_of

@@ -11,7 +11,7 @@ from frazil.datafile.read_task import read_task, view_table
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
 from frazil.expr.parse import parse_predicate
-from frazil.lake.scan import scan_table
+from frazil.table.scan import scan_table
 from tests.support.file_writers import table_to_rows
 from tests.support.scan_model import FORMATS, SCHEMA, Model, same_rows
 from tests.support.tables import TableBuilder

@@ -16,12 +16,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from frazil.lake.open_catalog import open_catalog
 from frazil.serve.error_answers import error_answer
 from frazil.serve.exchange import Answer, Request
 from frazil.serve.kept_state import KeptState
 from frazil.serve.operations import OPERATIONS, Router
 from frazil.serve.service import Service
+from frazil.table.open_catalog import open_catalog
 from tests.support.served_lake import SCHEMA
 
 VERSION = {

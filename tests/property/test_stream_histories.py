@@ -9,10 +9,10 @@ import pytest
 from frazil.commit.append import Append
 from frazil.commit.rewrite_files import RewriteFiles
 from frazil.commit.rewrite_manifests import RewriteManifests
-from frazil.scan.stream_files import plan_stream_files
-from frazil.scan.stream_offsets import StreamOffset, parse_offset
-from frazil.scan.stream_steps import StreamLimits, StreamStart, TableStream
 from frazil.spec.data_file import DataFile
+from frazil.streams.files import plan_stream_files
+from frazil.streams.offsets import StreamOffset, parse_offset
+from frazil.streams.steps import StreamLimits, StreamStart, TableStream
 from tests.support.commit_lab import Lab
 
 

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frazil.columns.murmur3 import hash_longs, hash_slices
-from frazil.columns.transforms import transform_column
 from frazil.errors import SchemaMismatchError
+from frazil.expr.columns.murmur3 import hash_longs, hash_slices
+from frazil.expr.columns.transforms import transform_column
 from frazil.spec.decimals import decimal_of
 from frazil.spec.murmur3 import hash_bytes, hash_long
 from frazil.spec.transforms import DAY, HOUR, IDENTITY, MONTH, VOID, YEAR, Bucket, Transform, Truncate

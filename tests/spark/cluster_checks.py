@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from frazil.lake.scan import scan_table
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import local_table
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import frazil
 from frazil.errors import FrazilError
-from frazil.lake.source_tables import LakeAddress, register_source
+from frazil.sessions.source_tables import LakeAddress, register_source
 
 SETTING = "spark.sql.python.filterPushdown.enabled"
 

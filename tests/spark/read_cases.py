@@ -12,9 +12,9 @@ from typing import Any
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.lake.scan import Scan, scan_table
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import Scan, scan_table
 from tests.spark.history_model import Row, arrow_rows, spark_rows
 from tests.support.scan_model import same_rows
 from tests.support.tables import TableBuilder

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from frazil.lake.scan import scan_table
 from frazil.scan.changelog import Changelog
 from frazil.spec.schema import Schema
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import scan_table
 from tests.spark.history_model import SPECS, History, Row, arrow_rows, shown_rows, spark_rows
 from tests.support.changelog_model import Feed
 from tests.support.scan_model import SCHEMA, same_rows

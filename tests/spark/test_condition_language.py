@@ -20,9 +20,9 @@ import frazil
 from frazil.errors import FrazilError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
-from frazil.lake.table import Table
 from frazil.spark.read.predicates import row_filter
 from frazil.spec.parse_type import parse_schema
+from frazil.table.table import Table
 from tests.spark.settings import settings
 from tests.support import conditions_page
 from tests.support.condition_texts import NUMBERS, STRINGS

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
 from frazil.errors import FrazilError, TextSyntaxError, UnsupportedError
+from frazil.evaluate.compile_expression import TARGET, Compiler, Rows
+from frazil.evaluate.condition import Session
+from frazil.evaluate.sql_types import shown_name
 from frazil.expr.parse_expression import parse_expression
-from frazil.local.compile_expression import TARGET, Compiler, Rows
-from frazil.local.condition import Session
-from frazil.local.sql_types import shown_name
 from tests.support import changes_page
 from tests.support.expression_texts import COLUMNS, DDL, ROWS, TEXTS, make_expression
 

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
 from frazil.errors import InvalidRequestError, NotFoundError
-from frazil.inspect.tables import METADATA_TABLES, read_metadata_table
 from frazil.loaded import LoadedTable
+from frazil.metadata_tables.tables import METADATA_TABLES, read_metadata_table
 from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.spark.arrow_types import shown_array, shown_struct, shown_table
 from frazil.spark.read.metadata_frames import metadata_frame, metadata_frame_schema

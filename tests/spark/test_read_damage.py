@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from frazil.errors import FieldNotFoundError, InvalidDataFileError, MissingFileError
-from frazil.lake.scan import scan_table
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import check_table, local_table, read_files
 from tests.spark.settings import settings
 

@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from frazil.errors import FrazilError
-from frazil.lake.scan import Scan, scan_table
 from frazil.spark.read.relation import UNION_CODEGEN, ReadRequest, read_on_spark
 from frazil.spark.session import setting
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, DOUBLE, INT, LONG, STRING, UUID, NestedField, StructType
+from frazil.table.scan import Scan, scan_table
 from tests.spark.history_model import arrow_rows, spark_rows
 from tests.spark.read_cases import check_table, local_table
 from tests.spark.settings import settings

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import frazil
-from frazil.lake.scan import scan_table
 from frazil.spark.jvm.private_names import prune_before_joins
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, NestedField
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import local_table
 
 

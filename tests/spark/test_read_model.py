@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from frazil.expr.bind import bind
 from frazil.expr.evaluate_row import evaluate_row
 from frazil.expr.parse import parse_predicate
-from frazil.lake.scan import scan_table
 from frazil.loaded import LoadedTable
 from frazil.spec.schema import Schema
 from frazil.spec.types import StructType
+from frazil.table.scan import scan_table
 from tests.spark.history_model import (
     History,
     Row,

@@ -14,8 +14,7 @@ from pyspark.sql import functions as F
 
 from frazil.codec.name_mapping_json import encode_name_mapping
 from frazil.errors import FrazilError, InvalidDataFileError
-from frazil.lake.scan import scan_table
-from frazil.lake.scan_options import scan_with_options
+from frazil.sessions.scan_options import scan_with_options
 from frazil.spark.jvm.engine_errors import engine_errors
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
@@ -23,6 +22,7 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, UUID, DecimalType, ListType, MapType, NestedField, StructType
 from frazil.storage.choose import choose_storage
 from frazil.storage.memory import MemoryStorage
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import (
     READS_STRUCTS_BY_PYTHON,
     check_same,

@@ -14,12 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from frazil.codec.name_mapping_json import encode_name_mapping
-from frazil.lake.scan import Scan, scan_table
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile
 from frazil.spec.name_mapping import create_name_mapping
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
+from frazil.table.scan import Scan, scan_table
 from tests.spark.compiled_java import compiled_class
 from tests.spark.read_cases import file_scans, local_table, read_files
 from tests.support.tables import TableBuilder

@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from frazil.lake.scan import scan_table
 from frazil.spec.schema import Schema
 from frazil.spec.types import DOUBLE, INT, LONG, STRING, ListType, MapType, NestedField, StructType
 from frazil.storage.local import LocalStorage
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import check_same, check_table, local_table, read_files
 from tests.spark.settings import settings
 from tests.spark.type_cases import ALL_TYPES, rows_of_all_types

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from frazil.errors import UnsupportedError
-from frazil.lake.scan import scan_table
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.schema import Schema
 from frazil.spec.types import (
@@ -42,6 +41,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
+from frazil.table.scan import scan_table
 from tests.spark.read_cases import READS_STRUCTS_BY_PYTHON, check_table, local_table, read_files
 from tests.spark.settings import settings
 from tests.spark.type_cases import ALL_TYPES, DEFAULTS, rows_of_all_types

@@ -15,9 +15,9 @@ from pyspark.sql import datasource as ds
 import frazil
 from frazil.errors import InvalidRequestError, TableNotFoundError
 from frazil.expr.predicates import TRUE
-from frazil.lake.scan import scan_table
-from frazil.lake.source_tables import LakeAddress, SourceTables, register_source
+from frazil.sessions.source_tables import LakeAddress, SourceTables, register_source
 from frazil.spark.read.source import pruning_filter
+from frazil.table.scan import scan_table
 from tests.spark.history_model import make_history, shown_rows, spark_rows
 from tests.support.scan_model import same_rows
 

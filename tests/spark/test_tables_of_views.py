@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import frazil
-from frazil.lake.lake import Lake
+from frazil.table.lake import Lake
 from tests.support.guarded_tables import guarded
 from tests.support.rest_lab import ScriptedService
 from tests.support.served_lake import Served, served

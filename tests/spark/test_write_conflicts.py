@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import frazil
-from frazil.lake import on_spark
-from frazil.lake.table import Table
+from frazil.table import on_spark
+from frazil.table.table import Table
 
 MODES = ["copy-on-write", "merge-on-read"]
 Change = Callable[[frazil.Table], Any]

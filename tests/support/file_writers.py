@@ -21,8 +21,8 @@ from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.avro_types import encode_avro_schema, make_avro_name
 from frazil.codec.single_value import encode_bound
 from frazil.codec.truncate_bounds import truncate_lower_bound, truncate_upper_bound
-from frazil.columns.comparable import to_comparable
 from frazil.datafile.value_arrays import array_of, values_of
+from frazil.expr.columns.comparable import to_comparable
 from frazil.spec.data_file import FileFormat
 from frazil.spec.decimals import unscaled_value
 from frazil.spec.schema import Schema

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import quote
 
 from frazil.catalog.base import Catalog
-from frazil.lake.open_catalog import open_catalog
 from frazil.serve.app import Limits, make_app
 from frazil.serve.auth import Auth
 from frazil.serve.kept_state import KeptState
@@ -22,6 +21,7 @@ from frazil.serve.name_locks import Turns
 from frazil.serve.run_server import Listen, bind, make_server
 from frazil.serve.service import Service
 from frazil.serve.store_access import NO_ACCESS, StoreAccess
+from frazil.table.open_catalog import open_catalog
 
 SCHEMA: dict[str, Any] = {
     "type": "struct",

@@ -26,7 +26,7 @@ from frazil.codec.manifest_avro import decode_manifest, iter_entries
 from frazil.codec.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from frazil.codec.partition_arrow import values_of as partition_values_of
 from frazil.codec.table_metadata_json import encode_table_metadata
-from frazil.columns.transforms import transform_column
+from frazil.expr.columns.transforms import transform_column
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.frozen_map import FrozenMap

@@ -101,7 +101,7 @@ def _opened(
     is_target: bool,
     dry_run: bool,
 ) -> Any:
-    from frazil.lake import open_catalog as opening
+    from frazil.table import open_catalog as opening
 
     if not opening.lake_exists(address, catalog):
         if not is_target:

@@ -1,8 +1,8 @@
 """Find what a script or a configuration uses of Iceberg's jar, and what frazil does with it. Nothing is run.
 
 Python is parsed as Python: calls of `config`, `option`, `options`, `tableProperty`, and SQL in strings. Other files
-(`spark-defaults.conf`, shell scripts, SQL) are read line by line. Each use is looked up in `spec/options.py`,
-`spec/jar_surface.py` and the lists of properties and procedures, as by the library itself.
+(`spark-defaults.conf`, shell scripts, SQL) are read line by line. Each use is looked up in `jar/options.py`,
+`jar/surface.py` and the lists of properties and procedures, as by the library itself.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from frazil.errors import FrazilError, InvalidRequestError
-from frazil.maintenance.procedures import PROCEDURES
-from frazil.spec import jar_surface
-from frazil.spec.options import (
+from frazil.jar import surface as jar_surface
+from frazil.jar.options import (
     CHANGE_FEED_OPTIONS,
     READ_OPTIONS,
     STREAM_FEED_OPTIONS,
@@ -28,6 +27,7 @@ from frazil.spec.options import (
     check_setting_name,
     find_setting,
 )
+from frazil.maintenance.procedures import PROCEDURES
 from frazil.spec.properties import check_properties, check_retired, check_spelling
 from frazil.spec.unused_properties import NOT_HONOURED, REFUSED
 

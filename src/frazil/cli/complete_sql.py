@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 
 from frazil.errors import FrazilError
-from frazil.inspect.tables import METADATA_TABLES
-from frazil.lake.lake import Lake
+from frazil.metadata_tables.tables import METADATA_TABLES
+from frazil.table.lake import Lake
 from frazil.visible_text import visible
 
 LAKE = "lake"

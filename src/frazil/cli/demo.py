@@ -11,8 +11,8 @@ from functools import partial
 import pyarrow as pa
 
 from frazil.errors import FrazilError
-from frazil.lake.connect import connect
-from frazil.lake.table import Table
+from frazil.table.connect import connect
+from frazil.table.table import Table
 
 Show = Callable[[str], object]
 

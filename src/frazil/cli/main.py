@@ -36,7 +36,7 @@ from frazil.cli.spark_server import spark_server
 from frazil.cli.table_name import TableName
 from frazil.cli.ui_command import ui
 from frazil.errors import InvalidRequestError, TableNotFoundError
-from frazil.lake.parse_name import parse_name
+from frazil.table.parse_name import parse_name
 
 app = typer.Typer(
     name="frazil",
@@ -146,7 +146,7 @@ def head(
                 f"Cannot print rows of {name}: it is a view", hint=f'frazil sql --local "select * from {name} limit 10"'
             ) from None
         chosen = None if columns is None else [column.strip() for column in columns.split(",")]
-        from frazil.lake.scan import scan_table
+        from frazil.table.scan import scan_table
 
         scan = scan_table(loaded, where, columns=chosen, limit=rows)
         settings.show(scan.to_arrow())

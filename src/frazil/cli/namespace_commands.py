@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from frazil.cli.session import opened_catalog, pairs_of
-from frazil.lake.parse_name import parse_name
+from frazil.table.parse_name import parse_name
 
 namespace_app = typer.Typer(help="Namespaces: list, create, set properties, drop.", no_args_is_help=True)
 

@@ -9,10 +9,10 @@ import typer
 from frazil.cli.session import Settings, opened_catalog, wrong_usage
 from frazil.cli.table_name import TableName
 from frazil.errors import NotFoundError
-from frazil.lake.parse_name import parse_name
-from frazil.lake.point_in_time import age_ms, milliseconds_of
 from frazil.spec.iso8601 import show_ms
 from frazil.spec.snapshot_history import snapshot_as_of
+from frazil.table.parse_name import parse_name
+from frazil.table.point_in_time import age_ms, milliseconds_of
 
 branch_app = typer.Typer(help="Branches of a table: list, create, move, retain, rename, drop.", no_args_is_help=True)
 tag_app = typer.Typer(help="Tags of a table: list, create, retain, drop.", no_args_is_help=True)
@@ -206,7 +206,7 @@ def snapshot_of(table: Any, text: str | None) -> int | None:
 
 def open_table(catalog: Any, name: str) -> Any:
     """Return a `Table`, importing what it needs on demand."""
-    from frazil.lake.table import Table
+    from frazil.table.table import Table
 
     return Table(catalog, catalog.load_table(parse_name(name)))
 

@@ -1,7 +1,7 @@
 """`frazil sql`: statements from the command line, a file, standard input, or an interactive terminal.
 
 They run on a local Spark session in Spark's dialect or, with `--local`, in this process in DuckDB's dialect
-(`lake/local_sql.py`).
+(`table/local_sql.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from frazil.cli.render import OutputFormat, render_rows
 from frazil.cli.session import FAILED, Settings, error_text, is_user_error, terminal_width, was_stopped, wrong_usage
 from frazil.cli.shell import HELP, LOCAL_HELP, Shell, history_file
 from frazil.errors import InvalidRequestError
-from frazil.lake.lake import Lake
 from frazil.maintenance.report import counted
+from frazil.table.lake import Lake
 
 MAX_ROWS = 1000
 """The most rows of a result in a table; JSON and CSV contain all."""

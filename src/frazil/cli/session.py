@@ -63,7 +63,7 @@ class Settings:
     def open_catalog(self, *, makes: bool, more_roots: Sequence[str] | None = None) -> Any:
         """Open the catalog of the lake, which is faster and suffices for names and metadata."""
         self._check_exists(makes)
-        from frazil.lake.open_catalog import open_catalog
+        from frazil.table.open_catalog import open_catalog
 
         return open_catalog(self._warehouse_or_fail(), **self._connection_arguments(), more_roots=more_roots)
 
@@ -72,7 +72,7 @@ class Settings:
 
     def _check_exists(self, makes: bool) -> None:
         """Refuse a missing lake, or announce that it is created."""
-        from frazil.lake.open_catalog import lake_exists
+        from frazil.table.open_catalog import lake_exists
 
         if lake_exists(self._warehouse_or_fail(), self.catalog):
             return
@@ -275,7 +275,7 @@ def secrets_of_environment(address: str | None) -> dict[str, str]:
 def take_properties(context: typer.Context, texts: Sequence[str] | None) -> dict[str, str]:
     """Return the properties of a new table; those that only connections have are moved to the connection."""
     properties = pairs_of(texts, "property")
-    from frazil.lake.open_catalog import connection_names
+    from frazil.table.open_catalog import connection_names
 
     connection_only = connection_names(settings_of(context).warehouse or "")
     moved_names = [name for name in properties if name in connection_only or name.startswith("header.")]

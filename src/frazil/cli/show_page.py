@@ -10,9 +10,9 @@ from typing import Any
 import typer
 
 from frazil.cli.render import columns_of, fit, show_size
-from frazil.inspect.files import files
 from frazil.loaded import LoadedTable
 from frazil.maintenance.table_health import table_health
+from frazil.metadata_tables.files import files
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.snapshot import Snapshot
 from frazil.sql.type_names import order_terms, partition_terms, plain_type_name, sql_type_name

@@ -16,8 +16,8 @@ from frazil.cli.ref_commands import open_table
 from frazil.cli.render import OutputFormat
 from frazil.cli.session import confirm, opened_catalog, pairs_of, reported, take_properties, terminal_width
 from frazil.cli.table_name import MAX_ROWS, DeleteRoots, TableName, Yes, all_namespaces
-from frazil.lake.parse_name import parse_name
 from frazil.sql.type_names import plain_type_name
+from frazil.table.parse_name import parse_name
 from frazil.visible_text import visible
 
 table_app = typer.Typer(help="List, show, create, change and drop tables.", no_args_is_help=True)
@@ -95,7 +95,7 @@ def _add_metadata_command(table: str, text: str) -> None:
     ) -> None:
         with opened_catalog(context) as (catalog, settings):
             loaded = catalog.load_table(parse_name(name))
-            from frazil.inspect.tables import METADATA_TABLES
+            from frazil.metadata_tables.tables import METADATA_TABLES
 
             rows = METADATA_TABLES[table].read(loaded)
             settings.show(rows.slice(0, limit))
@@ -154,7 +154,7 @@ def follow_table(
     frazil -w warehouse -f json table follow shop.orders --after beginning --until now
     """
     with opened_catalog(context) as (catalog, settings):
-        from frazil.lake.table import Table
+        from frazil.table.table import Table
 
         table = Table(catalog, catalog.load_table(parse_name(name)))
         followed = table.follow(
@@ -193,7 +193,7 @@ def create_table(
     with reported():
         own = take_properties(context, properties)
     with opened_catalog(context, makes=True) as (catalog, settings):
-        from frazil.lake.create_table import create_table
+        from frazil.table.create_table import create_table
 
         table = create_table(
             catalog,

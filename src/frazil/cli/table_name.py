@@ -23,7 +23,7 @@ def complete_table(context: typer.Context, incomplete: str) -> list[str]:
         return []
     space = incomplete.rpartition(".")[0]
     try:
-        from frazil.lake import open_catalog as opening
+        from frazil.table import open_catalog as opening
 
         if not opening.lake_exists(options.warehouse, options.catalog):
             return []

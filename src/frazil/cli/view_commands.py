@@ -8,8 +8,8 @@ import typer
 
 from frazil.cli.session import confirm, opened_catalog, pairs_of
 from frazil.cli.table_name import Yes, all_namespaces
-from frazil.lake.parse_name import parse_name
 from frazil.spec.iso8601 import show_ms
+from frazil.table.parse_name import parse_name
 from frazil.visible_text import visible
 
 view_app = typer.Typer(help="List, show, define and drop views.", no_args_is_help=True)
@@ -77,10 +77,10 @@ def create_view(
             view = _open(catalog, name)
             view.replace(sql, dialect=dialect)
         else:
-            from frazil.lake.create_table import make_namespace
+            from frazil.table.create_table import make_namespace
 
             make_namespace(catalog, identifier)
-            from frazil.lake.view import create_view
+            from frazil.table.view import create_view
 
             view = create_view(
                 catalog,
@@ -165,6 +165,6 @@ def remove_properties(
 
 def _open(catalog: Any, name: str) -> Any:
     """Return a `View`, importing what it needs on demand."""
-    from frazil.lake.view import View
+    from frazil.table.view import View
 
     return View(catalog, catalog.load_view(parse_name(name)))

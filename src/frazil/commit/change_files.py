@@ -28,15 +28,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.partition_keys import partition_keys
-from frazil.columns.stats_masks import Mask, to_mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.may_hold_partition import may_hold_partition
 from frazil.commit.summary import SUMMARY_FIELDS, SummaryCounts
 from frazil.commit.write_manifests import AddedFile, ManifestWriter, manifest_key
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.partition_keys import partition_keys
+from frazil.expr.columns.stats_masks import Mask, to_mask
 from frazil.expr.predicates import FALSE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.prune import METRIC_FIELDS

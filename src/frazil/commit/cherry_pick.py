@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from frazil.changes.updates import SetSnapshotRef
 from frazil.codec.manifest_avro import iter_entries
-from frazil.columns.stats_masks import to_mask
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
 from frazil.commit.conflicts import (
@@ -34,6 +33,7 @@ from frazil.commit.once import once_of_summary, with_record
 from frazil.commit.replace_partitions import ReplacePartitions
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import ConcurrentChangeError, InvalidRequestError, SnapshotNotFoundError
+from frazil.expr.columns.stats_masks import to_mask
 from frazil.loaded import LoadedTable
 from frazil.scan.read_manifests import read_manifest_list
 from frazil.spec.data_file import DataFile

@@ -38,12 +38,12 @@ import pyarrow.compute as pc
 
 from frazil.codec.encode_manifest import entries_to_table
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.partition_keys import partition_keys
-from frazil.columns.stats_masks import Mask, to_mask
 from frazil.commit.action import CommitContext
 from frazil.commit.match_files import FileMatcher
 from frazil.commit.new_snapshot import find_parent
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
+from frazil.expr.columns.partition_keys import partition_keys
+from frazil.expr.columns.stats_masks import Mask, to_mask
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types

@@ -31,12 +31,12 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.owned_folders import OwnedFolders, owned_folders
-from frazil.columns.location_keys import hashes_of, location_keys
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.seen_hashes import SeenHashes
 from frazil.commit.delete_paths import delete_paths
 from frazil.commit.reachable_files import ReachableFiles
 from frazil.errors import CorruptTableError, StorageError, UnsupportedError
+from frazil.expr.columns.location_keys import hashes_of, location_keys
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.seen_hashes import SeenHashes
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.scan.read_manifests import read_manifest, read_manifest_list

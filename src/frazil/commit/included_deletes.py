@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.stats_masks import to_mask
 from frazil.commit.change_files import DeleteKey
 from frazil.commit.may_hold_partition import may_hold_partition
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import InvalidRequestError
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.stats_masks import to_mask
 from frazil.scan.delete_index import DELETE_FIELDS, DeleteIndex
 from frazil.spec.data_file import DataFile, FileContent, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile

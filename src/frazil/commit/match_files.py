@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.masks import row_mask
-from frazil.columns.partition_keys import partition_tuples
-from frazil.columns.stats_masks import Mask, may_match_mask, to_mask
 from frazil.errors import ConcurrentChangeError
 from frazil.expr.bind import bind
+from frazil.expr.columns.masks import row_mask
+from frazil.expr.columns.partition_keys import partition_tuples
+from frazil.expr.columns.stats_masks import Mask, may_match_mask, to_mask
 from frazil.expr.predicates import FALSE, Always, Bound, BoundTransform, Predicate, leaves_of
 from frazil.expr.project_partition import project_strict
 from frazil.scan.prune import Pruner, metrics_mask, strict_mask, struct_of

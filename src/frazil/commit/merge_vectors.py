@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector, encode_deletion_vector_file, read_deletion_vector
 from frazil.codec.manifest_avro import iter_entries
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.stats_masks import to_mask
 from frazil.commit.action import CommitContext
 from frazil.commit.change_files import DeleteKey, delete_key
 from frazil.commit.summary import frazil_version
 from frazil.commit.write_manifests import ManifestWriter
 from frazil.errors import CorruptTableError, InvalidManifestError
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.stats_masks import to_mask
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.manifest import ManifestContent, ManifestFile

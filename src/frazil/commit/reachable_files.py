@@ -23,10 +23,10 @@ import pyarrow as pa
 
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.catalog.version_files import VERSION_HINT
-from frazil.columns.location_keys import Hashes, hashes_of, location_keys
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.seen_hashes import SeenHashes
 from frazil.errors import CorruptTableError, FrazilError, MissingFileError
+from frazil.expr.columns.location_keys import Hashes, hashes_of, location_keys
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.seen_hashes import SeenHashes
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.scan.read_manifests import read_manifest, read_manifest_list

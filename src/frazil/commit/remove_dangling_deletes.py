@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from frazil.catalog.base import Catalog
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.partition_keys import partition_keys
 from frazil.commit.action import NOTHING, Changes, CommitContext, WrittenManifests, snapshot_id_of
 from frazil.commit.change_files import DeleteKey, FileChanges, change_files
 from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_changes
 from frazil.commit.write_manifests import ManifestWriter
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.partition_keys import partition_keys
 from frazil.loaded import LoadedTable
 from frazil.scan.delete_index import DELETE_FIELDS, scoped_paths
 from frazil.scan.manifest_cache import ManifestCache

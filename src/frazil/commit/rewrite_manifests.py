@@ -17,7 +17,6 @@ from itertools import chain, groupby
 import numpy as np
 import pyarrow as pa
 
-from frazil.columns.manifest_columns import live_mask
 from frazil.commit.action import NOTHING, Changes, CommitContext
 from frazil.commit.change_files import ChangedFiles
 from frazil.commit.cluster_entries import Clusters, rank_entries
@@ -25,6 +24,7 @@ from frazil.commit.new_snapshot import MAIN, Target, find_parent, snapshot_chang
 from frazil.commit.summary import SummaryCounts
 from frazil.commit.write_manifests import ManifestWriter, manifest_key, without_files
 from frazil.errors import InvalidRequestError
+from frazil.expr.columns.manifest_columns import live_mask
 from frazil.loaded import LoadedTable
 from frazil.progress import counted
 from frazil.spec import properties

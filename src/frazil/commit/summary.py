@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.partition_keys import partition_tuples
-from frazil.columns.stats_masks import to_mask
+from frazil.expr.columns.partition_keys import partition_tuples
+from frazil.expr.columns.stats_masks import to_mask
 from frazil.spec import properties
 from frazil.spec.data_file import DataFile, FileContent, FileFormat, PartitionKey
 from frazil.spec.partition_key import partition_key

@@ -29,10 +29,10 @@ from frazil.codec.encode_manifest import encode_manifest, entries_to_table
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
 from frazil.codec.manifest_list_avro import encode_manifest_list
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.stats_masks import Mask
 from frazil.commit.action import CommitContext
 from frazil.errors import InvalidManifestError
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.stats_masks import Mask
 from frazil.loaded import LoadedTable
 from frazil.scan.choose_snapshot import partition_types
 from frazil.scan.read_manifests import read_manifest, read_manifest_list

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from frazil.commit.once import APPLICATION
 from frazil.console.visit import Visit
-from frazil.lake.history import HistoryLine, history_lines
-from frazil.lake.table_figures import engine_of
 from frazil.pictures.plots import WIDE, bars_over_time, draw_bars
 from frazil.pictures.style import operation_kind
 from frazil.serve.exchange import Answer
@@ -17,6 +15,8 @@ from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.snapshot import Operation, Snapshot
 from frazil.spec.snapshot_history import ancestor_ids
 from frazil.spec.table_metadata import TableMetadata
+from frazil.table.history import HistoryLine, history_lines
+from frazil.table.table_figures import engine_of
 
 MAX_SNAPSHOTS: Final = 2_000
 MAX_RUNS: Final = 50

@@ -47,12 +47,12 @@ from frazil.console.jobs import Jobs, reason_of
 from frazil.console.lake_figures import LakeFigures
 from frazil.console.visit import Console, Visit, html_answer, make_templates
 from frazil.errors import AccessDeniedError, FrazilError, InvalidRequestError, NotFoundError, StorageError
-from frazil.lake.lake import Lake
 from frazil.pictures.style import STYLE
 from frazil.serve.app import Exchange, Limits, Receive, Scope, Send
 from frazil.serve.exchange import Answer, Refusal
 from frazil.serve.service import Service
 from frazil.serve.telemetry import LOG
+from frazil.table.lake import Lake
 
 ASSETS: Final = {"console.css": "text/css", "console.js": "text/javascript", "theme.js": "text/javascript"}
 SWITCH_SECONDS: Final = 0.0005

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from frazil.catalog.names import Identifier
 from frazil.errors import NotFoundError
-from frazil.lake.table import Table
 from frazil.maintenance.report import Problem
 from frazil.sql.quote_names import quote_path
 from frazil.sql.type_names import escape
+from frazil.table.table import Table
 
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {"equality-deletes": {"delete-file-threshold": "1"}}
 """Options of a procedure, by the kind of problem that it is to deal with."""

@@ -9,8 +9,8 @@ from frazil.console.cells import cell_text
 from frazil.console.visit import PageSection, Visit, table_address
 from frazil.datafile.parquet_layout import read_parquet_layout
 from frazil.errors import FrazilError, NotFoundError
-from frazil.inspect.file_figures import SHARES, FileFigures, file_figures
-from frazil.inspect.files import find_file
+from frazil.metadata_tables.file_figures import SHARES, FileFigures, file_figures
+from frazil.metadata_tables.files import find_file
 from frazil.pictures.markup import Html
 from frazil.pictures.plots import WIDE, WIDTH, Bar, draw_bars
 from frazil.pictures.tree_map import Tile, draw_map

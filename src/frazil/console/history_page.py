@@ -8,11 +8,11 @@ from typing import Final
 from frazil.console.cells import MAX_COLUMNS, rows_of, type_text
 from frazil.console.visit import PageSection, Visit
 from frazil.errors import InvalidRequestError
-from frazil.lake.difference import Difference
-from frazil.lake.history import MAX_LINES, history_lines
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
 from frazil.spec.snapshot_history import is_ancestor_of
+from frazil.table.difference import Difference
+from frazil.table.history import MAX_LINES, history_lines
 
 SHOWN_ROWS: Final = 200
 SHOWN_FILES: Final = 200

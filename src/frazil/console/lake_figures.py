@@ -18,8 +18,8 @@ from typing import Final
 from frazil.catalog.base import Catalog
 from frazil.catalog.names import Identifier
 from frazil.console.jobs import reason_of
-from frazil.lake.table_figures import TableFigures, figures_of
 from frazil.maintenance.table_health import table_health
+from frazil.table.table_figures import TableFigures, figures_of
 
 THREADS: Final = 2
 AT_ONCE: Final = 25

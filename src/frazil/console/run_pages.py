@@ -11,9 +11,9 @@ from frazil.console.commands import Remedy, named_remedy
 from frazil.console.jobs import Job
 from frazil.console.visit import PageSection, Visit, redirect
 from frazil.errors import AccessDeniedError, NotFoundError
-from frazil.lake.parse_name import parse_name
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
+from frazil.table.parse_name import parse_name
 
 MAX_RUNS: Final = 200
 MAX_ITEMS: Final = 50

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from frazil.console.cells import cell_text
 from frazil.console.visit import PageSection, Visit
-from frazil.inspect.column_figures import column_figures, distinct_values
+from frazil.metadata_tables.column_figures import column_figures, distinct_values
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
 from frazil.spec.schema import Schema

@@ -6,12 +6,12 @@ from typing import Final
 
 from frazil.console.commands import remedy_of
 from frazil.console.visit import PageSection, Visit
-from frazil.lake.table import Table
-from frazil.lake.table_figures import draw_bytes_growth, draw_rows_growth, figures_of
 from frazil.maintenance.table_health import table_health
 from frazil.pictures.markup import Html
 from frazil.serve.exchange import Answer
 from frazil.sql.type_names import order_terms, partition_terms
+from frazil.table.table import Table
+from frazil.table.table_figures import draw_bytes_growth, draw_rows_growth, figures_of
 
 MAX_PROPERTIES: Final = 200
 

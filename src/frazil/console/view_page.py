@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from frazil.console.visit import Visit
-from frazil.lake.parse_name import parse_name
 from frazil.serve.exchange import Answer
+from frazil.table.parse_name import parse_name
 
 
 def view_page(visit: Visit) -> Answer:

@@ -16,10 +16,6 @@ from frazil.console.guard import Guard
 from frazil.console.jobs import Job, Jobs, reason_of, wait_for
 from frazil.console.lake_figures import LakeFigures
 from frazil.errors import InvalidRequestError
-from frazil.lake.lake import Lake
-from frazil.lake.parse_name import parse_name
-from frazil.lake.point_in_time import milliseconds_of
-from frazil.lake.table import Table
 from frazil.pictures.markup import Html, element
 from frazil.pictures.words import show_ago, show_bytes, show_count, show_short, show_time
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
@@ -27,6 +23,10 @@ from frazil.serve.auth import ANYONE, Caller
 from frazil.serve.exchange import Answer, json_answer
 from frazil.serve.service import Service
 from frazil.sql.quote_names import quote_path
+from frazil.table.lake import Lake
+from frazil.table.parse_name import parse_name
+from frazil.table.point_in_time import milliseconds_of
+from frazil.table.table import Table
 from frazil.visible_text import visible
 
 PAGE_SECONDS: Final = 0.2

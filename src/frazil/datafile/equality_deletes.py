@@ -20,13 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.columns.comparable import to_comparable
-from frazil.columns.masks import term_column
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.raw_batch import ReadRules
 from frazil.datafile.read_file import read_columns
 from frazil.errors import InvalidDataFileError, InvalidRequestError
 from frazil.expr.bind import reference_to
+from frazil.expr.columns.comparable import to_comparable
+from frazil.expr.columns.masks import term_column
 from frazil.scan.tasks import DeleteTask
 from frazil.spec.delete_schemas import EQUALITY_HEADING, check_equality_field, equality_read_schema
 from frazil.spec.schema import Schema

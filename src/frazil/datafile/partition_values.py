@@ -1,7 +1,7 @@
 """Group rows by partition. Specification: "Partitioning".
 
-Part of the write path. Transforms run on whole columns (`columns/transforms.py`), the results become small codes, and
-one stable sort orders rows by code, so that there is no loop over rows.
+Part of the write path. Transforms run on whole columns (`expr/columns/transforms.py`), the results become small codes,
+and one stable sort orders rows by code, so that there is no loop over rows.
 
 Two rows are in one partition if their values are the same: null is a value distinct from the empty string, all NaNs are
 one value, and 0.0 and -0.0 are two.
@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.partition_arrow import values_of
-from frazil.columns.transforms import transform_column
 from frazil.errors import InvalidRequestError
+from frazil.expr.columns.transforms import transform_column
 from frazil.spec.partitioning import PartitionSpec, check_partition_spec, check_writable
 from frazil.spec.schema import Schema
 from frazil.spec.types import Type

@@ -28,7 +28,6 @@ import pyarrow.compute as pc
 
 from frazil.codec.arrow_schema import to_arrow_schema
 from frazil.codec.name_mapping_json import decode_name_mapping
-from frazil.columns.masks import row_mask
 from frazil.datafile.apply_deletes import NO_DELETES, TaskDeletes, load_deletes
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.open_file import reading
@@ -40,6 +39,7 @@ from frazil.datafile.read_parquet import ParquetReader
 from frazil.datafile.row_groups import row_group_test
 from frazil.datafile.value_arrays import repeat_value
 from frazil.errors import InvalidManifestError
+from frazil.expr.columns.masks import row_mask
 from frazil.expr.predicates import FALSE, TRUE, field_ids_of
 from frazil.scan.changelog import ChangelogTask
 from frazil.scan.tasks import FileScanTask

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from frazil.columns.transforms import transform_column
 from frazil.datafile.partition_values import column_at, find_path
 from frazil.errors import UnsupportedError
+from frazil.expr.columns.transforms import transform_column
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
 from frazil.spec.types import Type

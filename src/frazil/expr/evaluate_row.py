@@ -1,7 +1,7 @@
 """Evaluate a bound predicate on one row, or one partition tuple. The meaning that all pruning must keep.
 
 Rows are mappings by column name, structs inside them too; values are in the representation of
-`spec/types.py`. The vectorised form over Arrow columns is `columns/masks.py`.
+`spec/types.py`. The vectorised form over Arrow columns is `expr/columns/masks.py`.
 """
 
 from __future__ import annotations

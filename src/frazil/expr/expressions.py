@@ -1,6 +1,6 @@
 """Expressions over the columns of rows, as values: what `update` and `merge` compute. Parsed by `parse_expression.py`.
 
-Nothing here has a type yet: `local/compile_expression.py` gives nodes the types that Spark gives them, and computes
+Nothing here has a type yet: `evaluate/compile_expression.py` gives nodes the types that Spark gives them, and computes
 them.
 """
 

@@ -21,13 +21,13 @@ from urllib.parse import unquote
 from frazil.catalog.base import Catalog
 from frazil.codec.name_mapping_json import decode_name_mapping, encode_name_mapping
 from frazil.codec.single_value import decode_bound
-from frazil.columns.manifest_columns import live_mask
 from frazil.commit.action import Changes, CommitContext
 from frazil.commit.append import Append
 from frazil.commit.new_snapshot import MAIN, Target, find_parent
 from frazil.commit.transaction import Transaction
 from frazil.commit.update_properties import UpdateProperties
 from frazil.errors import InvalidDataFileError, InvalidRequestError, MissingFileError, SchemaMismatchError
+from frazil.expr.columns.manifest_columns import live_mask
 from frazil.expr.literals import place_literal
 from frazil.loaded import LoadedTable
 from frazil.maintenance.describe_files import DATA_FORMATS, FileDescriber, find_format

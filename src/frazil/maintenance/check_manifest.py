@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
 from frazil.codec.partition_arrow import values_of
-from frazil.columns.manifest_columns import live_mask
 from frazil.errors import CorruptTableError, FrazilError, MissingFileError
+from frazil.expr.columns.manifest_columns import live_mask
 from frazil.expr.evaluate_manifest import summary_stats
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Problem

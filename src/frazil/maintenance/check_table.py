@@ -26,9 +26,9 @@ import numpy.typing as npt
 from frazil.catalog.base import Catalog
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.codec.puffin import read_puffin_footer
-from frazil.columns.seen_hashes import SeenHashes
 from frazil.datafile.read_task import TableView, view_table
 from frazil.errors import FrazilError, InvalidRequestError
+from frazil.expr.columns.seen_hashes import SeenHashes
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_files import CheckedGroup, FileGroup, check_group, groups_of
 from frazil.maintenance.check_manifest import (

@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 from frazil.catalog.base import Catalog
 from frazil.codec.arrow_schema import to_arrow_schema
-from frazil.columns.partition_keys import partition_tuples
 from frazil.commit.transaction import commit_actions
 from frazil.commit.update_statistics import UpdateStatistics
 from frazil.datafile.partition_stats_file import adds_up, partition_stats_schema, read_partition_stats
 from frazil.datafile.value_arrays import array_of, values_of
 from frazil.errors import InvalidRequestError
+from frazil.expr.columns.partition_keys import partition_tuples
 from frazil.loaded import LoadedTable
 from frazil.maintenance.shown_work import with_progress
 from frazil.progress import counted

@@ -28,8 +28,8 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.codec.manifest_avro import ManifestColumns, decode_manifest
 from frazil.codec.table_metadata_json import encode_table_metadata
-from frazil.columns.manifest_columns import live_mask
 from frazil.errors import InvalidRequestError, MissingFileError
+from frazil.expr.columns.manifest_columns import live_mask
 from frazil.loaded import LoadedTable
 from frazil.maintenance.move_paths import (
     MovedDeletes,

@@ -27,9 +27,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.partition_keys import partition_keys
 from frazil.errors import StorageError
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.partition_keys import partition_keys
 from frazil.loaded import LoadedTable
 from frazil.maintenance.report import Findings, Problem, Report
 from frazil.maintenance.report import counted as noun

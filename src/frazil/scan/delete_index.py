@@ -27,11 +27,11 @@ import numpy as np
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
-from frazil.columns.manifest_columns import bounds_of
-from frazil.columns.partition_keys import partition_keys
-from frazil.columns.stats_masks import Mask, StatsColumns, to_mask
 from frazil.errors import FieldNotFoundError, InvalidManifestError
 from frazil.expr.bind import reference_to
+from frazil.expr.columns.manifest_columns import bounds_of
+from frazil.expr.columns.partition_keys import partition_keys
+from frazil.expr.columns.stats_masks import Mask, StatsColumns, to_mask
 from frazil.expr.predicates import BoundReference
 from frazil.scan.prune import stats_columns
 from frazil.scan.tasks import DeleteTask

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns, iter_entries
 from frazil.codec.manifest_fields import ARROW_TYPES, partition_arrow_type
-from frazil.columns.manifest_columns import partition_children
+from frazil.expr.columns.manifest_columns import partition_children
 from frazil.spec.data_file import DataFile
 from frazil.spec.partitioning import unified_partition_type
 from frazil.spec.table_metadata import TableMetadata

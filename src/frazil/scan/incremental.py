@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.stats_masks import Mask, to_mask
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
+from frazil.expr.columns.stats_masks import Mask, to_mask
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable

@@ -32,10 +32,10 @@ import pyarrow as pa
 
 from frazil.codec.manifest_avro import ManifestColumns
 from frazil.codec.manifest_fields import COLUMNS
-from frazil.columns.manifest_columns import live_mask
-from frazil.columns.stats_masks import Mask
 from frazil.errors import InvalidManifestError
 from frazil.expr.bind import bind
+from frazil.expr.columns.manifest_columns import live_mask
+from frazil.expr.columns.stats_masks import Mask
 from frazil.expr.parse import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.expr.residual import Residuals

@@ -1,8 +1,8 @@
 """Prune manifests and files that cannot hold a match: one filter, prepared for any manifest of a table.
 
 Planning prunes in three steps, each on the remainder of the one before: by a manifest's partition summaries, by its
-files' partition tuples, and by its files' metrics. Files are tested as whole columns (`columns/`), never one by one,
-with the partition spec of their manifest.
+files' partition tuples, and by its files' metrics. Files are tested as whole columns (`expr/columns/`), never one by
+one, with the partition spec of their manifest.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.bounds import decode_bounds
-from frazil.columns.comparable import from_comparable, to_comparable
-from frazil.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of, single_chunk
-from frazil.columns.masks import row_mask
-from frazil.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask, to_mask
-from frazil.columns.transforms import transform_column
 from frazil.errors import SchemaMismatchError
+from frazil.expr.columns.bounds import decode_bounds
+from frazil.expr.columns.comparable import from_comparable, to_comparable
+from frazil.expr.columns.manifest_columns import BoundName, CountName, bounds_of, counts_of, single_chunk
+from frazil.expr.columns.masks import row_mask
+from frazil.expr.columns.stats_masks import Mask, StatsColumns, may_match_mask, must_match_mask, to_mask
+from frazil.expr.columns.transforms import transform_column
 from frazil.expr.evaluate_manifest import may_hold_match
 from frazil.expr.predicates import TRUE, Always, And, Bound, BoundTerm, BoundTransform, Or, Predicate, field_ids_of
 from frazil.expr.project_partition import project_inclusive

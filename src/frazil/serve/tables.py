@@ -35,7 +35,6 @@ from frazil.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
-from frazil.lake.create_table import take_format_version
 from frazil.loaded import LoadedTable
 from frazil.maintenance.purge_files import purge_files
 from frazil.serve.auth import Right
@@ -59,6 +58,7 @@ from frazil.serve.service import Service
 from frazil.spec.partitioning import INITIAL_SPEC_ID, UNPARTITIONED
 from frazil.spec.sorting import INITIAL_SORT_ORDER_ID, UNSORTED
 from frazil.spec.versions import DEFAULT
+from frazil.table.create_table import take_format_version
 
 NOT_MODIFIED = 304
 MAX_CHANGED_TABLES = 1_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from frazil.errors import InvalidRequestError, SqlSyntaxError
-from frazil.lake.sql_session import SqlSession
 from frazil.sessions import requests as r
 from frazil.sessions.context import Context, Reply, handler
 from frazil.sessions.remembered import remember
@@ -24,6 +23,7 @@ from frazil.spark.change.resolved import schema_of_ddl
 from frazil.sql import statements as s
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 from frazil.sql.parse import parse_statement
+from frazil.table.sql_session import SqlSession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

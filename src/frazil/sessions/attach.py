@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from frazil.errors import InvalidRequestError, UnsupportedError
-from frazil.lake.lake import Lake
-from frazil.lake.sql_session import SPARK_CATALOG
 from frazil.sessions.answers import answer
 from frazil.sessions.attached_lakes import LAKES
 from frazil.sessions.remembered import REMEMBERED
@@ -24,6 +22,8 @@ from frazil.spark.jvm.door import (
 )
 from frazil.spark.jvm.private_names import is_classic, prune_before_joins
 from frazil.spark.session import check_running, is_stopped
+from frazil.table.lake import Lake
+from frazil.table.sql_session import SPARK_CATALOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from frazil.errors import InvalidRequestError
-from frazil.lake.lake import Lake
 from frazil.spark.jvm.door import Setting, lake_ids, session_id
+from frazil.table.lake import Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

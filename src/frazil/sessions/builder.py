@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from frazil.lake.connect import connect
 from frazil.sessions.attach import attach
 from frazil.spark.jvm.file_systems import place_of_files
 from frazil.spark.jvm.session_builder import LakeSettings, OpenedLake, SessionBuilder
 from frazil.storage.choose import stores_of
+from frazil.table.connect import connect
 
 
 def session(

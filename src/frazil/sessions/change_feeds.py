@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from frazil.errors import InvalidRequestError, UnsupportedError
-from frazil.lake.point_in_time import milliseconds_of
-from frazil.lake.sql_session import CURRENT, Relation
-from frazil.lake.stream_options import update_identifiers
+from frazil.jar.options import CHANGE_FEED_OPTIONS
 from frazil.scan.change_window import ChangeRange, change_window, find_version
 from frazil.scan.choose_snapshot import SnapshotChoice, choose_snapshot
 from frazil.sessions import requests as r
+from frazil.sessions.stream_options import update_identifiers
 from frazil.spark.read.relation import ReadRequest
 from frazil.spark.stream.source_frames import StreamColumns, changed_rows, stream_schema
-from frazil.spec.options import CHANGE_FEED_OPTIONS
+from frazil.table.point_in_time import milliseconds_of
+from frazil.table.sql_session import CURRENT, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

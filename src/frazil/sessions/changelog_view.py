@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from frazil.errors import InvalidRequestError
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table
 from frazil.sessions.sql_context import SqlContext
 from frazil.spark.read import changelog_view as room
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table
 
 
 def create_changelog_view(context: SqlContext, full_name: FullName, table: Table, values: dict[str, Any]) -> str:

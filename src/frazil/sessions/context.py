@@ -8,9 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from frazil.errors import CommitConflictError, InvalidRequestError
-from frazil.lake.lake import Lake
-from frazil.lake.sql_session import FullName, Relation, SqlSession, check_writable
-from frazil.lake.table import Table, hold
 from frazil.sessions import requests as r
 from frazil.sessions.attached_lakes import LAKES
 from frazil.sessions.remembered import REMEMBERED, Remembered
@@ -19,6 +16,9 @@ from frazil.sessions.source_names import BY_PATH, check_path
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spark.change.resolved import Resolved, as_frame, resolved
 from frazil.spark.jvm.door import is_temporary_view
+from frazil.table.lake import Lake
+from frazil.table.sql_session import FullName, Relation, SqlSession, check_writable
+from frazil.table.table import Table, hold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,12 +22,12 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from frazil.lake.table import Table
 from frazil.sessions.answer import Answer
 from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.stream_compaction import Compactions
 from frazil.sessions.stream_source import StreamSource
 from frazil.sql.statements import Statement
+from frazil.table.table import Table
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

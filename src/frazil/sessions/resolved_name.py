@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from frazil.commit.update_schema import UpdateSchema
-from frazil.lake.sql_session import FullName, Relation
-from frazil.lake.view import View
 from frazil.sessions import requests as r
+from frazil.table.sql_session import FullName, Relation
+from frazil.table.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,11 +12,6 @@ from difflib import get_close_matches
 from typing import Any
 
 from frazil.errors import InvalidRequestError, NotFoundError
-from frazil.lake.adopt import find_source, is_folder
-from frazil.lake.lake import Lake
-from frazil.lake.parse_name import parse_name
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table, hold
 from frazil.maintenance.procedures import PROCEDURES, Procedure
 from frazil.sessions.answer import Answer, answer
 from frazil.sessions.changelog_view import create_changelog_view
@@ -24,6 +19,11 @@ from frazil.sessions.sql_context import SqlContext
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.snapshot import Snapshot
 from frazil.spec.snapshot_history import ancestor_heads
+from frazil.table.adopt import find_source, is_folder
+from frazil.table.lake import Lake
+from frazil.table.parse_name import parse_name
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table, hold
 
 NO_SUMMARY: FrozenMap[str, str] = FrozenMap()
 SHOWN_PATHS = 20_000

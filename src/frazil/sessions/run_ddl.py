@@ -22,12 +22,6 @@ from frazil.errors import (
     TableNotFoundError,
 )
 from frazil.expr.predicates import TRUE
-from frazil.lake.create_table import take_format_version
-from frazil.lake.lineage import telling
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import OneCommit, Table, hold
-from frazil.lake.verbs import NO_PROPERTIES, read_set_of
-from frazil.lake.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides, with_overrides
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext, with_owner
 from frazil.spec.frozen_map import FrozenMap
@@ -42,6 +36,12 @@ from frazil.sql import statements as s
 from frazil.sql.parse_types import parse_names_text, parse_order_text
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.type_names import PARTITION_FIELD_NAMES, named_partition_terms
+from frazil.table.create_table import take_format_version
+from frazil.table.lineage import telling
+from frazil.table.sql_session import FullName
+from frazil.table.table import OneCommit, Table, hold
+from frazil.table.verbs import NO_PROPERTIES, read_set_of
+from frazil.table.write_overrides import AS_THE_TABLE_SAYS, WriteOverrides, with_overrides
 
 DISTRIBUTION_MODE = "write.distribution-mode"
 _READ_ONLY = frozenset({"sort-order", "identifier-fields", PARTITION_FIELD_NAMES})

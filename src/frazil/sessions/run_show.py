@@ -9,10 +9,8 @@ from typing import Any
 from frazil.catalog.names import format_name
 from frazil.codec.arrow_schema import from_arrow_type
 from frazil.errors import NamespaceNotFoundError, NotFoundError, TableNotFoundError, UnsupportedError
-from frazil.inspect.tables import metadata_table_schema
-from frazil.lake.sql_session import CHANGES, SPARK_CATALOG, FullName, Relation
-from frazil.lake.table import Table
 from frazil.loaded import LoadedView
+from frazil.metadata_tables.tables import metadata_table_schema
 from frazil.sessions.answer import Answer, answer
 from frazil.sessions.sql_context import SqlContext
 from frazil.sessions.write_options import default_text
@@ -34,6 +32,8 @@ from frazil.sql.type_names import (
     spark_type_name,
     sql_type_name,
 )
+from frazil.table.sql_session import CHANGES, SPARK_CATALOG, FullName, Relation
+from frazil.table.table import Table
 
 _COLUMNS = ("col_name string not null", "data_type string not null", "comment string")
 _INFO = ("info_name string not null", "info_value string")

@@ -12,12 +12,12 @@ from frazil.errors import (
     UnsupportedError,
     ViewNotFoundError,
 )
-from frazil.lake.sql_session import SPARK_CATALOG
-from frazil.lake.view import View
 from frazil.sessions.answer import NOTHING, Answer
 from frazil.sessions.sql_context import SqlContext
 from frazil.spec.schema import Schema
 from frazil.sql import statements as s
+from frazil.table.sql_session import SPARK_CATALOG
+from frazil.table.view import View
 
 
 def create_view(context: SqlContext, statement: s.CreateView) -> Answer:

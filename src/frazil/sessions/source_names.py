@@ -12,14 +12,14 @@ from collections.abc import Mapping
 
 from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, TableNotFoundError
-from frazil.inspect.tables import METADATA_TABLES
-from frazil.lake.parse_name import parse_name
-from frazil.lake.source_tables import load_table_at
-from frazil.lake.sql_session import FullName, Relation, SqlSession, selector_of, state_of_options, with_suffixes
-from frazil.lake.table import Table
+from frazil.metadata_tables.tables import METADATA_TABLES
 from frazil.sessions.requests import SourceName
+from frazil.sessions.source_tables import load_table_at
 from frazil.sql.statements import Name
 from frazil.storage.locations import location_key, scheme_of, strip_slashes
+from frazil.table.parse_name import parse_name
+from frazil.table.sql_session import FullName, Relation, SqlSession, selector_of, state_of_options, with_suffixes
+from frazil.table.table import Table
 
 BY_PATH = ""
 """In the place of a namespace: the name at the end is a path."""

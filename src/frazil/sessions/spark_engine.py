@@ -10,11 +10,24 @@ from typing import Any
 
 from frazil.catalog.names import format_name
 from frazil.errors import InvalidRequestError, NotFoundError, UnsupportedError
-from frazil.lake.lake import TRUSTED_VIEWS
-from frazil.lake.open_catalog import TRUST_NONE
-from frazil.lake.scan import Scan, ScanOptions
-from frazil.lake.scan_options import scan_changes, scan_with_options
-from frazil.lake.sql_session import (
+from frazil.jar.options import METADATA_OPTIONS, READ, SETTING_PREFIX, check_settings
+from frazil.sessions.scan_options import scan_changes, scan_with_options
+from frazil.spark.jvm.door import session_settings
+from frazil.spark.read.column_values import cast_columns
+from frazil.spark.read.metadata_frames import metadata_frame
+from frazil.spark.read.view_queries import ViewQuery
+from frazil.spark.types import from_spark_schema
+from frazil.spark.write.store_assignment import check_bound
+from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
+from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
+from frazil.spec.schema import Schema
+from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
+from frazil.sql.type_names import spark_type_name
+from frazil.storage.read_only import untrusted
+from frazil.table.lake import TRUSTED_VIEWS
+from frazil.table.open_catalog import TRUST_NONE
+from frazil.table.scan import Scan, ScanOptions
+from frazil.table.sql_session import (
     CHANGES,
     FILE_FORMATS,
     SPARK_CATALOG,
@@ -24,21 +37,8 @@ from frazil.lake.sql_session import (
     SqlSession,
     State,
 )
-from frazil.lake.table import Table
-from frazil.lake.view import View, find_query_columns
-from frazil.spark.jvm.door import session_settings
-from frazil.spark.read.column_values import cast_columns
-from frazil.spark.read.metadata_frames import metadata_frame
-from frazil.spark.read.view_queries import ViewQuery
-from frazil.spark.types import from_spark_schema
-from frazil.spark.write.store_assignment import check_bound
-from frazil.spec.options import METADATA_OPTIONS, READ, SETTING_PREFIX, check_settings
-from frazil.spec.properties import WRITE_AUDIT_PUBLISH_ENABLED, read_property
-from frazil.spec.reserved_columns import DELETED, METADATA_COLUMNS, PARTITION_NAME, ROW_LINEAGE_COLUMNS
-from frazil.spec.schema import Schema
-from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
-from frazil.sql.type_names import spark_type_name
-from frazil.storage.read_only import untrusted
+from frazil.table.table import Table
+from frazil.table.view import View, find_query_columns
 
 _views = threading.local()
 """The views that are read at the moment: Spark asks for those in them while it resolves them."""

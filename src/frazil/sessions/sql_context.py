@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from frazil.errors import InvalidRequestError, SchemaMismatchError
-from frazil.lake.sql_session import SqlSession
 from frazil.sessions.spark_engine import SparkEngine
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.types import DateType, TimestampNsType, TimestampType, TimestamptzNsType, TimestamptzType, Type
@@ -17,6 +16,7 @@ from frazil.spec.values import to_internal
 from frazil.sql.literals import NOT_A_LITERAL, read_literal
 from frazil.sql.statements import Properties, Span
 from frazil.sql.type_names import spark_type_name
+from frazil.table.sql_session import SqlSession
 
 OWNER = "owner"
 

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from frazil.errors import CommitError, FrazilError, InvalidRequestError
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table
 from frazil.maintenance.rewrite_options import read_data_options
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot, Summary
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table
 
 _BATCHES, _BYTES, _OPTION = "compact-every-batches", "compact-every-bytes", "compact."
 

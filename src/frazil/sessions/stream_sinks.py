@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from frazil.commit.once import Once, diverged_epoch_error, find_done
 from frazil.commit.read_ahead import read_ahead
 from frazil.errors import ConcurrentChangeError, InvalidRequestError
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table, hold
-from frazil.lake.write_overrides import WriteOverrides, with_overrides
+from frazil.jar.options import STREAM_WRITE_OPTIONS
 from frazil.sessions import requests as r
 from frazil.sessions.context import Context, Reply, checked_target, full_name_of, handler, own_names
 from frazil.sessions.resolved_name import ResolvedName
@@ -29,7 +27,6 @@ from frazil.sessions.stream_compaction import Compaction, Compactions, compactio
 from frazil.sessions.write_options import once_of_options, read_write_options
 from frazil.spark.change.resolved import schema_of_json
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.options import STREAM_WRITE_OPTIONS
 from frazil.spec.properties import (
     SPARK_ACCEPT_ANY_SCHEMA,
     SPARK_FANOUT_ENABLED,
@@ -37,6 +34,9 @@ from frazil.spec.properties import (
     read_property,
 )
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table, hold
+from frazil.table.write_overrides import WriteOverrides, with_overrides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

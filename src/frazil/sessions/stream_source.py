@@ -10,16 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from frazil.errors import CommitError, FrazilError, SnapshotNotFoundError
-from frazil.lake.sql_session import FullName
-from frazil.lake.stream_options import StreamOptions
-from frazil.lake.table import Table
 from frazil.loaded import LoadedTable
-from frazil.scan.stream_offsets import START, StreamOffset
-from frazil.scan.stream_schema import check_stream_schema
-from frazil.scan.stream_steps import StreamLimits, TableStream
+from frazil.sessions.stream_options import StreamOptions
 from frazil.spark.stream.source_frames import BatchReader, StreamColumns
 from frazil.spec.retention import GUARD_PREFIX
 from frazil.spec.table_metadata import TableMetadata
+from frazil.streams.offsets import START, StreamOffset
+from frazil.streams.schema import check_stream_schema
+from frazil.streams.steps import StreamLimits, TableStream
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,19 +16,19 @@ from frazil.catalog.names import format_name
 from frazil.codec.json_fields import JsonObject
 from frazil.codec.schema_json import decode_schema, encode_schema
 from frazil.errors import InvalidRequestError
-from frazil.lake.sql_session import CURRENT, FullName, Relation, State
-from frazil.lake.stream_options import CHANGES_OPTION, StreamOptions, stream_options, update_identifiers
-from frazil.scan.stream_offsets import START, StreamOffset, parse_offset
-from frazil.scan.stream_steps import NotAppends, StreamLimits
+from frazil.jar.options import STREAM_FEED_OPTIONS, STREAM_READ_OPTIONS
 from frazil.sessions import requests as r
 from frazil.sessions.change_feeds import stream_options_of
 from frazil.sessions.context import Context, Reply, handler, lake_of, own_names
 from frazil.sessions.source_names import BY_PATH, check_path, find_relation
+from frazil.sessions.stream_options import CHANGES_OPTION, StreamOptions, stream_options, update_identifiers
 from frazil.sessions.stream_source import StreamSource
 from frazil.spark.stream.source_frames import StreamColumns, stream_schema
-from frazil.spec.options import STREAM_FEED_OPTIONS, STREAM_READ_OPTIONS
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import MAIN_BRANCH
+from frazil.streams.offsets import START, StreamOffset, parse_offset
+from frazil.streams.steps import NotAppends, StreamLimits
+from frazil.table.sql_session import CURRENT, FullName, Relation, State
 
 
 def named_stream(

@@ -12,11 +12,7 @@ from frazil.errors import (
     NamespaceNotFoundError,
     NotFoundError,
 )
-from frazil.lake.scan import ALL_COLUMNS
-from frazil.lake.sql_session import FullName, Relation, SqlSession, State, is_suffix, state_of_options, version_state
-from frazil.lake.table import OneCommit, Table
-from frazil.lake.view import View
-from frazil.lake.write_rows import evolution_of
+from frazil.jar.options import VIEW_OPTIONS
 from frazil.sessions import requests as r
 from frazil.sessions.change_feeds import FEED_OPTION, changes_frame, find_changes
 from frazil.sessions.context import (
@@ -42,12 +38,16 @@ from frazil.spark.jvm.door import current_place, session_id
 from frazil.spark.read.file_facts import FILE_FACTS, with_file_facts
 from frazil.spark.stream.source_frames import StreamColumns, stream_schema
 from frazil.spark.types import from_spark_schema, shown_schema
-from frazil.spec.options import VIEW_OPTIONS
 from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.transforms import Bucket, Truncate
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
+from frazil.table.scan import ALL_COLUMNS
+from frazil.table.sql_session import FullName, Relation, SqlSession, State, is_suffix, state_of_options, version_state
+from frazil.table.table import OneCommit, Table
+from frazil.table.view import View
+from frazil.table.write_rows import evolution_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

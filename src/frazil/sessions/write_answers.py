@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from frazil.change_rows.merge_clauses import MergeClause
 from frazil.errors import (
     InvalidRequestError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedError,
 )
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table, hold
-from frazil.lake.verbs import TableVerbs
-from frazil.lake.write_overrides import with_overrides
-from frazil.local.merge_clauses import MergeClause
 from frazil.sessions import requests as r
 from frazil.sessions import row_counts
 from frazil.sessions.alter_table import alter_table
@@ -30,6 +26,10 @@ from frazil.spec.properties import SPARK_ACCEPT_ANY_SCHEMA, read_property
 from frazil.spec.snapshot import Snapshot
 from frazil.sql import statements as s
 from frazil.sql.quote_names import quote
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table, hold
+from frazil.table.verbs import TableVerbs
+from frazil.table.write_overrides import with_overrides
 
 
 def _append(request: r.Append, context: Context) -> Reply:

@@ -1,6 +1,6 @@
 """What a write is told beside its rows: by its options, or by the session; and what DEFAULT means.
 
-`spec/options.py` lists the options; what a write says counts before what the session says, and that before the table.
+`jar/options.py` lists the options; what a write says counts before what the session says, and that before the table.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from frazil.commit.once import Once, parse_once
 from frazil.errors import InvalidRequestError
-from frazil.lake.sql_session import FullName
-from frazil.lake.table import Table
-from frazil.lake.write_overrides import WriteOverrides
+from frazil.jar.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, OptionList, check_settings
 from frazil.spark.jvm.door import session_settings
 from frazil.spark.write.store_assignment import place_columns
 from frazil.spec.frozen_map import FrozenMap
-from frazil.spec.options import SETTING_PREFIX, WRITE, WRITE_OPTIONS, Option, OptionList, check_settings
 from frazil.spec.properties import DELETE_ISOLATION_LEVEL, WRITE_AUDIT_PUBLISH_ENABLED, read_property
 from frazil.spec.types import NestedField
 from frazil.sql.sql_literals import shown_literal
+from frazil.table.sql_session import FullName
+from frazil.table.table import Table
+from frazil.table.write_overrides import WriteOverrides
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,7 @@ def read_write_options(
     options: Mapping[str, str] | None = None,
     taken: OptionList = WRITE_OPTIONS,
 ) -> WriteOptions:
-    """Return what a write's options and the session's settings say; refuse and warn as `spec/options.py` lists."""
+    """Return what a write's options and the session's settings say; refuse and warn as `jar/options.py` lists."""
     known = taken.check(options or {})
     of_session = session_settings(spark, "spark.")
     settings = check_settings(of_session)

@@ -34,7 +34,6 @@ from frazil.errors import SchemaMismatchError, UnsupportedError
 from frazil.spark.own_columns import F
 from frazil.spark.session import setting
 from frazil.spec.schema import Schema
-from frazil.spec.text_lengths import warn_of_lengths
 from frazil.spec.types import (
     BINARY,
     BOOLEAN,
@@ -63,6 +62,7 @@ from frazil.spec.types import (
     Type,
     UuidType,
 )
+from frazil.sql.text_lengths import warn_of_lengths
 
 FIELD_ID = "parquet.field.id"
 """The metadata key of a field's id in Spark's Parquet reader and writer."""

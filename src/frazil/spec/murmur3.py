@@ -1,8 +1,8 @@
 """32-bit hashes of single values. Specification: "Appendix B: 32-bit Hash Requirements".
 
 The hash is Murmur3, x86 variant, 32 bits, seed 0. Bucket partition values are derived from it, so it must never
-change: a value that is hashed differently would go to another bucket and be missed by readers. `columns/murmur3.py`
-computes the same hash over whole Arrow columns.
+change: a value that is hashed differently would go to another bucket and be missed by readers.
+`expr/columns/murmur3.py` computes the same hash over whole Arrow columns.
 
 `boolean`, `float` and `double` cannot be bucketed, but the specification defines their hashes too.
 """

@@ -2,7 +2,7 @@
 
 In Python, NaN is not equal to itself and the two zeros are equal, but partitions are distinguished by bits, with all
 NaN alike. Keys of different specs are not equal, since their fields mean different things.
-`columns/partition_keys.py` has the keys of a manifest's files.
+`expr/columns/partition_keys.py` has the keys of a manifest's files.
 """
 
 from __future__ import annotations

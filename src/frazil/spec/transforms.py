@@ -9,7 +9,7 @@ everywhere, so moments before 1970 belong to the unit that contains them. Iceber
 in the first second of each unit before 1970 (…:00.999999); frazil follows the specification. A result that does not
 fit its type (`hour` beyond 32 bits) is an error, except for `truncate` of the smallest integers, which wraps around as
 in all other writers.
-`columns/transforms.py` does the same over Arrow columns.
+`expr/columns/transforms.py` does the same over Arrow columns.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from frazil.lake.lake import Lake
+from frazil.table.lake import Lake
 from frazil.testing.lakes import memory_lake
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 from frazil.catalog.filesystem import FilesystemCatalog
-from frazil.lake.connect import connect
-from frazil.lake.lake import Lake
 from frazil.storage.failing import Call, FailingStorage, Fault
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
+from frazil.table.connect import connect
+from frazil.table.lake import Lake
 
 
 def memory_lake() -> Lake:

@@ -17,8 +17,8 @@ from frazil.catalog.copy_catalog import copy_catalog
 from frazil.catalog.memory import MemoryCatalog
 from frazil.cli.main import app
 from frazil.errors import InvalidRequestError, ServiceError
-from frazil.lake.open_catalog import open_catalog
 from frazil.loaded import LoadedTable
+from frazil.table.open_catalog import open_catalog
 from tests.support.catalog_cases import made_table, set_property
 from tests.support.served_lake import served
 

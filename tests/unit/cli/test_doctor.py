@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from frazil.cli.check_script import check_file
 from frazil.cli.main import app
-from frazil.spec.jar_surface import PATTERNS
-from frazil.spec.options import SETTINGS
+from frazil.jar.options import SETTINGS
+from frazil.jar.surface import PATTERNS
 
 SCRIPT = '''
 from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import frazil
 from frazil.cli.main import app
 from frazil.cli.table_commands import METADATA_COMMANDS
-from frazil.inspect.tables import METADATA_TABLES
+from frazil.metadata_tables.tables import METADATA_TABLES
 
 RUNNER = CliRunner()
 NAME = "shop.orders"

@@ -12,7 +12,6 @@ from frazil.datafile.delete_cache import DeleteCache
 from frazil.datafile.equality_deletes import KeySet, load_equality_deletes
 from frazil.datafile.raw_batch import ReadRules
 from frazil.errors import InvalidDataFileError
-from frazil.lake.scan import scan_table
 from frazil.scan.tasks import DeleteTask
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
@@ -33,6 +32,7 @@ from frazil.spec.types import (
     StructType,
     Type,
 )
+from frazil.table.scan import scan_table
 from tests.support.tables import TableBuilder
 
 SCHEMA = Schema(

@@ -14,7 +14,6 @@ from frazil.datafile.read_task import count_task, read_task, view_table
 from frazil.errors import InvalidDataFileError, InvalidManifestError, MissingFileError
 from frazil.expr.bind import bind
 from frazil.expr.parse import parse_predicate
-from frazil.lake.scan import scan_table
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.data_file import DataFile, FileFormat
 from frazil.spec.name_mapping import MappedField, NameMapping, create_name_mapping
@@ -30,6 +29,7 @@ from frazil.spec.reserved_columns import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.types import DATE, INT, LONG, STRING, NestedField, StructType
+from frazil.table.scan import scan_table
 from tests.support.file_writers import Rows, rows_to_table, table_to_rows
 from tests.support.tables import TableBuilder
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from frazil.datafile.read_task import read_task, view_table
-from frazil.lake.scan import scan_table
 from frazil.scan.plan import plan_scan
 from frazil.scan.split import split_task
 from frazil.spec.schema import Schema
 from frazil.spec.types import LONG, STRING, NestedField
 from frazil.storage.memory import MemoryStorage
+from frazil.table.scan import scan_table
 from tests.support.tables import TableBuilder
 
 SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "name", STRING)))

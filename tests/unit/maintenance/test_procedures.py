@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import frazil
-from frazil.lake.maintain import Maintain
 from frazil.maintenance.procedures import PROCEDURES, Procedure
+from frazil.table.maintain import Maintain
 from tools.procedures_markdown import procedures_markdown
 
 PAGE = Path(__file__).parents[3] / "docs" / "procedures.md"

@@ -14,8 +14,8 @@ import pytest
 
 import frazil
 from frazil.errors import AccessDeniedError
-from frazil.lake.lake import Lake
 from frazil.rest.load_result import LoadResult
+from frazil.table.lake import Lake
 from tests.support.guarded_tables import guarded
 from tests.support.rest_lab import ScriptedService, metadata_of, opened, scripted_service, table_json
 from tests.support.served_lake import Served, served

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 from frazil.catalog.memory import MemoryCatalog
-from frazil.lake.lake import Lake
 from frazil.serve.exchange import Answer
 from frazil.serve.kept_state import KeptState
+from frazil.table.lake import Lake
 from tests.support.served_lake import SCHEMA, Reply, Served, served, table_path
 
 

@@ -12,9 +12,9 @@ from frazil.commit.row_delta import RowDelta
 from frazil.commit.transaction import commit_actions
 from frazil.datafile.write_deletes import DeletedRows, write_deletion_vectors
 from frazil.expr.predicates import TRUE
-from frazil.lake.lake import Lake
-from frazil.lake.table import Table
 from frazil.serve import planning
+from frazil.table.lake import Lake
+from frazil.table.table import Table
 from tests.support.served_lake import Served, table_path
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from frazil.lake.lake import Lake
+from frazil.table.lake import Lake
 from tests.support.served_lake import SCHEMA, Reply, Served, table_path
 
 

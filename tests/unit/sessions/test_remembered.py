@@ -7,11 +7,11 @@ from collections.abc import Sized
 from typing import Any, cast
 
 import frazil
-from frazil.lake.sql_session import FullName, Relation
 from frazil.sessions.remembered import MOST_PLANS, MOST_STATEMENTS, Recent, Remembered, remember
 from frazil.sessions.resolved_name import ResolvedName
 from frazil.sessions.stream_compaction import Compactions
 from frazil.sessions.stream_source import StreamSource
+from frazil.table.sql_session import FullName, Relation
 
 
 def filled(lake: frazil.Lake) -> Remembered:

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from frazil.catalog.memory import MemoryCatalog
-from frazil.lake.lake import Lake
-from frazil.lake.sql_session import FullName
-from frazil.lake.stream_options import stream_options
-from frazil.scan.stream_offsets import StreamOffset
+from frazil.sessions.stream_options import stream_options
 from frazil.sessions.stream_source import StreamSource
 from frazil.sessions.stream_sources import columns_of
+from frazil.streams.offsets import StreamOffset
+from frazil.table.lake import Lake
+from frazil.table.sql_session import FullName
 
 GUARD = "frazil.stream.orders"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from frazil.jar.options import WRITE
 from frazil.spark.write.distribute import write_settings
-from frazil.spec.options import WRITE
 from frazil.spec.types import LONG, STRING
 from tests.support.builders import field, schema
 from tests.support.written_files import target

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frazil.columns.location_keys import location_keys
 from frazil.errors import InvalidPropertyError, InvalidRequestError, UnsupportedError
+from frazil.expr.columns.location_keys import location_keys
 from frazil.storage.locations import (
     data_file_name,
     data_folder,

@@ -1,6 +1,6 @@
 """`SET column = expression`, for UPDATE and the clauses of MERGE.
 
-`local/assigned_names.py` resolves the names of columns. Each expression is converted as a write would convert it
+`change_rows/assigned_names.py` resolves the names of columns. Each expression is converted as a write would convert it
 (`store_assignment.py`); unassigned columns keep their stored values. Assigning a nested field rebuilds its struct from
 the new value and the old ones, as in Spark: if the struct was null, its other fields are null. A nondeterministic value
 is computed once per row (`fix_nondeterministic_values`).
@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
 
+from frazil.change_rows.assigned_names import resolve_assignments
 from frazil.errors import InvalidRequestError
-from frazil.local.assigned_names import resolve_assignments
 from frazil.spark.change.conditions import to_column
 from frazil.spark.jvm.jvm_write import are_deterministic
 from frazil.spark.own_columns import F

@@ -1,4 +1,4 @@
-"""A row-level change on Spark: `local/row_change.py`, with Spark finding the rows and writing the files.
+"""A row-level change on Spark: `change_rows/row_change.py`, with Spark finding the rows and writing the files.
 
 Rows are removed by the positions that were found; the condition is not evaluated a second time, when it or the source
 might give another result. Remaining rows are read and written in stored form, which is lossless.
@@ -12,6 +12,7 @@ from typing import Any
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.change_rows.row_change import RowLevelChange
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.commit.action import PlannedChange
 from frazil.commit.conflicts import ReadSet
@@ -22,7 +23,6 @@ from frazil.datafile.write_target import write_target
 from frazil.errors import EngineError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.local.row_change import RowLevelChange
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.change.resolved import Resolved

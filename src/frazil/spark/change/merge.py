@@ -18,14 +18,14 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.change_rows.assigned_names import same_names
+from frazil.change_rows.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
+from frazil.change_rows.row_change import noted
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
-from frazil.local.assigned_names import same_names
-from frazil.local.merge_clauses import MergeClause, check_clauses, needs_single_match, summary_of
-from frazil.local.row_change import noted
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.assignments import assigned_columns, fix_nondeterministic_values
 from frazil.spark.change.change_rows import ROW_ID_COLUMN, RowChange

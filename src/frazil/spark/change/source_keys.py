@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame
 
+from frazil.change_rows.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
+from frazil.change_rows.merge_clauses import SHOWN_KEYS
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
-from frazil.local.key_filter import MAX_VALUES, KeyValues, ValuesHere, filter_of, is_usable_key, unit_of
-from frazil.local.merge_clauses import SHOWN_KEYS
 from frazil.spark.own_columns import F
 from frazil.spark.read.kept_rows import FEW_ROWS, collect_few
 from frazil.spark.read.partition_columns import plain_number, transform_value

@@ -8,12 +8,12 @@ from functools import reduce
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from frazil.change_rows.assigned_names import same_names
+from frazil.change_rows.merge_clauses import MergeClause, keys_twice
 from frazil.commit.action import PlannedChange
 from frazil.commit.new_snapshot import Target
 from frazil.errors import FieldNotFoundError, InvalidRequestError
 from frazil.loaded import LoadedTable
-from frazil.local.assigned_names import same_names
-from frazil.local.merge_clauses import MergeClause, keys_twice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.change.merge import SOURCE, TARGET, merge_rows
 from frazil.spark.change.source_keys import JoinKey, read_keys

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyspark.sql.types as st
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from frazil.columns.masks import term_column
 from frazil.datafile.equality_deletes import equality_columns
 from frazil.datafile.read_file import read_columns
 from frazil.datafile.read_task import TableView
 from frazil.expr.bind import reference_to
+from frazil.expr.columns.masks import term_column
 from frazil.expr.predicates import BoundReference
 from frazil.scan.tasks import DeleteTask
 from frazil.spark.jvm.private_names import planned_relation

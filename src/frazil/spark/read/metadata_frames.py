@@ -1,8 +1,8 @@
 """Metadata tables as DataFrames: `lake.db.t.snapshots` and the others.
 
-The driver reads a metadata table as Arrow (`inspect/tables.py`) when the frame is created, and ships its rows with the
-plan: they are few compared with the table's own. If the needed columns are named, the others are not decoded. Columns,
-their order and their types are Iceberg Java's, in the shown form.
+The driver reads a metadata table as Arrow (`metadata_tables/tables.py`) when the frame is created, and ships its rows
+with the plan: they are few compared with the table's own. If the needed columns are named, the others are not decoded.
+Columns, their order and their types are Iceberg Java's, in the shown form.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import pyspark.sql.types as st
 from pyspark.sql import DataFrame, SparkSession
 
-from frazil.inspect.tables import metadata_table_schema, read_metadata_table
 from frazil.loaded import LoadedTable
+from frazil.metadata_tables.tables import metadata_table_schema, read_metadata_table
 from frazil.scan.choose_snapshot import CURRENT, SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spark.arrow_types import frame_of_table, shown_struct

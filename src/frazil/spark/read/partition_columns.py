@@ -23,8 +23,8 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 
 from frazil.codec.arrow_schema import to_arrow_type
-from frazil.columns.transforms import transform_column
 from frazil.errors import InvalidRequestError, UnsupportedError
+from frazil.expr.columns.transforms import transform_column
 from frazil.spark.jvm.jvm_write import hash_longs
 from frazil.spark.jvm.ship_package import ship_package
 from frazil.spark.own_columns import F

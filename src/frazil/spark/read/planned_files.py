@@ -25,16 +25,15 @@ import pyarrow.compute as pc
 
 from frazil.codec.deletion_vector import DeletionVector
 from frazil.codec.manifest_avro import ManifestColumns
-from frazil.columns.partition_keys import partition_keys
 from frazil.datafile.apply_deletes import load_positions
 from frazil.datafile.delete_cache import DeleteCache
 from frazil.errors import FrazilError, InvalidManifestError
+from frazil.expr.columns.partition_keys import partition_keys
 from frazil.expr.predicates import Predicate, all_of
 from frazil.loaded import LoadedTable
 from frazil.scan.incremental import Appends, plan_appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import FileBatch, Plan, plan_scan
-from frazil.scan.stream_files import StreamFiles, plan_stream_files
 from frazil.scan.tasks import FileScanTask
 from frazil.spark.arrow_types import to_arrow_type
 from frazil.spark.jvm.engine_errors import FILE_HINT, file_mark, name_error
@@ -50,6 +49,7 @@ from frazil.spec.transforms import Identity
 from frazil.spec.types import DoubleType, FloatType, NestedField, Type
 from frazil.storage.base import Storage
 from frazil.storage.choose import FILE_SCHEME, GCS_SCHEMES, S3_SCHEMES, SchemeStorage, check_readable
+from frazil.streams.files import StreamFiles, plan_stream_files
 from frazil.threads import default_threads, map_in_order
 
 Mask = npt.NDArray[np.bool_]

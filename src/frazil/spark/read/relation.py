@@ -48,7 +48,6 @@ from frazil.loaded import LoadedTable
 from frazil.scan.incremental import Appends
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.split import SplitOptions
-from frazil.scan.stream_files import StreamFiles
 from frazil.spark.arrow_types import from_arrow_type
 from frazil.spark.jvm.engine_errors import engine_errors, naming
 from frazil.spark.jvm.exact_sql import expression, is_exact, select_exactly
@@ -122,6 +121,7 @@ from frazil.spec.types import (
     UuidType,
 )
 from frazil.sql.quote_names import quote
+from frazil.streams.files import StreamFiles
 
 UNION_CODEGEN = "spark.sql.codegen.wholeStage.union.enabled"
 FIELD_ID_READ = "spark.sql.parquet.fieldId.read.enabled"

@@ -16,8 +16,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from frazil.loaded import LoadedTable
 from frazil.scan.changelog import DELETE, INSERT, Changelog
 from frazil.scan.manifest_cache import ManifestCache
-from frazil.scan.stream_files import StreamFiles
-from frazil.scan.stream_steps import StreamBatch
 from frazil.spark.jvm.exact_sql import expression
 from frazil.spark.own_columns import F
 from frazil.spark.read.changelog_frames import read_changes
@@ -28,6 +26,8 @@ from frazil.spec.reserved_columns import CHANGE_COLUMNS, CHANGE_ORDINAL, CHANGE_
 from frazil.spec.schema import Schema
 from frazil.spec.snapshot import Operation, Snapshot, Summary
 from frazil.sql.quote_names import quote
+from frazil.streams.files import StreamFiles
+from frazil.streams.steps import StreamBatch
 
 CHANGE_KINDS = {
     INSERT: "insert",

@@ -1,0 +1,1 @@
+"""Spark SQL expressions computed over Arrow, with the meaning that they have in Spark."""

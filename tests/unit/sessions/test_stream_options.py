@@ -1,0 +1,84 @@
+"""Options of streams."""
+
+from __future__ import annotations
+
+import pytest
+
+from frazil.errors import FrazilError
+from frazil.sessions.stream_options import stream_options
+from frazil.streams.steps import NotAppends, StreamLimits, StreamStart
+
+
+def test_names_of_the_reference_and_those_it_lacks_are_known_in_any_case() -> None:
+    found = stream_options(
+        {
+            "Stream-From-Timestamp": "1700000000000",
+            "streaming-max-files-per-micro-batch": "10",
+            "streaming-max-rows-per-micro-batch": "2147483647",
+            "streaming-max-bytes-per-micro-batch": "5000000000",
+            "streaming-skip-delete-snapshots": "true",
+            "branch": "audit",
+            "split-size": "1000",
+        }
+    )
+    assert found.start == StreamStart(timestamp_ms=1_700_000_000_000)
+    assert found.limits == StreamLimits(10, None, 5_000_000_000)
+    assert found.rules.skips_deletes and not found.rules.skips_overwrites
+    assert (found.rules.branch, found.split_bytes) == ("audit", 1000)
+
+
+def test_without_options_the_whole_table_comes_first_and_what_is_no_append_is_an_error() -> None:
+    found = stream_options({})
+    assert found.start == StreamStart()
+    assert found.rules.not_appends is NotAppends.ERROR
+    assert found.limits == StreamLimits()
+    assert found.computes_updates is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("async-micro-batch-planning-enabled", "true"),
+        ("streaming-snapshot-polling-interval-ms", "1000"),
+        ("async-queue-preload-file-limit", "10"),
+        ("async-queue-preload-row-limit", "10"),
+    ],
+)
+def test_options_that_tune_the_references_planner_are_warned_about(name: str, value: str) -> None:
+    with pytest.warns(UserWarning, match=f"{name} .batches are planned"):
+        stream_options({name: value})
+
+
+def test_overwrites_are_left_out_and_a_guard_is_named_where_asked() -> None:
+    found = stream_options({"streaming-skip-overwrite-snapshots": "true", "stream-guard": "nightly"})
+    assert found.rules.skips_overwrites and not found.rules.skips_deletes
+    assert found.guard == "nightly"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"streaming-max-file-per-micro-batch": "1"}, "there is no such option"),
+        ({"streaming-max-files": "1"}, "there is no such option"),
+        ({"streaming-max-rows-per-micro-batch": "-1"}, "a whole number from 1"),
+        ({"streaming-max-rows-per-micro-batch": "many"}, "a whole number from 1"),
+        ({"stream-from-snapshot": "1", "stream-from-timestamp": "1"}, "both stream-from-snapshot and"),
+        ({"stream-from-snapshot": "first"}, "earliest or latest"),
+        ({"streaming-changes": "yes"}, "error, skip, added-files or changes"),
+        ({"streaming-changes": "changes", "streaming-skip-delete-snapshots": "true"}, "changes leave nothing out"),
+        ({"streaming-skip-delete-snapshots": "1"}, "true or false"),
+        ({"compute-updates": "true"}, "without streaming-changes=changes"),
+        ({"end-snapshot-id": "1"}, "a stream has no end"),
+        ({"tag": "eom"}, "a stream has no end"),
+        ({"streaming-changes": "changes", "deduplicationMode": "netChanges"}, "none or dropCarryovers"),
+    ],
+)
+def test_what_contradicts_or_is_unknown_is_refused(options: dict[str, str], message: str) -> None:
+    with pytest.raises(FrazilError, match=message):
+        stream_options(options)
+
+
+def test_a_branch_is_named_once() -> None:
+    assert stream_options({}, "audit").rules.branch == "audit"
+    with pytest.raises(FrazilError, match="give one"):
+        stream_options({"branch": "other"}, "audit")

@@ -29,7 +29,7 @@ import pytest
 import frazil
 from frazil.catalog.base import Catalog
 from frazil.catalog.failing_database import FailingDatabase
-from frazil.catalog.marks import Mark, marking
+from frazil.catalog.idempotency_records import IdempotencyRecord, recording
 from frazil.catalog.sql import SqlCatalog
 from frazil.errors import StorageError
 from frazil.serve.exchange import Answer
@@ -343,10 +343,10 @@ def test_a_lost_answer_of_the_database_is_found_out_when_the_request_is_sent_aga
     with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
         set_up(server)
         catalog = server.catalog
-        assert isinstance(catalog, SqlCatalog) and catalog.marks is not None
+        assert isinstance(catalog, SqlCatalog) and catalog.idempotency_records is not None
         inner = catalog._sql._database
         lossy = FailingDatabase(inner)
-        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.idempotency_records):
             holder._database = lossy
         # The step that changes something is the first transaction; reads come before it.
         lossy._next = lambda verb: FaultKind.APPLIED_BUT_ERROR if verb == "transaction" else None  # type: ignore[method-assign]
@@ -354,7 +354,7 @@ def test_a_lost_answer_of_the_database_is_found_out_when_the_request_is_sent_aga
         first = keyed(server, method, path, body, key)
         # A commit is looked up in the table at once.
         assert first.code == 200 or first.error == "CommitStateUnknownException"
-        for holder in (catalog._sql, catalog._sql._namespaces, catalog.marks):
+        for holder in (catalog._sql, catalog._sql._namespaces, catalog.idempotency_records):
             holder._database = inner
         for other in others:
             assert server.ask(*other).code < 300
@@ -432,14 +432,14 @@ def test_marks_are_forgotten_when_their_time_is_over(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         key = new_key()
         assert keyed(server, "POST", NAMESPACES, {"namespace": ["n"]}, key).code == 200
-        marks = server.service.marks
-        assert marks is not None
-        found = marks.find(key)
+        records = server.service.idempotency_records
+        assert records is not None
+        found = records.find(key)
         assert found is not None
-        marks.forget(found.ends_ms - 1)
-        assert marks.find(key) == found
-        marks.forget(found.ends_ms)
-        assert marks.find(key) is None
+        records.forget(found.ends_ms - 1)
+        assert records.find(key) == found
+        records.forget(found.ends_ms)
+        assert records.find(key) is None
 
 
 def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_path: Path) -> None:
@@ -448,13 +448,13 @@ def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_pa
     opened = open_catalog(tmp_path / "wh")
     with opened, sqlite3.connect(tmp_path / "wh" / "catalog.db") as driver:
         driver.execute("DROP TABLE frazil_requests")
-        assert opened.marks is not None
-        full = FailingDatabase(opened.marks._database, {1: FaultKind.NO_SPACE, 2: FaultKind.NO_SPACE})
-        opened.marks._database = full
-        assert not opened.marks.enable()
-        with marking(Mark(new_key(), "print", 1)):
+        assert opened.idempotency_records is not None
+        full = FailingDatabase(opened.idempotency_records._database, {1: FaultKind.NO_SPACE, 2: FaultKind.NO_SPACE})
+        opened.idempotency_records._database = full
+        assert not opened.idempotency_records.enable()
+        with recording(IdempotencyRecord(new_key(), "print", 1)):
             opened.create_namespace(("n",))
-        assert opened.marks.find("n") is None
+        assert opened.idempotency_records.find("n") is None
 
 
 @pytest.mark.extended
@@ -464,12 +464,12 @@ def test_a_role_that_may_not_write_to_the_table_of_marks_is_served_without_them(
     psycopg = pytest.importorskip("psycopg")
     with served(tmp_path / "wh", catalog=postgres_server.uri, name="roles") as server:
         set_up(server)
-        assert server.service.marks is not None
+        assert server.service.idempotency_records is not None
     role = f"guest_{new_key()[:8]}"
     with psycopg.connect(postgres_server.uri, autocommit=True) as driver:
         driver.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'guest-password'")
         driver.execute(f"GRANT ALL ON iceberg_tables, iceberg_namespace_properties TO {role}")
     uri = f"postgresql://{role}:guest-password@127.0.0.1:{postgres_server.port}/postgres"
     with served(tmp_path / "wh", catalog=uri, name="roles") as server:
-        assert server.service.marks is None
+        assert server.service.idempotency_records is None
         assert keyed(server, "POST", A, properties(x="1"), new_key()).code == 200

@@ -3,9 +3,9 @@
 The key and the answer are kept when the request has ended (`kept_state.py`); errors of the server are not, so that the
 request can be sent again. Two at once with one key: the second waits.
 
-A server may be killed between a change and keeping its answer. In a SQL catalog the change has left a mark
-(`catalog/marks.py`): the request changes nothing when it comes again, and its answer is made of the mark. In other
-catalogs it is kept before the change that the request was begun. It is carried out again where that cannot do it twice
+A server may be killed between a change and keeping its answer. In a SQL catalog the change has left a record
+(`catalog/idempotency_records.py`): the request changes nothing when it comes again, and its answer is made of the
+record. In other catalogs it is kept before the change that the request was begun. It is carried out again where that cannot do it twice
 (`can_repeat`), since its snapshots or the new table's UUID would be there (`is_repeated`). Of others nobody knows, and
 that is the answer.
 """
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from frazil.catalog.marks import Mark, marking
+from frazil.catalog.idempotency_records import IdempotencyRecord, recording
 from frazil.changes.updates import AddSnapshot, AssignUuid
 from frazil.codec.json_text import encode_json
 from frazil.errors import (
@@ -80,39 +80,39 @@ def answered_once(service: Service, request: Request, operation: Repeatable) -> 
             _check_same(kept.print, seen)
             if not kept.is_begun:
                 return kept.answer if kept.has_body else _again(service, request, operation, kept.answer.location)
-            if service.marks is None and not operation.can_repeat(request):
+            if service.idempotency_records is None and not operation.can_repeat(request):
                 raise CommitStateUnknownError(
                     "Cannot tell whether the request was carried out: the server was stopped meanwhile",
                     hint="Look at what it was to change, and send it with another Idempotency-Key.",
                 )
-        if service.marks is None:
+        if service.idempotency_records is None:
             service.state.begin(key, seen, now_ms)
-        answer = _marked_answer(service, request, operation, Mark(key, seen, now_ms + KEY_MS))
+        answer = _marked_answer(service, request, operation, IdempotencyRecord(key, seen, now_ms + KEY_MS))
         # It has happened: an answer that cannot be kept is given all the same.
         with suppress(StorageError, CommitConflictError):
             is_cleaned = service.state.keep_answer(key, seen, answer, now_ms)
-            if is_cleaned and service.marks is not None:
-                service.marks.forget(now_ms)
+            if is_cleaned and service.idempotency_records is not None:
+                service.idempotency_records.forget(now_ms)
         return answer
 
 
-def _marked_answer(service: Service, request: Request, operation: Repeatable, mark: Mark) -> Answer:
+def _marked_answer(service: Service, request: Request, operation: Repeatable, mark: IdempotencyRecord) -> Answer:
     """Carry out a request and mark what it changes; of one that was carried out before, make the answer again."""
     try:
-        with marking(mark):
+        with recording(mark):
             return operation.carry_out(service, request)
     except Exception as error:
         answer = error_answer(error)
         if answer.code >= 500 or answer.code in _NOT_FINAL:
             if (
-                service.marks is None
+                service.idempotency_records is None
                 and isinstance(error, FrazilError | Refusal)
                 and answer.error_type != STATE_UNKNOWN
             ):
                 service.state.forget(mark.key)
             raise
     # What was carried out before is refused now: its table is gone, or has changed, or is there.
-    found = None if service.marks is None else service.marks.find(mark.key)
+    found = None if service.idempotency_records is None else service.idempotency_records.find(mark.key)
     if found is None:
         return answer
     _check_same(found.print, mark.print)

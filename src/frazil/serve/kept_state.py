@@ -1,7 +1,7 @@
 """What a server keeps beside the lake: answers to requests, reports of clients, the key of its tokens. One SQLite file.
 
 It survives a kill of the process; a loss of power may take the last second of it. Nothing of the lake depends on it:
-a SQL catalog has marks of its own of what was carried out (`catalog/marks.py`).
+a SQL catalog has marks of its own of what was carried out (`catalog/idempotency_records.py`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Final
 
 from frazil.catalog.base import NO_PLACE, Catalog
-from frazil.catalog.marks import SqlMarks
+from frazil.catalog.idempotency_records import SqlIdempotencyRecords
 from frazil.catalog.names import Identifier, Namespace
 from frazil.catalog.owned_folders import pointer_folder
 from frazil.catalog.pointer_catalog import folder_name
@@ -46,7 +46,7 @@ class Service:
     committer: Committer = field(init=False)
     manifests: ManifestCache = field(default_factory=ManifestCache)
     plans: KeptPlans = field(default_factory=KeptPlans)
-    marks: SqlMarks | None = field(init=False)
+    idempotency_records: SqlIdempotencyRecords | None = field(init=False)
     """Where a request is marked in the transaction of its change; None where the catalog has no such place."""
     is_stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -54,8 +54,8 @@ class Service:
         self.cache = LoadedCache(self.catalog)
         self.roots = _roots_of(self.catalog)
         self.committer = Committer(self.catalog, self.cache, self.roots_of)
-        marks = self.catalog.marks
-        self.marks = marks if marks is not None and marks.enable() else None
+        records = self.catalog.idempotency_records
+        self.idempotency_records = records if records is not None and records.enable() else None
 
     def roots_of(self, caller: Caller, namespace: Namespace, right: Right = Right.WRITE) -> Roots:
         """Return the folders for locations in a namespace: its own, if others are closed to the caller."""

@@ -136,7 +136,7 @@ def test_what_cannot_be_looked_up_is_not_deleted() -> None:
             raise InvalidRequestError("Cannot look")
 
     assert owned("s3://b/wh/t", storage=Blind()).find_refusal("s3://b/wh/t/f") == (
-        "where it is cannot be told (Cannot look)"
+        "its location cannot be resolved (Cannot look)"
     )
 
 
@@ -195,5 +195,5 @@ def test_a_table_that_cannot_be_loaded_may_be_anywhere_but_below_the_pointer() -
     catalog.storage.delete(str(catalog.load_table(("db", "other0")).metadata_location))
     rule = OwnedFolders(catalog, loaded)
     rule.check("memory://wh/db/t/data/f")
-    assert "db.other0 may have files there, and cannot be loaded" in str(rule.find_refusal("memory://wh/data/t/f"))
+    assert "db.other0 may have files there but cannot be loaded" in str(rule.find_refusal("memory://wh/data/t/f"))
     assert OwnedFolders(catalog, loaded, ["memory://wh/data/t"]).find_refusal("memory://wh/data/t/f") is None

@@ -369,7 +369,7 @@ def test_a_foreign_snapshot_of_the_same_id_is_not_taken_for_ones_own() -> None:
     transaction.table(lab.load()).add(Append((mine,)))
     other.table(lab.load()).add(Append((theirs,)))
     other.commit()
-    with pytest.raises(InvalidRequestError, match="a snapshot of that id"):
+    with pytest.raises(InvalidRequestError, match="a snapshot with that ID"):
         transaction.commit()
     assert lab.paths() == paths_of(theirs)
 

@@ -227,7 +227,7 @@ def test_orphans_are_not_looked_for_inside_another_table_through_a_link(lake: fr
 def test_orphans_are_not_looked_for_beside_a_table_that_cannot_be_loaded(lake: frazil.Lake, tmp_path: Path) -> None:
     table, broken = new_table(lake, "db.t"), new_table(lake, "db.broken")
     Path(str(broken.state.metadata_location).removeprefix("file://")).unlink()
-    with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there, and cannot be loaded"):
+    with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there but cannot be loaded"):
         table.maintain.remove_orphan_files()
     table.maintain.remove_orphan_files(delete_roots=[table.location])
 

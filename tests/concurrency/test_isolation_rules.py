@@ -82,19 +82,19 @@ RULES = {
     "rewrite manifests": (CONFLICTS, "test_a_rewrite_of_manifests_passes_all_changes"),
     "cherry-pick, picked already": (PICKS, "test_what_is_in_the_branch_already_is_refused"),
     "cherry-pick, touched partitions": (PICKS, "test_a_dynamic_overwrite_is_refused_where_its_partitions_changed"),
-    "schema": (HERE, "test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
-    "partition spec": (HERE, "test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
-    "sort order": (HERE, "test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept"),
-    "drop old schemas and specs": (HERE, "test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped"),
+    "schema": (HERE, "test_concurrent_schema_changes_are_both_applied_with_distinct_ids"),
+    "partition spec": (HERE, "test_concurrent_spec_changes_are_both_applied_with_distinct_ids"),
+    "sort order": (HERE, "test_last_of_two_concurrent_sort_orders_becomes_the_default_and_both_are_kept"),
+    "drop old schemas and specs": (HERE, "test_schema_that_a_branch_has_started_to_use_is_not_dropped"),
     "properties": (CONFLICTS, "test_properties_are_set_on_top_of_others"),
     "expire, a snapshot gained a reference": (CONFLICTS, "test_a_tag_made_during_an_expiry_keeps_its_snapshot"),
     "remove a reference that moved": (
         "tests/unit/commit/test_transaction.py",
         "test_dropping_a_branch_that_moved_meanwhile_is_prepared_again",
     ),
-    "create a table": (HERE, "test_of_two_who_create_a_table_the_second_is_refused"),
-    "rename a table": (HERE, "test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing"),
-    "replace a view": (HERE, "test_of_two_who_replace_a_view_the_second_is_refused"),
+    "create a table": (HERE, "test_second_of_two_concurrent_table_creations_is_refused"),
+    "rename a table": (HERE, "test_commit_to_a_renamed_table_is_refused_and_changes_nothing"),
+    "replace a view": (HERE, "test_second_of_two_concurrent_view_replacements_is_refused"),
     "a window that cannot be walked": (CONFLICTS, "test_an_operation_whose_history_has_expired_is_refused"),
     "other branches": (CONFLICTS, "test_only_the_same_branch_counts"),
 }
@@ -106,7 +106,7 @@ def test_every_rule_has_a_test_of_that_name(file: str, name: str) -> None:
     assert re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
 
 
-def test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+def test_concurrent_schema_changes_are_both_applied_with_distinct_ids() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -116,7 +116,7 @@ def test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own() ->
     assert lab.load().metadata.last_column_id == 5
 
 
-def test_a_schema_change_that_contradicts_another_is_refused() -> None:
+def test_contradicting_schema_change_is_refused() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -124,7 +124,7 @@ def test_a_schema_change_that_contradicts_another_is_refused() -> None:
         lab.commit(UpdateSchema(lambda update: update.add_column("x", "string")), loaded=stale)
 
 
-def test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+def test_concurrent_spec_changes_are_both_applied_with_distinct_ids() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSpec(lambda update: update.add_field("k")))
@@ -135,7 +135,7 @@ def test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> N
     assert len(metadata.partition_specs) == 3
 
 
-def test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept() -> None:
+def test_last_of_two_concurrent_sort_orders_becomes_the_default_and_both_are_kept() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSortOrder(("id",)))
@@ -145,7 +145,7 @@ def test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept() -> None:
     assert len({one.order_id for one in metadata.sort_orders}) == len(metadata.sort_orders) == 3
 
 
-def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
+def test_schema_that_a_branch_has_started_to_use_is_not_dropped() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)), CreateRef("dev", "branch"))
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -160,7 +160,7 @@ def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
     lab.check_readable()
 
 
-def test_of_two_who_create_a_table_the_second_is_refused() -> None:
+def test_second_of_two_concurrent_table_creations_is_refused() -> None:
     lab = Lab()
     staged = [lab.catalog.stage_table(("db", "new"), SCHEMA) for _ in range(2)]
     assert isinstance(lab.catalog.commit(staged[0], ()), Committed)
@@ -169,7 +169,7 @@ def test_of_two_who_create_a_table_the_second_is_refused() -> None:
     assert lab.load(("db", "new")).metadata.table_uuid == staged[0].metadata.table_uuid
 
 
-def test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing() -> None:
+def test_commit_to_a_renamed_table_is_refused_and_changes_nothing() -> None:
     lab = Lab()
     transaction = Transaction(lab.catalog, pace=lab.pace, threads=1)
     transaction.table(lab.load()).add(Append((lab.file([1]),)))
@@ -182,7 +182,7 @@ def test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing() -
         lab.catalog.rename_table(("db", "other"), TABLE)
 
 
-def test_of_two_who_replace_a_view_the_second_is_refused() -> None:
+def test_second_of_two_concurrent_view_replacements_is_refused() -> None:
     catalog = MemoryCatalog()
     catalog.create_namespace(("db",))
     version = ViewVersion(1, 0, 1, (SqlRepresentation("SELECT 1 AS id", "spark"),), ("db",))

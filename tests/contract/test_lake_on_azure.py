@@ -136,11 +136,11 @@ def test_missing_objects_are_distinguished_from_other_errors(azure_running: dict
 @pytest.mark.parametrize(
     ("properties", "location", "said"),
     [
-        ({}, "abfss://c00@account.dfs.core.windows.net/x", "there are no credentials"),
+        ({}, "abfss://c00@account.dfs.core.windows.net/x", "no credentials are configured"),
         ({"adls.account-key": "not base64!"}, "abfss://c00@account.dfs.core.windows.net/x", "odd characters"),
-        ({"adls.account-key": KEY}, "abfss://c00/x", "no account is named"),
-        ({"adls.account-key": KEY, "adls.account-name": "No/Name"}, "abfss://c00/x", "not an account's name"),
-        ({"adls.account-key": KEY}, "abfss://c00@evil.example/x", "not the name of a bucket"),
+        ({"adls.account-key": KEY}, "abfss://c00/x", "it names no account"),
+        ({"adls.account-key": KEY, "adls.account-name": "No/Name"}, "abfss://c00/x", "not an account name"),
+        ({"adls.account-key": KEY}, "abfss://c00@evil.example/x", "not a bucket name"),
         ({"adls.account-key": KEY}, "abfss://c00@account.dfs.core.windows.net/a/../x", "steps"),
     ],
 )

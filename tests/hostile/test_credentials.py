@@ -297,7 +297,7 @@ def test_service_cannot_enable_credentials_of_this_machine(service: ScriptedServ
     config = {"s3.endpoint": f"http://{STRANGER}:9000", "s3.use-environment": "true"}
     service.on(f"GET {AT}", (200, table_json(config=config)))
     storage = opened(service, proxy, {}).load_table(TABLE).storage
-    assert "there are no credentials" in str(run_all(storage, "s3://bkt/t")[0])
+    assert "no credentials are configured" in str(run_all(storage, "s3://bkt/t")[0])
     assert proxy.sent == []
 
 

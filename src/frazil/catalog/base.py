@@ -133,7 +133,7 @@ class Catalog(ABC):
 
     @abstractmethod
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace and its missing parents; at most one of several concurrent callers succeeds."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
 
     @abstractmethod
     def drop_namespace(self, namespace: Namespace) -> None:
@@ -347,7 +347,7 @@ class Catalog(ABC):
         properties: Mapping[str, str] | None = None,
         format_version: int = DEFAULT,
     ) -> LoadedTable:
-        """Create an empty table; at most one of several concurrent callers succeeds."""
+        """Create an empty table; at most one concurrent caller succeeds."""
         staged = self.stage_table(
             identifier,
             schema,
@@ -388,7 +388,7 @@ class Catalog(ABC):
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedView:
-        """Create a view; at most one of several concurrent callers succeeds."""
+        """Create a view; at most one concurrent caller succeeds."""
         staged = self.stage_view(identifier, schema, version, location=location, properties=properties)
         return self.settle(self.commit_view(staged, (), (AssertCreate(),)))
 

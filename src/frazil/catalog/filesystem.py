@@ -95,7 +95,7 @@ class FilesystemCatalog(Catalog):
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace and its missing parents; at most one of several concurrent callers succeeds."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
         parts = _checked(check_namespace(namespace))
         if properties:
             raise _unsupported("keep properties of namespaces")

@@ -90,7 +90,7 @@ class PointerCatalog(Catalog):
     # Namespaces
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str] | None = None) -> None:
-        """Create a namespace and its missing parents; at most one of several concurrent callers succeeds."""
+        """Create a namespace and its missing parents; at most one concurrent caller succeeds."""
         self._pointers.create_namespace(self._namespace(namespace), _texts(properties or {}))
 
     def drop_namespace(self, namespace: Namespace) -> None:
@@ -255,7 +255,8 @@ class PointerCatalog(Catalog):
             other = self._find_below(requested)
             if other is not None:
                 raise InvalidRequestError(
-                    f"Cannot create {format_name(identifier)} at {requested}: the files of {format_name(other)} are there"
+                    f"Cannot create {format_name(identifier)} at {requested}: "
+                    f"the files of {format_name(other)} are there"
                 )
             return requested
         namespace, name = split_identifier(identifier)

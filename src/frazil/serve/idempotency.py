@@ -3,11 +3,11 @@
 The key and the answer are kept when the request has ended (`kept_state.py`); errors of the server are not, so that the
 request can be sent again. Two at once with one key: the second waits.
 
-A server may be killed between a change and keeping its answer. In a SQL catalog the change has left a record
-(`catalog/idempotency_records.py`): the request changes nothing when it comes again, and its answer is made of the
-record. In other catalogs it is kept before the change that the request was begun. It is carried out again where that cannot do it twice
-(`can_repeat`), since its snapshots or the new table's UUID would be there (`is_repeated`). Of others nobody knows, and
-that is the answer.
+A server may be killed between a change and storing its response. In a SQL catalog the change has left a record
+(`catalog/idempotency_records.py`): a repeated request changes nothing, and its response is made from the record. In
+other catalogs the start of the request is stored before the change. A repeated request is carried out again if that
+cannot make the change twice (`can_repeat`), since its snapshots or the new table's UUID would exist (`is_repeated`).
+Otherwise the outcome is unknown, and the response says so.
 """
 
 from __future__ import annotations

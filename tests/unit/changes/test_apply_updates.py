@@ -444,7 +444,7 @@ class TestReferences:
 
     def test_tag_cannot_become_a_branch(self) -> None:
         base = apply(chain(2), change.SetSnapshotRef("x", SnapshotRef(1, "tag")))
-        with pytest.raises(InvalidRequestError, match="there is a tag of that name"):
+        with pytest.raises(InvalidRequestError, match="a tag of that name exists"):
             apply(base, change.SetSnapshotRef("x", SnapshotRef(2)))
         replaced = apply(base, change.RemoveSnapshotRef("x"), change.SetSnapshotRef("x", SnapshotRef(2)))
         assert replaced.refs["x"].is_branch
@@ -481,11 +481,11 @@ class TestRemovingSnapshots:
 
     def test_tag_created_during_an_expiry_is_a_conflict(self) -> None:
         tagged = apply(chain(3), change.SetSnapshotRef("eom", SnapshotRef(1, "tag")))
-        with pytest.raises(CommitConflictError, match="tag 'eom' is at it"):
+        with pytest.raises(CommitConflictError, match="tag 'eom' refers to it"):
             apply(tagged, change.RemoveSnapshots((1,)))
 
     def test_current_snapshot_cannot_be_removed(self) -> None:
-        with pytest.raises(CommitConflictError, match="branch 'main' is at it"):
+        with pytest.raises(CommitConflictError, match="branch 'main' refers to it"):
             apply(chain(3), change.RemoveSnapshots((3,)))
 
     def test_reference_and_snapshot_may_be_removed_in_any_order(self) -> None:

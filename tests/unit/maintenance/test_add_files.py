@@ -103,7 +103,7 @@ def test_a_file_is_added_once_unless_asked(tmp_path: Path) -> None:
     add(table, [str(path)])
     with pytest.raises(InvalidRequestError, match="has it already"):
         add(table, [f"file:{path}"])
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="listed twice"):
         add(table, [str(path), f"file://{path}"], checks_duplicates=True)
     add(table, [str(path)], checks_duplicates=False)
     assert ids(table) == [1, 1]

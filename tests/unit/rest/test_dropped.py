@@ -74,7 +74,7 @@ def test_defaults_of_a_column_that_is_added_are_named(server: Served) -> None:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
             table = lake.create_table("db.t", "id bigint", format_version=3)
-            said = r"the default 7 of m; the default 7 of m for rows that were there"
+            said = r"the default 7 of m; the default 7 of m for existing rows"
             with pytest.warns(RuntimeWarning, match=said), table.update_schema() as update:
                 update.add_column("m", "int", default=7)
 

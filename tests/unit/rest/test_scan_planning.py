@@ -225,9 +225,9 @@ def test_a_plan_that_takes_too_long_is_given_up_and_cancelled(service: ScriptedS
         ((200, {"status": "submitted"}), "no id"),
         (
             (200, {"status": "completed", "file-scan-tasks": [file("a", **{"delete-file-references": [0]})]}),
-            "no delete file 0",
+            "delete file 0 does not exist",
         ),
-        ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "not as the protocol says"),
+        ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "violates the protocol"),
     ],
 )
 def test_an_answer_that_is_no_plan_is_an_error_of_the_service(

@@ -227,5 +227,5 @@ def test_a_table_is_not_created_with_rows_where_a_service_neither_stages_nor_say
             else (200, table_json())
         ),
     )
-    with pytest.raises(UnsupportedError, match="does not say where this one's files belong"):
+    with pytest.raises(UnsupportedError, match="does not tell where its files belong"):
         opened(service).stage_table(TABLE, builders.schema())

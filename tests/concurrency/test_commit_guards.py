@@ -150,7 +150,7 @@ def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:
 
 def test_a_read_of_a_snapshot_that_an_empty_table_never_had_is_refused() -> None:
     lab = Lab()
-    with pytest.raises(ConcurrentChangeError, match="no snapshot"):
+    with pytest.raises(ConcurrentChangeError, match="no longer has a snapshot"):
         lab.commit(Append((lab.file([1]),), read=ReadSet(12345)))
 
 

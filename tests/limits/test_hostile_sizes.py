@@ -60,7 +60,7 @@ def test_a_vector_beyond_its_file_is_refused_with_the_path() -> None:
     (vector,) = table.write_vectors({file: [1, FAR]})
     table.commit(file)
     table.commit_vectors([vector])
-    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, and the file has 3 rows") as caught:
+    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, but the file has 3 rows") as caught:
         scan_table(table.load()).to_arrow()
     assert caught.value.context["path"] == vector.file_path
 
@@ -157,19 +157,19 @@ def test_nulls_that_take_a_megabyte_each_are_refused(kind: Any, rows: int) -> No
 
 def test_rows_of_no_bytes_are_refused() -> None:
     schema = {"type": "record", "name": "row", "fields": [required("a", "null", 1)]}
-    with pytest.raises(InvalidManifestError, match="announces 1152921504606846976 rows in 0 bytes"):
+    with pytest.raises(InvalidManifestError, match="declares 1152921504606846976 rows in 0 bytes"):
         _decode(schema, 1 << 60, b"")
 
 
 @pytest.mark.parametrize("columns", [["id"], ["nothing"], ["_file"]])
-def test_an_avro_file_that_announces_more_rows_than_it_can_hold_is_refused(columns: list[str]) -> None:
+def test_an_avro_file_that_declares_more_rows_than_it_can_hold_is_refused(columns: list[str]) -> None:
     table = TableBuilder(Schema((NestedField(1, "id", LONG), NestedField(2, "nothing", LONG))), keeps_ids=True)
     schema = {"type": "record", "name": "row", "fields": [required("id", "long", 1), required("nothing", "null", 2)]}
     file = table.write_data([{"id": 1}], file_format="avro")
     data = container(schema, (1 << 60, b"\x02"))
     table.storage.replace(file.file_path, data)
     table.commit(replace(file, file_size_in_bytes=len(data)))
-    with pytest.raises(FrazilError, match="announces 1152921504606846976 rows in 1 bytes"):
+    with pytest.raises(FrazilError, match="declares 1152921504606846976 rows in 1 bytes"):
         scan_table(table.load(), columns=columns).to_arrow()
 
 

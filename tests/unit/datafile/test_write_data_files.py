@@ -262,7 +262,7 @@ def test_a_bad_value_late_in_the_data_names_the_files_that_are_complete(threads:
     stored = {one.path for one in place.storage.list(LOCATION)}
     assert set(written) == stored
     assert len(stored) > 0
-    assert f"written files: {len(stored)}, the first of them" in str(caught.value)
+    assert f"written files: {len(stored)}, the first is" in str(caught.value)
     assert pickle.loads(pickle.dumps(caught.value)).context["written_files"] == written
 
 

@@ -97,7 +97,7 @@ def test_unknown_options_are_refused_with_those_that_exist() -> None:
 def test_names_may_be_written_as_in_python_and_not_twice() -> None:
     found = read_data_options({"partial_progress_enabled": True, "rewrite_all": "TRUE"}, 1000, strategy="binpack")
     assert found.sizes.partial_progress and found.sizes.rewrite_all
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="set twice"):
         read_data_options({"rewrite_all": True, "rewrite-all": True}, 1000, strategy="binpack")
 
 

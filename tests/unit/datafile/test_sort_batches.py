@@ -96,7 +96,7 @@ def test_output_batches_are_small() -> None:
     assert max(one.nbytes for one in made) < 1 << 16
 
 
-def test_merge_order_is_chosen_once_with_the_row_count() -> None:
+def test_sort_order_is_chosen_once_knowing_whether_all_rows_fit() -> None:
     told: list[bool] = []
 
     def asked(is_all: bool) -> RowOrder:

@@ -95,7 +95,7 @@ def test_no_rows_make_no_files() -> None:
     assert list(place.storage.list(LOCATION)) == []
 
 
-def test_partitions_have_folders_and_files_sequence_numbers() -> None:
+def test_partitions_have_folders_and_file_names_are_numbered() -> None:
     place = target(schema(field(1, "a b", STRING), field(2, "n", LONG)), partition_by=["`a b`", "bucket(4, n)"])
     data = pa.table({"a b": ["x/y", "", None, "x/y"], "n": [1, 1, 1, 1]})
     files = write_data_files(data, place, new_id=ids("op"), partition_id=3, task_id=17, threads=1)

@@ -291,7 +291,7 @@ def test_row_groups_are_split_and_described() -> None:
     }
 
 
-def test_per_row_group_column_is_whole_in_each_row_group() -> None:
+def test_column_unique_across_row_groups_is_read_whole() -> None:
     rows = [{"id": at, "kind": f"{at:05d}"} for at in range(5000)]
     storage, files = write(schema(), rows, write__parquet__row_group_size_bytes="5000")
     assert opened(storage, files[0]).metadata.num_row_groups > 2

@@ -95,7 +95,7 @@ def test_timeline_counts_every_commit() -> None:
     assert bars_over_time([]) == []
 
 
-def test_wording_of_labels() -> None:
+def test_sizes_counts_and_times_are_abbreviated() -> None:
     assert [show_bytes(one) for one in (0, 1023, 1024, 150 << 20, 3 << 50)] == [
         *("0 B", "1023 B", "1.0 KiB", "150 MiB", "3.0 PiB"),
     ]

@@ -275,7 +275,7 @@ def test_nested_divisions_do_not_grow_without_bound() -> None:
         ("select date_add(d, 1) from t", "SELECT CAST(d AS DATE) + INTERVAL 1 DAY FROM t"),
     ],
 )
-def test_translation_depends_on_syntax_only(text: str, written: str) -> None:
+def test_queries_are_translated(text: str, written: str) -> None:
     assert translate_query(text) == written
 
 

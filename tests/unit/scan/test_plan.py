@@ -284,7 +284,7 @@ def test_encrypted_snapshot_is_recognised(table: TableBuilder) -> None:
         list(plan_scan(encrypted).tasks)
 
 
-def test_upper_bound_of_a_file_is_one_of_its_values() -> None:
+def test_long_value_list_keeps_a_file_whose_upper_bound_is_in_it() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(described("meets", 41, 42, day=None), described("between", 43, 43, day=None))
     for count in (25, 40, 400):

@@ -202,7 +202,7 @@ def test_empty_table_has_no_tasks(server: Served, db: str) -> None:
     assert server.post(f"{table_path('none', db)}/plan", {}).error == "NoSuchTableException"
 
 
-def test_reports_are_stored_for_local_queries(server: Served, db: str) -> None:
+def test_reports_are_stored_and_invalid_ones_refused(server: Served, db: str) -> None:
     server.make_table("t", db)
     path = f"{table_path('t', db)}/metrics"
     report = {"report-type": "commit-report", "table-name": "t", "snapshot-id": 1, "operation": "append", "metrics": {}}

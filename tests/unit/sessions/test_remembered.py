@@ -74,7 +74,7 @@ def test_detach_releases_the_plans_of_its_session_only() -> None:
         assert counts(remembered) == [1, 1, 1, 1, 1, 1]
 
 
-def test_new_spark_context_clears_everything() -> None:
+def test_forget_clears_everything() -> None:
     with frazil.connect("memory:") as lake:
         remembered = filled(lake)
         assert counts(remembered) == [1, 1, 1, 2, 1, 1]

@@ -350,7 +350,7 @@ def test_ten_versions_are_kept_by_default() -> None:
     assert logged(made) == list(range(6, 16))
 
 
-def test_log_entries_of_expired_versions_are_removed() -> None:
+def test_log_starts_after_the_last_entry_of_an_expired_version() -> None:
     made = with_history(view(version(1, "a")), 2)
     made = replace_view(made, version(1, "b"), X)
     made = roll_back_view(made, 1, timestamp_ms=5)

@@ -105,7 +105,7 @@ def test_predicates_mean_the_same() -> None:
     assert plain_predicate(7, SCHEMA) is None
 
 
-def test_whole_file_matches_exclude_other_rows() -> None:
+def test_whole_file_match_requires_every_row_to_match() -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
         table.append(pa.table({"id": [1, 2, 3], "k": ["a", "a", "b"]}))

@@ -107,7 +107,7 @@ def test_untrusted_lake_cannot_be_changed(warehouse: Path, what: str) -> None:
     assert state_of(warehouse) == before
 
 
-def test_files_outside_are_not_opened(warehouse: Path, tmp_path: Path) -> None:
+def test_files_outside_the_warehouse_are_not_opened(warehouse: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     with frazil.connect(warehouse) as lake:
         lake.create_table("db.far", "id bigint", location=f"file://{outside}").append(ROWS)

@@ -126,7 +126,7 @@ class AddEntries:
         )
 
 
-def test_append_is_not_reapplied_once_its_deletes_are_gone() -> None:
+def test_cherry_pick_of_an_append_with_deletes_is_refused() -> None:
     lab = Lab()
     file = lab.file([1, 2])
     lab.commit(Append((file,)), CreateRef("dev", "branch"))

@@ -155,9 +155,9 @@ def dying(server: Served) -> Iterator[Death]:
     """Let a server die before it keeps an answer."""
     death, keep = Death(), server.service.state.keep_answer
 
-    def die(key: str, seen: str, answer: Answer, now_ms: int, **options: Any) -> bool:
+    def die(key: str, fingerprint: str, answer: Answer, now_ms: int, **options: Any) -> bool:
         if answer.code == 0:
-            return keep(key, seen, answer, now_ms, **options)
+            return keep(key, fingerprint, answer, now_ms, **options)
         death.answer = answer
         raise Died
 

@@ -137,7 +137,7 @@ def test_missing_objects_are_distinguished_from_other_errors(azure_running: dict
     ("properties", "location", "said"),
     [
         ({}, "abfss://c00@account.dfs.core.windows.net/x", "no credentials are configured"),
-        ({"adls.account-key": "not base64!"}, "abfss://c00@account.dfs.core.windows.net/x", "odd characters"),
+        ({"adls.account-key": "not base64!"}, "abfss://c00@account.dfs.core.windows.net/x", "invalid characters"),
         ({"adls.account-key": KEY}, "abfss://c00/x", "it names no account"),
         ({"adls.account-key": KEY, "adls.account-name": "No/Name"}, "abfss://c00/x", "not an account name"),
         ({"adls.account-key": KEY}, "abfss://c00@evil.example/x", "not a bucket name"),

@@ -107,7 +107,7 @@ def test_retry_after_date_is_respected_unless_too_far(service: ScriptedService) 
 
 def test_redirect_is_not_followed(service: ScriptedService) -> None:
     service.on("GET /v1/config", (302, None, {"location": "http://127.0.0.1:9/"}))
-    with pytest.raises(ServiceError, match="sends elsewhere"):
+    with pytest.raises(ServiceError, match="the service redirects"):
         opened(service, {"token": "secret-token"})
 
 

@@ -140,7 +140,7 @@ def test_google_requires_a_token_or_a_public_bucket() -> None:
     with pytest.raises(InvalidRequestError, match="no token"):
         gcs_service({})
     assert gcs_service({"gcs.no-auth": "true"}).is_anonymous
-    with pytest.raises(InvalidPropertyError, match="odd characters") as caught:
+    with pytest.raises(InvalidPropertyError, match="invalid characters") as caught:
         gcs_service({"gcs.oauth2.token": "canary\r\nevil: 1"})
     assert "canary" not in str(caught.value)
 

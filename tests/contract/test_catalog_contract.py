@@ -678,7 +678,7 @@ class TestSeveralTables:
         change = setting(loaded, n="1")
         with pytest.raises(InvalidRequestError, match="twice"):
             case.catalog.commit_many([change, change])
-        with pytest.raises(InvalidRequestError, match="no table"):
+        with pytest.raises(InvalidRequestError, match="list of changes is empty"):
             case.catalog.commit_many([])
 
     def test_overlapping_transactions_do_not_deadlock(self, case: CatalogCase) -> None:

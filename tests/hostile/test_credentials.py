@@ -184,7 +184,7 @@ def test_endpoint_trusted_by_the_user_receives_user_credentials(
     named = f"http://{OWN}:9000"
     service.on(f"GET {AT}", (200, table_json(config={ENDPOINT[store]: named})))
     properties = {**USERS[store][kind], ENDPOINT[store] if trusting == "own" else trusting: named}
-    with pytest.raises(FrazilError, match="no such"):
+    with pytest.raises(FrazilError, match="does not exist"):
         opened(service, proxy, properties).load_table(TABLE).storage.read(f"{LOCATION[store]}/f")
     assert proxy.hosts == {OWN}
     assert any(secret in proxy.text_to(OWN) for secret in SECRETS)

@@ -487,7 +487,7 @@ class _errors:  # noqa: N801 - used as a statement; a generator would take longe
         verb, path = self._verb, self._path
         if isinstance(error, OSError):
             if error.errno in _ABSENT:
-                raise MissingFileError(f"Cannot {verb} {path}: there is no such file", path=path) from error
+                raise MissingFileError(f"Cannot {verb} {path}: the file does not exist", path=path) from error
             raise StorageError(f"Cannot {verb} {path}: {error.strerror or error}", path=path) from error
         if isinstance(error, ValueError):
             # Characters that the file system's encoding cannot represent.

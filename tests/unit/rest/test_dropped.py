@@ -63,7 +63,7 @@ def test_dropped_defaults_of_a_new_table_are_named(server: Served) -> None:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
             with pytest.warns(
-                RuntimeWarning, match=r"made db\.t without .*: the default 'x' of s; .*the default 5 of n"
+                RuntimeWarning, match=r"created db\.t without .*: the default 'x' of s; .*the default 5 of n"
             ):
                 table = lake.create_table("db.t", COLUMNS, format_version=3)
             assert table.schema.field("s").write_default is None

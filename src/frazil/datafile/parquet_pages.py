@@ -188,17 +188,17 @@ def _flat_elements(reader: CompactReader) -> dict[int, bytes]:
     count, _ = reader.list_head()
     for _ in range(count):
         start = reader.at
-        said = {3: 0, 5: 0}
+        values = {3: 0, 5: 0}
 
-        def note(number: int, said: dict[int, int] = said) -> Callable[[], None]:
-            return lambda: said.__setitem__(number, reader.integer())
+        def note(number: int, values: dict[int, int] = values) -> Callable[[], None]:
+            return lambda: values.__setitem__(number, reader.integer())
 
         reader.struct({(3, I32): note(3), (5, I32): note(5)})
         depth = len(remaining)
-        if said[5]:
-            remaining.append(said[5])
+        if values[5]:
+            remaining.append(values[5])
             continue
-        if depth == 1 and said[3] != _REPEATED:
+        if depth == 1 and values[3] != _REPEATED:
             elements[leaf] = reader.data[start : reader.at]
         leaf += 1
         while remaining:

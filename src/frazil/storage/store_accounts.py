@@ -221,8 +221,8 @@ class StoreAccount:
         if url is not None:
             parse_endpoint(self.store.endpoint, url)
         check_region(first_of(self.settings, S3_REGION))
-        is_users = self.credentials is not None and self.credentials.source is Source.USER
-        if url is None or not is_users or not self.is_strange:
+        is_user_credential = self.credentials is not None and self.credentials.source is Source.USER
+        if url is None or not is_user_credential or not self.is_strange:
             return
         raise InvalidRequestError(
             f"Cannot use {self.store.name} at {shown_endpoint(url)}: the catalog service names this endpoint, and your "

@@ -90,7 +90,7 @@ def test_only_the_given_ids_expire() -> None:
 def test_referenced_snapshot_cannot_be_expired_by_id() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
-    with pytest.raises(InvalidRequestError, match="branch or tag 'main' is at it"):
+    with pytest.raises(InvalidRequestError, match="branch or tag 'main' refers to it"):
         lab.commit(ExpireSnapshots(snapshot_ids=(lab.snapshot.snapshot_id,)))
 
 

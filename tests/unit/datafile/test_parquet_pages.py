@@ -100,7 +100,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return plain(self, pages, read_at)
 
     monkeypatch.setattr(parquet_pages.ColumnPages, "file_of", file_of)
-    monkeypatch.setattr(read_parquet, "_MANY_ROWS", 10)
+    monkeypatch.setattr(read_parquet, "_MIN_ROWS_FOR_PAGES", 10)
     return counted
 
 
@@ -132,7 +132,7 @@ def test_page_reads_equal_row_group_reads(
         found = table.scan(text, columns=columns, **given).to_arrow()
         used += bool(decoded)
         with monkeypatch.context() as whole:
-            whole.setattr(read_parquet, "_MANY_ROWS", 1 << 40)
+            whole.setattr(read_parquet, "_MIN_ROWS_FOR_PAGES", 1 << 40)
             wanted = table.scan(text, columns=columns, **given).to_arrow()
         assert shown(found) == shown(wanted), (text, given)
     assert used >= 3

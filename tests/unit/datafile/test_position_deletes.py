@@ -137,9 +137,9 @@ def test_deletion_vector_takes_one_ranged_read() -> None:
         ({"record_count": 3}, InvalidPuffinError, "2 positions where 3 are recorded"),
         ({"content_size_in_bytes": 30}, InvalidPuffinError, "length field"),
         ({"content_offset": 5}, InvalidPuffinError, "Cannot read"),
-        ({"content_offset": None}, InvalidManifestError, "does not say where"),
+        ({"content_offset": None}, InvalidManifestError, "has no offset or no size"),
         ({"content_size_in_bytes": 10**6}, StorageError, "the file has"),
-        ({"referenced_data_file": "other"}, InvalidManifestError, "is about other"),
+        ({"referenced_data_file": "other"}, InvalidManifestError, "refers to other"),
     ],
 )
 def test_deletion_vector_differing_from_its_entry_is_refused(

@@ -137,12 +137,12 @@ def test_full_disk_is_an_error_with_a_hint(full_from: int, tmp_path: Path) -> No
         files.opened.append(made)
         return made
 
-    with pytest.raises(StorageError, match=r"temporary folder .*No space left on device") as caught:
+    with pytest.raises(StorageError, match=r"Cannot spill rows to .*No space left on device") as caught:
         run(MANY, 1 << 13, new_file)
     assert caught.value.hint is not None and "TMPDIR" in caught.value.hint
     assert files.open_count == 0
 
 
 def test_missing_temporary_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="temporary folder"):
+    with pytest.raises(StorageError, match="Cannot spill rows to"):
         run(1000, 1 << 10, Files(tmp_path / "gone"))

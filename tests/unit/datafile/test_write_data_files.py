@@ -262,7 +262,7 @@ def test_invalid_value_late_in_the_data_reports_completed_files(threads: int) ->
     stored = {one.path for one in place.storage.list(LOCATION)}
     assert set(written) == stored
     assert len(stored) > 0
-    assert f"written files: {len(stored)}, the first of them" in str(caught.value)
+    assert f"written files: {len(stored)}, the first is" in str(caught.value)
     assert pickle.loads(pickle.dumps(caught.value)).context["written_files"] == written
 
 

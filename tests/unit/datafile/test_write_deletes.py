@@ -277,7 +277,7 @@ def test_equality_deletes_go_to_the_partition_of_each_row() -> None:
     assert (file.partition, file.spec_id) == (("z",), 1)
     (file,) = write_equality_deletes(pa.table({"id": [1]}), place, ["id"], spec_id=0)
     assert (file.partition, file.spec_id) == ((), 0)
-    with pytest.raises(InvalidRequestError, match="2 partition values were passed for the 1 fields of spec 1"):
+    with pytest.raises(InvalidRequestError, match="2 partition values are given for the 1 fields of spec 1"):
         write_equality_deletes(pa.table({"id": [1]}), place, ["id"], partition=("a", "b"))
 
 

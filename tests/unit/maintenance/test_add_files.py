@@ -93,7 +93,7 @@ def test_files_can_be_selected_by_partition(tmp_path: Path) -> None:
         write(tmp_path / "in", f"kind={kind}/0.parquet", {"id": [ord(kind)]})
     assert add(table, str(tmp_path / "in"), partition_filter={"kind": "b"}) == AddFilesResult(1, 1)
     assert ids(table) == [98]
-    with pytest.raises(InvalidRequestError, match="in no folder of that name"):
+    with pytest.raises(InvalidRequestError, match="not in a folder of that name"):
         add(table, str(tmp_path / "in"), partition_filter={"nope": "b"})
 
 
@@ -101,9 +101,9 @@ def test_file_is_added_once_unless_duplicates_are_allowed(tmp_path: Path) -> Non
     table = new_table(tmp_path)
     path = write(tmp_path / "in", "0.parquet", {"id": [1]})
     add(table, [str(path)])
-    with pytest.raises(InvalidRequestError, match="has it already"):
+    with pytest.raises(InvalidRequestError, match="is already in the table"):
         add(table, [f"file:{path}"])
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="listed twice"):
         add(table, [str(path), f"file://{path}"], checks_duplicates=True)
     add(table, [str(path)], checks_duplicates=False)
     assert ids(table) == [1, 1]
@@ -114,7 +114,7 @@ def test_file_added_concurrently_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "in", "0.parquet", {"id": [1]})
     stale = table.state
     add(table, [str(path)])
-    with pytest.raises(FrazilError, match="has it already"):
+    with pytest.raises(FrazilError, match="is already in the table"):
         add_files(table._catalog, stale, [str(path)], threads=1)
     assert ids(table.refresh()) == [1]
 
@@ -148,7 +148,7 @@ def test_incompatible_files_are_refused(
 
 def test_invalid_folders_are_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, "id bigint, n int", partition_by=["n"])
-    with pytest.raises(InvalidRequestError, match="there are none"):
+    with pytest.raises(InvalidRequestError, match="no data files found"):
         add(table, str(tmp_path / "nowhere"))
     write(tmp_path / "in", "n=many/0.parquet", {"id": [1]})
     with pytest.raises(InvalidDataFileError, match="n='many'"):
@@ -275,7 +275,7 @@ def write_numbered(path: Path, names: dict[str, int]) -> str:
     ("names", "reason"),
     [
         ({"v": 2, "k": 1}, "its column 'v' has the field id 2, which is 'k' in the table"),
-        ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not know"),
+        ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not have"),
         ({"v": 1, "other": 2}, "its column 'other' has the field id 2, which is 'k' in the table"),
     ],
 )

@@ -108,7 +108,7 @@ def test_location_overlapping_the_source_is_refused(tmp_path: Path, lake: frazil
 
 def test_unsuitable_folder_is_refused(tmp_path: Path, lake: frazil.Lake) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidRequestError, match="there are no files"):
+    with pytest.raises(InvalidRequestError, match="no data files found"):
         lake.snapshot_table(f"parquet.`{tmp_path / 'empty'}`", "db.new")
     write(tmp_path / "odd", "k=1/0.parquet", [1])
     write(tmp_path / "odd", "0.parquet", [1])

@@ -97,7 +97,7 @@ def test_unknown_options_are_refused_with_the_valid_ones() -> None:
 def test_options_accept_python_names_but_no_duplicates() -> None:
     found = read_data_options({"partial_progress_enabled": True, "rewrite_all": "TRUE"}, 1000, strategy="binpack")
     assert found.sizes.partial_progress and found.sizes.rewrite_all
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="set twice"):
         read_data_options({"rewrite_all": True, "rewrite-all": True}, 1000, strategy="binpack")
 
 

@@ -97,7 +97,7 @@ def test_full_disk_leaves_the_table_unchanged(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = new_table()
     before, files = rows(table), stored(table)
-    with no_file_above(size), pytest.raises(StorageError, match="temporary folder") as caught:
+    with no_file_above(size), pytest.raises(StorageError, match="Cannot spill rows to") as caught:
         rewrite(table, sort_by, sort_memory_bytes=10_000)
     assert caught.value.hint is not None and "max-file-group-size-bytes" in caught.value.hint
     assert (rows(table.refresh()), stored(table)) == (before, files)
@@ -110,7 +110,7 @@ def test_full_disk_leaves_the_table_unchanged(
 def test_missing_temporary_folder_is_an_error_only_if_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     table = new_table()
-    with pytest.raises(StorageError, match="temporary folder"):
+    with pytest.raises(StorageError, match="Cannot spill rows to"):
         rewrite(table, "id", sort_memory_bytes=6_000)
     rewrite(table, "id")
     assert len(table.scan().plan().tasks) == 1

@@ -133,5 +133,5 @@ def test_table_without_rows_or_columns_has_no_statistics() -> None:
     assert lake.create_table("db.a", "id bigint").maintain.compute_table_stats() is None
     table = lake.create_table("db.b", "p struct<a: int>")
     table.append([{"p": {"a": 1}}])
-    with pytest.raises(InvalidRequestError, match="no column of a simple type"):
+    with pytest.raises(InvalidRequestError, match="no column of a primitive type"):
         table.maintain.compute_table_stats()

@@ -103,7 +103,7 @@ def test_snapshot_tables_travel_in_time_and_the_others_refuse(name: str) -> None
     loaded = table.load()
     choice = SnapshotChoice(snapshot_id=1)
     if name not in OF_SNAPSHOT:
-        with pytest.raises(InvalidRequestError, match="it is of the table as a whole"):
+        with pytest.raises(InvalidRequestError, match="it belongs to the whole table"):
             read_metadata_table(loaded, name, choice=choice)
         return
     then, now = read_metadata_table(loaded, name, choice=choice), read_metadata_table(loaded, name)

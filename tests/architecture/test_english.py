@@ -110,7 +110,7 @@ def _java_texts() -> Iterator[Place]:
 
 
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.name)
-def test_phrases_of_another_grammar_do_not_come_back(phrase: Phrase) -> None:
+def test_odd_phrases_do_not_return(phrase: Phrase) -> None:
     for texts, ceiling in ((_python_texts(), phrase.python), (_java_texts(), phrase.java)):
         hits = [
             f"{place}: …{text[max(0, match.start() - 50) : match.end() + 30]}…"

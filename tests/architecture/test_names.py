@@ -1,4 +1,4 @@
-"""Names say what they hold: words that fit everything, and participles without a noun, become fewer, never more."""
+"""Names say what they hold, and names of tests are plain English: vague words and odd patterns become fewer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.architecture.source_files import SOURCE, source_files
+from tests.architecture.source_files import ROOT, SOURCE, source_files
 
 AT_MOST = {"one": 24, "kind": 38, "part": 6, "place": 4, "told": 0, "at": 4, "shown": 5}
 """How often each is a variable, an argument, a field, a function or a class; lower a number when there are fewer."""
@@ -63,7 +63,7 @@ def _excess(counts: Counter[str], ceilings: dict[str, int]) -> list[str]:
     ]
 
 
-def test_words_that_fit_everything_do_not_come_back() -> None:
+def test_vague_words_do_not_return() -> None:
     counts = Counter(name for file in source_files() for name in _bound_names(file.tree) if name in AT_MOST)
     assert _excess(counts, AT_MOST) == []
 
@@ -78,7 +78,7 @@ def test_participles_are_not_names_in_java() -> None:
     assert _excess(Counter(name for text in texts for name in _JAVA_BINDING.findall(text)), JAVA_PARTICIPLES) == []
 
 
-def test_banned_names_do_not_come_back() -> None:
+def test_banned_names_do_not_return() -> None:
     names = {
         (file.name, name)
         for file in source_files()
@@ -86,3 +86,30 @@ def test_banned_names_do_not_come_back() -> None:
         if BANNED.search(name) is not None
     }
     assert sorted(names - STILL) == [], "name the caller, the message, the option or the error"
+
+
+PLAIN_WORDS = {
+    r"_what(?:ever)?_(?:is|was|has|had|would|does|it|they|cannot|no|only)_": "a noun",
+    r"_(?:who|whoever)_(?:is|was|comes|has)_": "a noun, such as caller or writer",
+    r"_where_(?:it|they|there|that|no|nothing|asked|one)(?:_|$)": "if, when or in",
+    r"_(?:told|said|says?|heard)(?:_|$)": "reported, logged, returned or shown",
+    r"_(?:is|are|was|were)_(?:no|none)(?:_|$)": "is not a, or missing",
+    r"_(?:nobody|somebody|anybody|strangers|anothers|ours|theirs)(?:_|$)": "unknown, untrusted or another",
+    r"_as_(?:it|they)_(?:is|are|was|were|stands?|lies?)(?:_|$)": "unchanged",
+    r"_anew(?:_|$)": "again, or recreated",
+    r"_answers?_(?:is|are|was|were)_lost(?:_|$)": "a lost response",
+    r"_(?:is|are)_not_there(?:_|$)|_there_(?:is|are)(?:_|$)": "missing, or existing",
+    r"_[a-z]+_s_[a-z]": "a noun before a noun: console_token, not console_s_token",
+}
+"""Patterns in the names of tests that strangers stumble over, with what to write instead."""
+
+
+def test_names_of_tests_are_plain_english() -> None:
+    names = [
+        node.name
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    odd = [f"{name}: write {hint}" for name in names for form, hint in PLAIN_WORDS.items() if re.search(form, name)]
+    assert not odd, "\n".join(odd)

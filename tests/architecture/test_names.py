@@ -94,7 +94,7 @@ PLAIN_WORDS = {
     r"_where_(?:it|they|there|that|no|nothing|asked|one)(?:_|$)": "if, when or in",
     r"_(?:told|said|says?|heard)(?:_|$)": "reported, logged, returned or shown",
     r"_(?:is|are|was|were)_(?:no|none)(?:_|$)": "is not a, or missing",
-    r"_(?:nobody|somebody|anybody|strangers|anothers|ours|theirs)(?:_|$)": "unknown, untrusted or another",
+    r"_(?:nobody|somebody|anybody|strangers|another[s]|ours|theirs)(?:_|$)": "unknown, untrusted or another",
     r"_as_(?:it|they)_(?:is|are|was|were|stands?|lies?)(?:_|$)": "unchanged",
     r"_anew(?:_|$)": "again, or recreated",
     r"_answers?_(?:is|are|was|were)_lost(?:_|$)": "a lost response",

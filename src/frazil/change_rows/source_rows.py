@@ -71,12 +71,12 @@ def open_source(data: Any, schema: Schema, *, held_bytes: int = HELD_BYTES) -> S
     if isinstance(data, SourceRows):
         return data
     if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
-        return SourceRows(_normal(_from_dicts(data, schema), schema))
+        return SourceRows(_with_computable_types(_from_dicts(data, schema), schema))
     rows = open_input(data, schema)
     twice = [name for name in set(rows.schema.names) if rows.schema.names.count(name) > 1]
     if twice:
         raise SchemaMismatchError(f"Cannot read the source: it has two columns named {min(twice)!r}")
-    table = _normal(_collect(rows, held_bytes), schema)
+    table = _with_computable_types(_collect(rows, held_bytes), schema)
     return SourceRows(table.combine_chunks() if table.nbytes <= held_bytes else table)
 
 
@@ -120,7 +120,7 @@ def _spool(rows: InputRows, pending: list[pa.RecordBatch]) -> pa.Table:
     return pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
 
 
-def _normal(table: pa.Table, schema: Schema) -> pa.Table:
+def _with_computable_types(table: pa.Table, schema: Schema) -> pa.Table:
     fine = {
         table_field.name.lower(): to_arrow_type(table_field.field_type, with_ids=False)
         for table_field in schema.fields

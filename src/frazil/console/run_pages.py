@@ -62,12 +62,12 @@ def run_page(visit: Visit) -> Answer:
     if run is None:
         raise NotFoundError("Cannot find the run: it is no longer stored", hint="See the table's history.")
 
-    def ended() -> Html:
+    def raise_displaced() -> Html:
         raise NotFoundError("Cannot find the result of the run: it was displaced by later ones")
 
     return visit.page(
         "run.html",
-        {"result": PageSection(("run", run.run_id), "the run", ended)},
+        {"result": PageSection(("run", run.run_id), "the run", raise_displaced)},
         tab="activity",
         table=visit.lake.table(run.table),
         run=run,

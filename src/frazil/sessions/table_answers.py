@@ -167,7 +167,7 @@ def _columns_with_defaults(schema: Schema, spark: SparkSession) -> str:
     return json.dumps({"type": "struct", "fields": columns})
 
 
-def _endings(name: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _name_suffixes(name: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [name[index:] for index in range(len(name))]
 
 
@@ -189,7 +189,7 @@ def _evolve(request: r.Evolve, context: Context) -> Reply:
     source = from_spark_schema(schema_of_json(request.source))
     only: set[str] | None = None
     if request.assigned is not None:
-        qualifiers = [request.aliases] if request.aliases else _endings((full_name.lake_name, *full_name.name))
+        qualifiers = [request.aliases] if request.aliases else _name_suffixes((full_name.lake_name, *full_name.name))
         only = {_assigned(path, qualifiers, source) for path in request.assigned}
     evolution = evolution_of(source, only)
     discarded = OneCommit(table._catalog, table._cache).table(table._begin())

@@ -351,18 +351,18 @@ class ObjectStorage(Storage):
     # Locations
 
     def _file(self, path: str) -> ObjectKey:
-        key = self._place(path)
+        key = self._parse_key(path)
         if key.key == "" or key.key.endswith("/"):
             raise InvalidRequestError(f"Cannot use the location {path!r} as a file: it names a folder")
         return key
 
     def _folder(self, folder: str) -> ObjectKey:
         """Return a folder's key, which ends with one slash or is empty for a bucket."""
-        key_of_folder = self._place(folder)
+        key_of_folder = self._parse_key(folder)
         key = key_of_folder.key.rstrip("/")
         return ObjectKey(key_of_folder.bucket, "" if key == "" else f"{key}/", folder)
 
-    def _place(self, path: str) -> ObjectKey:
+    def _parse_key(self, path: str) -> ObjectKey:
         scheme = scheme_of(path)
         if scheme not in self._schemes:
             raise InvalidRequestError(

@@ -247,7 +247,7 @@ OUTCOMES = (
     swap("commit/transaction.py", "return present.metadata.table_uuid == loaded.metadata.table_uuid", "return False", LOOP,
          GUARDS),
     drop("catalog/base.py", "check_same_table(loaded.metadata, fresh.metadata, format_name(loaded.identifier))", CATALOG, LOOP),
-    swap("catalog/memory.py", "if current_location != change.expected or (current is not None and current.entity_type is not change.entity_type):",
+    swap("catalog/memory.py", "if actual != change.expected or (current is not None and current.entity_type is not change.entity_type):",
          "if False:", CATALOG, LOOP),
     swap("catalog/sql.py", "WHERE {_KEY} AND metadata_location = ? AND {self._is(change.entity_type)}",
          "WHERE {_KEY} AND ? IS NOT NULL AND {self._is(change.entity_type)}", CATALOG, RACES),

@@ -67,10 +67,8 @@ class MemoryPointers(Pointers):
                 current = self._pointers.get(change.identifier)
                 if change.expected is None and current is None and not self.namespace_exists(change.identifier[:-1]):
                     raise namespace_not_found(change.identifier[:-1])
-                current_location = None if current is None else current.metadata_location
-                if current_location != change.expected or (
-                    current is not None and current.entity_type is not change.entity_type
-                ):
+                actual = None if current is None else current.metadata_location
+                if actual != change.expected or (current is not None and current.entity_type is not change.entity_type):
                     return Stale(change, current)
             for change in changes:
                 self._pointers[change.identifier] = Pointer(change.entity_type, change.location, change.expected)

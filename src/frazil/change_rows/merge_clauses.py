@@ -56,7 +56,7 @@ def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestE
     more = ["and more"] if len(keys) > SHOWN_KEYS else []
     return InvalidRequestError(
         f"Cannot upsert into {table}: the source has more than one row with {'; '.join(texts + more)}",
-        hint="Keep only one row per key in the source.",
+        hint="Keep one row per key in the source.",
     )
 
 

@@ -33,6 +33,8 @@ class Route:
     """Declarations: a file, the line before which they go, and the text."""
     made: tuple[tuple[str, ...], ...] = ()
     """Modules that write pages anew, with their arguments."""
+    listed_in: str | None = None
+    """A page with a sorted list after `Functions:` that gets the name."""
 
 
 _TABLE_TEST = '''"""{{what}}"""
@@ -199,6 +201,38 @@ def test_{name}_is_parsed_and_applied() -> None:
             ("docs/sql.md", "A table may have no columns yet. Types are", "`{text}(column)` is a transform too. "),
         ),
     ),
+    "function": Route(
+        {
+            "tests/unit/change_rows/test_{name}_function.py": '''"""The function `{text}` of conditions and values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from frazil.testing import memory_lake
+
+
+def test_{name}_is_computed() -> None:
+    with memory_lake() as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", "kind string")
+        table.append(pa.table({{"kind": ["a", "b"]}}))
+        table.update({{"kind": "{text}(kind)"}}, engine="local")
+        assert table.scan().to_arrow()["kind"].to_pylist() == ["what Spark", "returns"]
+''',
+        },
+        "Write the function in FUNCTIONS of src/frazil/evaluate/sql_functions.py, with the types and results of Spark:\n"
+        "tests/spark/test_local_expressions.py compares the two; add it to the expressions it draws from.",
+        "tests/unit/change_rows/test_{name}_function.py",
+        (
+            (
+                "src/frazil/evaluate/sql_functions.py",
+                '    "upper": of_kinds(',
+                '    "{text}": of_kinds(each(lambda text: text, t.STRING)),\n',
+            ),
+        ),
+        listed_in="docs/changing-rows.md",
+    ),
     "catalog": Route(
         {
             "src/frazil/catalog/{name}.py": '''"""The catalog `{text}`: say where it keeps the pointers to current metadata."""
@@ -283,12 +317,27 @@ def begin(kind: str, text: str, root: Path = ROOT) -> list[str]:
             sys.exit(f"{path} does not have {before!r} once: mend the route in tools/new.py")
         at = content.index(before) if before else len(content)
         changed[root / path] = content[:at] + addition.format(**names) + content[at:]
+    if route.listed_in is not None:
+        page = root / route.listed_in
+        changed[page] = _listed(page.read_text("utf-8"), text)
     existing = [str(path.relative_to(root)) for path in new if path.exists()]
     if existing:
         sys.exit(f"{existing[0]} exists")
     for path, content in {**new, **changed}.items():
         path.write_text(content, "utf-8")
     return [str(path.relative_to(root)) for path in (*new, *changed)]
+
+
+def _listed(page: str, name: str) -> str:
+    """Return a page with a name in the list of functions, which is sorted."""
+    start = page.index("Functions: `") + len("Functions: `")
+    end = page.index("`", start)
+    words = page[start:end].split()
+    after = next((word for word in words if word > name), None)
+    if after is None:
+        return f"{page[:end]} {name}{page[end:]}"
+    at = start + re.search(rf"(?<!\S){re.escape(after)}(?!\S)", page[start:end]).start()  # type: ignore[union-attr]
+    return f"{page[:at]}{name} {page[at:]}"
 
 
 def main() -> None:

@@ -323,8 +323,8 @@ def begin(kind: str, text: str, root: Path = ROOT) -> list[str]:
     existing = [str(path.relative_to(root)) for path in new if path.exists()]
     if existing:
         sys.exit(f"{existing[0]} exists")
-    for path, content in {**new, **changed}.items():
-        path.write_text(content, "utf-8")
+    for file, content in {**new, **changed}.items():
+        file.write_text(content, "utf-8")
     return [str(path.relative_to(root)) for path in (*new, *changed)]
 
 

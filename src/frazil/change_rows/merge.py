@@ -34,7 +34,7 @@ from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compile
 from frazil.evaluate.condition import Session, table_columns
 from frazil.evaluate.sql_operators import same_values
 from frazil.expr.expressions import Name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -268,7 +268,7 @@ def _compile(
             raise t.left_to_spark(f"the condition of clause {number} is a {type(clause.condition).__name__}, not text")
         compiler = Compiler(own, session.now_us)
         what = f"the condition of clause {number}"
-        condition = compiler.condition(parse_expression(clause.condition, what).expression, what)
+        condition = compiler.condition(parse_expression(clause.condition, what), what)
         session.check(compiler)
         conditioned_on = tuple(sorted(compiler.used))
     if clause.do == "delete":

@@ -11,7 +11,7 @@ import re
 from typing import Any, Final
 
 from frazil.errors import InvalidRequestError
-from frazil.expr.parse import parameter_value
+from frazil.expr.parameters import parameter_value
 from frazil.expr.predicates import sql_literal
 
 _QUOTED = re.compile(r"`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")

@@ -10,8 +10,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-from frazil.spec.token_cursor import NUMBER, STRING, Token
-from frazil.sql.tokens import cut_tokens
+from frazil.text.tokens import NUMBER, STRING, Token, cut_tokens, without_hints
 
 NOT_A_LITERAL: Final = object()
 _WORDS: dict[str, Any] = {"NULL": None, "TRUE": True, "FALSE": False}
@@ -22,7 +21,7 @@ def read_literal(text: str) -> Any:
     """Return the value of a literal, or NOT_A_LITERAL."""
     if len(text) > _MAX_TEXT:
         return NOT_A_LITERAL
-    tokens = list(cut_tokens(text))
+    tokens = list(without_hints(cut_tokens(text)))
     value, index = _value(tokens, 0)
     return value if index == len(tokens) else NOT_A_LITERAL
 
@@ -36,10 +35,10 @@ def _value(tokens: list[Token], index: int) -> tuple[Any, int]:
     if token.upper in _WORDS:
         return _WORDS[token.upper], index + 1
     if token.kind == STRING:
-        text = token.text
+        text = token.value
         index += 1
         while index < len(tokens) and tokens[index].kind == STRING:
-            text += tokens[index].text
+            text += tokens[index].value
             index += 1
         return text, index
     if token.is_mark("-") or token.is_mark("+"):
@@ -52,9 +51,9 @@ def _value(tokens: list[Token], index: int) -> tuple[Any, int]:
     following = tokens[index + 1] if index + 1 < len(tokens) else None
     if following is not None and following.kind == STRING and token.upper in ("X", "DATE"):
         if token.upper == "DATE":
-            return following.text, index + 2
+            return following.value, index + 2
         try:
-            return bytes.fromhex(following.text), index + 2
+            return bytes.fromhex(following.value), index + 2
         except ValueError:
             return nothing
     if following is not None and following.is_mark("(") and token.upper in ("ARRAY", "MAP"):

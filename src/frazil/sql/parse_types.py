@@ -14,11 +14,11 @@ from frazil.errors import FrazilError, InvalidRequestError
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.partitioning import parse_partition_term
 from frazil.spec.sorting import parse_sort_term
-from frazil.spec.token_cursor import NUMBER, STRING, WORD
 from frazil.sql.cursor import Cursor
 from frazil.sql.quote_names import quote_if_needed, quote_path
 from frazil.sql.statements import Name, Properties
 from frazil.sql.text_lengths import warn_of_lengths
+from frazil.text.tokens import NUMBER, STRING, WORD
 
 _SIMPLE = {
     "BOOLEAN": "boolean",

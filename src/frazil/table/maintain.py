@@ -21,7 +21,7 @@ from frazil.commit.remove_dangling_deletes import RemoveDanglingDeletes, count_d
 from frazil.commit.rewrite_manifests import RewriteManifests
 from frazil.errors import InvalidRequestError
 from frazil.expr.bind import bind
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.maintenance.add_files import AddFilesResult, add_files

@@ -18,7 +18,7 @@ from frazil.errors import FieldNotFoundError, FrazilError, InvalidRequestError, 
 from frazil.evaluate import condition  # noqa: F401 - it fills the table of functions
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiler, Rows
 from frazil.evaluate.sql_types import shown_name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from tests.support.expression_texts import COLUMNS, ROWS, make_expression
 
 D = Decimal
@@ -30,7 +30,7 @@ def compute(text: str, rows: list[dict[str, Any]] = ROWS[:1]) -> tuple[str, list
 
 
 def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
-    made = Compiler({TARGET: COLUMNS}).compile(parse_expression(text).expression)
+    made = Compiler({TARGET: COLUMNS}).compile(parse_expression(text))
     columns = {(TARGET, name): pa.array([row[name] for row in rows], kind) for name, kind in COLUMNS.items()}
     found = made.array(Rows(columns, len(rows)))
     assert found.type == made.data_type
@@ -184,7 +184,7 @@ def test_names_are_found_in_any_case_and_the_side_decides() -> None:
     rows = Rows({(side, name): pa.array([at]) for at, side in enumerate(kinds) for name in kinds[side]}, 1)
 
     def one(text: str) -> Any:
-        return Compiler(kinds).compile(parse_expression(text).expression).array(rows).to_pylist()[0]
+        return Compiler(kinds).compile(parse_expression(text)).array(rows).to_pylist()[0]
 
     assert (one("target.id"), one("source.id"), one("V"), one("w")) == (0, 1, 0, 1)
     with pytest.raises(InvalidRequestError, match=r"both sides.*\n.*target\.id"):

@@ -8,7 +8,8 @@ from decimal import Decimal
 import pytest
 
 from frazil.errors import InvalidRequestError, TextSyntaxError
-from frazil.expr.parse import MAX_DEPTH, parse_predicate
+from frazil.expr.extract import parse_predicate
+from frazil.expr.parse import MAX_DEPTH
 from frazil.expr.predicates import FALSE, And, Or, TypedText, is_in, leaves_of, names_of
 
 PARSED = [

@@ -139,7 +139,10 @@ class _Parser(LiteralCursor):
     def _deeper(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self.fail(f"{self._what} is nested deeper than {MAX_DEPTH} levels", self.peek())
+            reason = f"{self._what} is nested deeper than {MAX_DEPTH} levels"
+            if self._what == CONDITION:
+                self.fail(reason, self.peek())
+            self._too_much(reason)
 
     # Operators
 

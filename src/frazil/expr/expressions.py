@@ -1,7 +1,7 @@
 """Expressions over the columns of rows, as values: conditions, and what `update` and `merge` compute.
 
-`parse.py` makes them of text. Nothing here has a type yet: `evaluate/compile_expression.py` gives nodes the types that Spark gives them, and computes
-them. `expr/extract.py` finds what planning may use of a condition.
+`parse.py` makes them of text. Nothing here has a type yet: `evaluate/compile_expression.py` gives nodes the types that
+Spark gives them, and computes them. `extract.py` finds what planning may use of a condition.
 """
 
 from __future__ import annotations

@@ -87,9 +87,7 @@ def cut_tokens(text: str, offset: int = 0) -> Iterator[Token]:
         kind, start, offset = match.lastgroup, offset, match.end()
         if kind == "space":
             continue
-        if kind == MARK or (offset < size and text[offset] > "\x7f") or text.startswith("://", offset):
-            token = _unusual(text, start, Token(str(kind), match[0], start, offset), dollars)
-        elif kind == "comment":
+        if kind == "comment":
             end = _comment_end(text, offset)
             if end is not None:
                 offset = end
@@ -97,6 +95,8 @@ def cut_tokens(text: str, offset: int = 0) -> Iterator[Token]:
             token = Token(BROKEN, "the comment does not end", start, size)
         else:
             token = Token(str(kind), match[0], start, offset)
+            if kind == MARK or (offset < size and text[offset] > "\x7f") or text.startswith("://", offset):
+                token = _unusual(text, start, token, dollars)
         yield token
         if token.kind == BROKEN:
             return

@@ -1,4 +1,4 @@
-"""The expressions of `docs/changing-rows.md` are computed as it says, and it names every function there is."""
+"""The expressions of `docs/conditions.md` are computed as it says, and it names every function there is."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def summary_of(
     `copied` rows were written again as they were. `unchanged` ones met the source and no clause was about them; where
     no clause is about rows that meet it, nobody looks for them.
     """
-    totals: dict[str, int] = {}
+    totals = dict.fromkeys(("inserted", "updated", "deleted"), 0)
     for index, clause in enumerate(clauses):
         count = counts.get(index + 1, 0)
         done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[clause.do]

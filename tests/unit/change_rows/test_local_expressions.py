@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import frazil
 from frazil.errors import FieldNotFoundError, FrazilError, InvalidRequestError, TextSyntaxError, UnsupportedError
 from frazil.evaluate import condition  # noqa: F401 - it fills the table of functions
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiler, Rows
@@ -214,3 +215,16 @@ def test_random_expression_is_evaluated_or_refused_with_a_frazil_error(seed: int
         except FrazilError:
             continue
         assert len(found) == len(ROWS)
+
+
+def test_concat_ws_of_rows_without_any_text_is_empty() -> None:
+    with frazil.connect("memory:") as lake:
+        table = lake.create_table("db.w", "id int, s string, o string")
+        table.append([{"id": 1, "s": None}, {"id": 2, "s": "a"}, {"id": 3, "s": "b"}])
+        table.update({"o": "concat_ws(',', s, s)"})
+        assert table.scan().to_arrow()["o"].to_pylist() == ["", "a,a", "b,b"]
+        table.update({"o": "concat_ws(null, s)"})
+        assert table.scan().to_arrow()["o"].to_pylist() == [None] * 3
+        table.delete("concat_ws(',', s) = 'b'")
+        assert table.scan("concat_ws(',', s) = ''").to_arrow()["id"].to_pylist() == [1]
+        assert table.scan().count() == 2

@@ -59,6 +59,7 @@ _POWERS = {
     **dict.fromkeys(("*", "/", "%", "div"), 9),
 }
 """How strongly operators bind."""
+_SIGNS = {"-": "negative", "+": "positive", "~": "~"}
 _TYPED = frozenset({"date", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _SUFFIXES = {"bd": "decimal", "l": "bigint", "s": "smallint", "y": "tinyint", "f": "float", "d": "double"}
 _CONSTANTS = {"true": Literal(True, "boolean"), "false": Literal(False, "boolean"), "null": Literal(None, "void")}
@@ -248,12 +249,12 @@ class _Parser(LiteralCursor):
             return made
         if token.kind == MARK and text in ("-", "+", "~"):
             self.take()
-            if text == "-" and self.peek().kind == NUMBER and not self.peek(1).is_mark("::"):
-                return self._number(self.take(), "-")
+            if text != "~" and self.peek().kind == NUMBER and not self.peek(1).is_mark("::"):
+                return self._number(self.take(), text.replace("+", ""))
             self._deeper()
             child = self._operand(_UNARY)
             self._depth -= 1
-            return child if text == "+" else Call("negative" if text == "-" else "~", (child,))
+            return Call(_SIGNS[text], (child,))
         if token.kind == MARK and text == "(":
             self.take()
             self._deeper()

@@ -20,6 +20,7 @@ _POWERS = {
     **dict.fromkeys(("+", "-", "||"), 8),
     **dict.fromkeys(("*", "/", "%", "div"), 9),
 }
+_SIGNS = {"negative": "-", "positive": "+", "~": "~"}
 _SUFFIXES = {"bigint": "L", "smallint": "S", "tinyint": "Y", "float": "F"}
 
 
@@ -60,8 +61,8 @@ def _call(call: Call, quotes: bool) -> tuple[str, int]:
         return f" {name} ".join([first, *(_inside(other, power + 1, quotes) for other in arguments[1:])]), power
     if name == "not":
         return _negated(arguments[0], quotes)
-    if name in ("negative", "~"):
-        return f"{'-' if name == 'negative' else name}({_shown(arguments[0], quotes)[0]})", _UNARY
+    if name in _SIGNS:
+        return f"{_SIGNS[name]}({_shown(arguments[0], quotes)[0]})", _UNARY
     if name == "in":
         items = ", ".join(_shown(item, quotes)[0] for item in arguments[1:])
         return f"{_inside(arguments[0], _BITS, quotes)} in ({items})", _TEST

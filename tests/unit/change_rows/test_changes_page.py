@@ -20,6 +20,6 @@ def test_documented_expression_has_its_value(text: str, value: str) -> None:
 
 
 def test_page_names_every_function() -> None:
-    operators = {"and", "or", "not", "in", "like", "div", "negative"}
+    operators = {"and", "or", "not", "in", "like", "div", "negative", "positive"}
     known = {name for name in {*FUNCTIONS, *_SPECIAL} - operators if name.isidentifier()}
     assert page_functions() == sorted(known)

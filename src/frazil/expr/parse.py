@@ -88,6 +88,9 @@ def parse_expression(
     Parameters stand where the text says `:name`, as values: nothing in them is read as SQL. A text that may be SQL
     that only Spark knows is an UnsupportedError, and a TextSyntaxError what no engine would read.
     """
+    built: Expression | None = getattr(text, "expression", None)
+    if built is not None and not parameters:
+        return built  # a condition that was built (`build_condition.py`) is not parsed
     if len(text) > MAX_TEXT_LENGTH:
         raise syntax_error(what, text[:80], 0, f"the text is longer than {MAX_TEXT_LENGTH:,} characters")
     try:

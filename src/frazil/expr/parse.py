@@ -203,7 +203,7 @@ class _Parser(LiteralCursor):
             token, after = self.peek(), self.peek(1)
             # Long lists are of plain literals.
             if after.kind == MARK and after.text in (",", ")") and token.kind in (NUMBER, STRING):
-                items.append(self._number(self.take()) if token.kind == NUMBER else self._operand(_UNARY))
+                items.append(self._number(self.take()) if token.kind == NUMBER else self._primary(token))
             else:
                 items.append(self._expression(_OR))
             if not self.take_mark(","):

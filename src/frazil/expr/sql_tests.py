@@ -244,7 +244,7 @@ def _digits(data_type: Any) -> tuple[int, int]:
         return data_type.precision - data_type.scale, data_type.scale
     if isinstance(data_type, Type):
         return (10, 0) if isinstance(data_type, IntType) else (20, 0)
-    return digits_of(Decimal(data_type))
+    return (len(str(abs(data_type))), 0) if isinstance(data_type, int) else digits_of(Decimal(data_type))
 
 
 def _place_floating(literal: Any, data_type: Type) -> LiteralBounds:

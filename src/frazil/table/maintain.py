@@ -156,7 +156,7 @@ class Maintain:
         return result
 
     def _predicate(self, loaded: LoadedTable, where: Predicate | str | None, branch: str) -> Predicate:
-        """Return the predicate that chooses files; a condition that frazil does not compute is left to Spark, if it runs."""
+        """Return the predicate that chooses files; a condition that frazil does not compute is left to Spark."""
         if where is None:
             return TRUE
         try:

@@ -17,6 +17,7 @@ from frazil.errors import InvalidRequestError
 MAX_DIGITS = 38
 """The largest number of digits of a Spark decimal."""
 _MAX_NUMBER = 400
+_PLAIN_DIGITS = 19
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _LETTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _NUMBER = re.compile(r"([0-9.]+(?:e[+-]?[0-9]+)?)(bd|[lsyfd])?", re.IGNORECASE)
@@ -64,6 +65,8 @@ def _joined(match: re.Match[str]) -> str:
 
 def read_number(token: str, sign: str = "") -> int | float | Decimal:
     """Return the value of a number's text with Spark's type: whole numbers as int, doubles and floats as float."""
+    if len(token) < _PLAIN_DIGITS and token.isdecimal():
+        return int(sign + token)
     match = _NUMBER.fullmatch(token)
     if match is None or len(token) > _MAX_NUMBER:
         raise InvalidRequestError("the number has too many digits")

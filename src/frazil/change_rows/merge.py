@@ -117,7 +117,10 @@ class MergeChange:
         )
         if planned is None:
             return None
-        summary = summary_of(self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged)
+        always = () if self._is_upsert else ("inserted", "updated", "deleted")
+        summary = summary_of(
+            self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged, always=always
+        )
         return noted(planned, summary)
 
     def _check_keys(self, matcher: Matcher) -> None:

@@ -61,14 +61,19 @@ def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestE
 
 
 def summary_of(
-    clauses: Sequence[MergeClause], counts: Mapping[int, int], *, copied: int, unchanged: int
+    clauses: Sequence[MergeClause],
+    counts: Mapping[int, int],
+    *,
+    copied: int,
+    unchanged: int,
+    always: Sequence[str] = ("inserted", "updated", "deleted"),
 ) -> dict[str, str]:
     """Return how many rows each kind of clause was about; `counts` are by the number of the clause, from 1.
 
     `copied` rows were written again as they were. `unchanged` ones met the source and no clause was about them; where
-    no clause is about rows that meet it, nobody looks for them.
+    no clause is about rows that meet it, nobody looks for them. The kinds in `always` are counted without clauses too.
     """
-    totals = dict.fromkeys(("inserted", "updated", "deleted"), 0)
+    totals = dict.fromkeys(always, 0)
     for index, clause in enumerate(clauses):
         count = counts.get(index + 1, 0)
         done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[clause.do]

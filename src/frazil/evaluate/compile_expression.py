@@ -381,7 +381,7 @@ def _logic(compiler: Compiler, call: Call) -> Compiled:
             found = combine(found, run_where(other, rows, is_open))
         return found
 
-    return Compiled(t.BOOLEAN, run, any(part.may_fail for part in parts))
+    return Compiled(t.BOOLEAN, run, any(compiled.may_fail for compiled in parts))
 
 
 def _coalesce(compiler: Compiler, arguments: Sequence[Expression]) -> Compiled:

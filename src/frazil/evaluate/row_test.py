@@ -1,7 +1,7 @@
 """The part of a scan's condition that only rows can decide, tested on the batches that are read.
 
 It can be sent to executors: they compile it again. Columns that only the test reads are read beside those that are
-shown, and dropped.
+output, and dropped.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class RowTest:
         """The columns of the table that the test reads."""
         return self._compiled[1]
 
-    def read_schema(self, shown: Schema) -> Schema:
-        """Return the columns to read: those that are shown, whole where the test reads them, and others it reads."""
+    def read_schema(self, output: Schema) -> Schema:
+        """Return the columns to read: those that are returned, whole where the test reads them, and others it reads."""
         tested = {field.field_id: field for field in map(self._column, self.columns)}
-        kept = tuple(tested.pop(field.field_id, field) for field in shown.fields)
+        kept = tuple(tested.pop(field.field_id, field) for field in output.fields)
         return Schema((*kept, *tested.values()))
 
-    def keep(self, batch: pa.RecordBatch, read: Schema, shown: Schema) -> pa.RecordBatch:
-        """Return the rows of a batch that pass, with the columns that are shown."""
+    def keep(self, batch: pa.RecordBatch, read: Schema, output: Schema) -> pa.RecordBatch:
+        """Return the rows of a batch that pass, with the columns that are returned."""
         test, names = self._compiled
         places = {field.field_id: index for index, field in enumerate(read.fields)}
         columns = {(TARGET, name): batch.column(places[self._column(name).field_id]) for name in names}
         passes = mask_of(test.array(Rows(columns, batch.num_rows)))
-        own = batch.select(range(len(shown.fields)))
+        own = batch.select(range(len(output.fields)))
         kept = own if passes.all() else own.filter(pa.array(passes))
-        if read.fields[: len(shown.fields)] == shown.fields:
+        if read.fields[: len(output.fields)] == output.fields:
             return kept
-        form = to_arrow_schema(shown, with_ids=False)
+        form = to_arrow_schema(output, with_ids=False)
         pairs = zip(kept.columns, form, strict=True)
         arrays = [column if column.type == field.type else column.cast(field.type) for column, field in pairs]
         return pa.RecordBatch.from_arrays(arrays, schema=form)

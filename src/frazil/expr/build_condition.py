@@ -143,8 +143,8 @@ def col(name: str) -> Column:
     if not isinstance(name, str) or not name:
         raise InvalidRequestError(f"Cannot name a column {name!r}: give its name as text")
     quoted = list(_QUOTED.finditer(name))
-    if quoted and "".join(part[0] for part in quoted) == name and not name.endswith("."):
-        return Column(Name(tuple(part[1].replace("``", "`") for part in quoted)))
+    if quoted and "".join(step[0] for step in quoted) == name and not name.endswith("."):
+        return Column(Name(tuple(step[1].replace("``", "`") for step in quoted)))
     return Column(Name(tuple(name.split("."))))
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import TypedText
-from frazil.text.literals import digits_of
+from frazil.text.literals import MAX_DIGITS, digits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ def literal_of(value: Any) -> Literal:
             return Literal(value, "bigint")
         value = Decimal(value)
     whole, scale = digits_of(value)
+    if whole + scale > MAX_DIGITS:
+        raise InvalidRequestError(f"Cannot use a number of {whole + scale} digits: a decimal of Spark has {MAX_DIGITS}")
     return Literal(value, f"decimal({max(whole + scale, 1)},{scale})")
 
 

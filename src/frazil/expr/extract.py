@@ -139,19 +139,19 @@ def extract(
     walk = _Walk(answer, lambda name: _reference(name, schema, case_sensitive=case_sensitive))
     kept: list[Predicate] = []
     rest: list[Expression] = []
-    parts = conjuncts_of(condition) if truth is Truth.TRUE else (condition,)
-    for part in parts:
+    conjuncts = conjuncts_of(condition) if truth is Truth.TRUE else (condition,)
+    for conjunct in conjuncts:
         walk.is_exact = True
-        kept.append(walk.answer_of(part, truth))
+        kept.append(walk.answer_of(conjunct, truth))
         if not walk.is_exact:
-            rest.append(part)
+            rest.append(conjunct)
     return Extracted(bind(schema, all_of(*kept)), tuple(rest), problems[0] if problems else None)
 
 
 def conjuncts_of(condition: Expression) -> tuple[Expression, ...]:
     """Return the parts of a condition that `and` joins at its top."""
     if isinstance(condition, Call) and condition.name == "and":
-        return tuple(part for argument in condition.arguments for part in conjuncts_of(argument))
+        return tuple(conjunct for argument in condition.arguments for conjunct in conjuncts_of(argument))
     return (condition,)
 
 
@@ -213,29 +213,29 @@ class _Walk:
         self._all, self._any = all_in, any_in
         self.is_exact = True
 
-    def answer_of(self, part: Expression, truth: Truth) -> Predicate:
-        """Return where a part is what is asked for, or more rows than that."""
-        if isinstance(part, Call):
-            if part.name in ("and", "or"):
-                answers = [self.answer_of(argument, truth) for argument in part.arguments]
-                return (self._all if (truth in _JOINING) is (part.name == "and") else self._any)(*answers)
-            if part.name == "not" and len(part.arguments) == 1:
-                return self.answer_of(part.arguments[0], truth.of_child)
-        found = self._test(part, is_true=truth in (Truth.TRUE, Truth.NOT_TRUE))
+    def answer_of(self, expression: Expression, truth: Truth) -> Predicate:
+        """Return where an expression is what is asked for, or more rows than that."""
+        if isinstance(expression, Call):
+            if expression.name in ("and", "or"):
+                answers = [self.answer_of(argument, truth) for argument in expression.arguments]
+                return (self._all if (truth in _JOINING) is (expression.name == "and") else self._any)(*answers)
+            if expression.name == "not" and len(expression.arguments) == 1:
+                return self.answer_of(expression.arguments[0], truth.of_child)
+        found = self._test(expression, is_true=truth in (Truth.TRUE, Truth.NOT_TRUE))
         if found is None:
             self.is_exact = False
             return TRUE
         return found if truth in (Truth.TRUE, Truth.FALSE) else not_(found)
 
-    def _test(self, part: Expression, *, is_true: bool) -> Predicate | None:
+    def _test(self, expression: Expression, *, is_true: bool) -> Predicate | None:
         """Return exactly where a test is true, or false; None if it is not a test of a column with literals."""
-        if isinstance(part, Name):
-            return self._answer(Op.EQ, self._reference(part), (True,), is_true)
-        if isinstance(part, Literal):
-            return (TRUE if part.value is is_true else FALSE) if part.kind in ("boolean", "void") else None
-        if not isinstance(part, Call):
+        if isinstance(expression, Name):
+            return self._answer(Op.EQ, self._reference(expression), (True,), is_true)
+        if isinstance(expression, Literal):
+            return (TRUE if expression.value is is_true else FALSE) if expression.kind in ("boolean", "void") else None
+        if not isinstance(expression, Call):
             return None
-        name, arguments = part.name, part.arguments
+        name, arguments = expression.name, expression.arguments
         if len(arguments) == 2 and (name in _COMPARISONS or name in ("<>", "<=>")):
             return self._comparison(name, arguments[0], arguments[1], is_true=is_true)
         term = self._term(arguments[0]) if arguments else None
@@ -256,15 +256,15 @@ class _Walk:
         return self._like(term, literals, is_true=is_true) if name == "like" else None
 
     def _comparison(self, name: str, left: Expression, right: Expression, *, is_true: bool) -> Predicate | None:
-        one, two = constant_of(left), constant_of(right)
-        if one is not None and two is not None:
-            return _compared(name, value_of(one), value_of(two), is_true=is_true)
-        if one is not None:
-            left, two, name = right, one, _MIRRORED.get(name, name)
+        first, second = constant_of(left), constant_of(right)
+        if first is not None and second is not None:
+            return _compared(name, value_of(first), value_of(second), is_true=is_true)
+        if first is not None:
+            left, second, name = right, first, _MIRRORED.get(name, name)
         term = self._term(left)
-        if two is None or term is None:
+        if second is None or term is None:
             return None
-        literal = value_of(two)
+        literal = value_of(second)
         if name == "<>":
             return self._answer(Op.EQ, term, (literal,), not is_true)
         if name != "<=>":

@@ -370,7 +370,7 @@ class _Parser(LiteralCursor):
     def _number(self, token: Token, sign: str = "") -> Literal:
         value: Any = self.read(lambda number: read_number(number.text, sign), token)
         text = token.text.lower()
-        suffix = "" if text[-1].isdigit() else next((kind for end, kind in _SUFFIXES.items() if text.endswith(end)), "")
+        suffix = "" if text[-1].isdigit() else next((name for end, name in _SUFFIXES.items() if text.endswith(end)), "")
         if suffix in ("bigint", "smallint", "tinyint"):
             return Literal(value, suffix)
         if isinstance(value, float):

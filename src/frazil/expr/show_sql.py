@@ -34,7 +34,7 @@ def _shown(expression: Expression, quotes: bool) -> tuple[str, int]:
     if isinstance(expression, Literal):
         return _literal(expression), _UNARY + 1
     if isinstance(expression, Name):
-        return ".".join(_name(part, quotes) for part in expression.parts), _UNARY + 1
+        return ".".join(_name(step, quotes) for step in expression.parts), _UNARY + 1
     if isinstance(expression, Cast):
         word = "try_cast" if expression.is_try else "cast"
         return f"{word}({_shown(expression.child, quotes)[0]} as {expression.type_name})", _UNARY + 1
@@ -95,6 +95,6 @@ def _literal(literal: Literal) -> str:
     return sql_literal(value)
 
 
-def _name(part: str, quotes: bool) -> str:
-    is_plain = not quotes and _PLAIN.fullmatch(part) is not None and part.lower() not in RESERVED
-    return part if is_plain else "`" + part.replace("`", "``") + "`"
+def _name(name: str, quotes: bool) -> str:
+    is_plain = not quotes and _PLAIN.fullmatch(name) is not None and name.lower() not in RESERVED
+    return name if is_plain else "`" + name.replace("`", "``") + "`"

@@ -125,9 +125,9 @@ def _name_before(tokens: list[Token], index: int) -> tuple[str, ...]:
     """Return the name that ends before an index; empty where there is none, as for a call of IDENTIFIER."""
     parts: list[str] = []
     while index > 0 and tokens[index - 1].kind in (WORD, QUOTED, NUMBER):
-        part = tokens[index - 1]
-        is_decimal = part.kind == NUMBER and part.text[0] == "."
-        parts.append(part.text[1:] if is_decimal else part.value)
+        token = tokens[index - 1]
+        is_decimal = token.kind == NUMBER and token.text[0] == "."
+        parts.append(token.text[1:] if is_decimal else token.value)
         index -= 1 if is_decimal else 2
         if index < 0 or not (is_decimal or tokens[index].is_mark(".")):
             break

@@ -171,7 +171,7 @@ class Maintain:
         if condition.test is not None and condition.predicate == TRUE:
             raise InvalidRequestError(
                 f"Cannot choose files by {where!r}: file metadata cannot decide it",
-                hint="Compare columns with literals.",
+                hint="Compare columns with literals: files are chosen whole, on Spark too.",
             )
         return condition.predicate
 

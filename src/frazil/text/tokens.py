@@ -84,18 +84,18 @@ def cut_tokens(text: str, offset: int = 0) -> Iterator[Token]:
     while offset < size:
         match = match_at(text, offset)
         assert match is not None
-        kind, start, offset = match.lastgroup, offset, match.end()
-        if kind == "space":
+        group, start, offset = match.lastgroup, offset, match.end()
+        if group == "space":
             continue
-        if kind == "comment":
+        if group == "comment":
             end = _comment_end(text, offset)
             if end is not None:
                 offset = end
                 continue
             token = Token(BROKEN, "the comment does not end", start, size)
         else:
-            token = Token(str(kind), match[0], start, offset)
-            if kind == MARK or (offset < size and text[offset] > "\x7f") or text.startswith("://", offset):
+            token = Token(str(group), match[0], start, offset)
+            if group == MARK or (offset < size and text[offset] > "\x7f") or text.startswith("://", offset):
                 token = _unusual(text, start, token, dollars)
         yield token
         if token.kind == BROKEN:

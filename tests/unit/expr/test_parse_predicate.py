@@ -154,7 +154,7 @@ OF_ROWS = [
 
 
 @pytest.mark.parametrize("text", OF_ROWS)
-def test_what_only_rows_decide_is_parsed_and_is_not_a_predicate(text: str) -> None:
+def test_condition_of_rows_is_parsed_but_not_a_predicate(text: str) -> None:
     parsed = parse_condition(text)
     assert parse_condition(show_sql(parsed)) == parsed
     with pytest.raises(UnsupportedError, match="only rows can decide"):

@@ -53,7 +53,7 @@ def make_text(dice: random.Random) -> str:
 
 
 def spark_spans(answer: str) -> list[tuple[int, int, str]]:
-    """Return the tokens of one text, with the parts of strings in dollars joined, and shifts as two marks or three."""
+    """Return the tokens of one text, with the parts of strings in dollars joined."""
     words = answer.split()
     spans: list[tuple[int, int, str]] = []
     opening: int | None = None
@@ -66,8 +66,6 @@ def spark_spans(answer: str) -> list[tuple[int, int, str]]:
         elif name == "END_DOLLAR_QUOTED_STRING" and opening is not None:
             spans.append((opening, int(end), "STRING"))
             opening = None
-        elif opening is None and name.startswith("SHIFT"):
-            spans += [(place, place + 1, "MARK") for place in range(int(start), int(end))]
         elif opening is None:
             spans.append((int(start), int(end), name))
     return spans if opening is None else [*spans, (opening, -1, BROKEN)]

@@ -187,11 +187,11 @@ class _Parser(TokenCursor):
         self.expect_mark("<")
         if word == "struct":
             fields: list[NestedField] = []
-            if not self.at_mark(">"):
+            if not self.at_closing():
                 fields.append(self.field(depth))
                 while self.take_mark(","):
                     fields.append(self.field(depth))
-            self.expect_mark(">")
+            self.expect_closing()
             return StructType(tuple(fields))
         if word == "map":
             start = self.peek()
@@ -202,11 +202,11 @@ class _Parser(TokenCursor):
             self._check_unknown(key, start, required=True)
             self.expect_mark(",")
             value, required = self._part(depth)
-            self.expect_mark(">")
+            self.expect_closing()
             return MapType(key_id, key, value_id, value, required)
         element_id = self._no_id()
         element, required = self._part(depth)
-        self.expect_mark(">")
+        self.expect_closing()
         return ListType(element_id, element, required)
 
     def _part(self, depth: int) -> tuple[Type, bool]:

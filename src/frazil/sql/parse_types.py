@@ -126,14 +126,14 @@ def _struct(cursor: Cursor, depth: int) -> str:
             text += " comment '" + cursor.string().replace("'", "''") + "'"
         fields.append(text)
 
-    if not cursor.at_mark(">"):
+    if not cursor.at_closing():
         cursor.listed(field)
     _close(cursor)
     return f"struct<{', '.join(fields)}>"
 
 
 def _close(cursor: Cursor) -> None:
-    cursor.expect_mark(">")
+    cursor.expect_closing()
 
 
 def _numbers(cursor: Cursor, most: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from frazil.errors import TextSyntaxError
 from frazil.text.place import syntax_error
-from frazil.text.tokens import BROKEN, END, STRING, WORD, Token
+from frazil.text.tokens import BROKEN, END, MARK, STRING, WORD, Token
 
 _MAX_FOUND_CHARS = 60
 
@@ -113,6 +113,21 @@ class TokenCursor:
         """Consume a mark or raise a syntax error."""
         if not self.take_mark(mark):
             self.fail(f"expected {mark!r}")
+
+    def at_closing(self) -> bool:
+        """Return whether `>` comes next, on its own or as a part of `>>`."""
+        token = self.peek()
+        return token.kind == MARK and token.text in (">", ">>", ">>>")
+
+    def expect_closing(self) -> None:
+        """Consume a `>` that closes a type; of `>>` only the first."""
+        token = self.peek()
+        if not self.at_closing():
+            self.fail("expected '>'")
+        if token.text != ">":
+            rest = Token(MARK, token.text[1:], token.start + 1, token.end)
+            self._tokens[self._index : self._index + 1] = [Token(MARK, ">", token.start, token.start + 1), rest]
+        self.take()
 
     # Errors
 

@@ -6,7 +6,7 @@ r"""The lexer: text cut into tokens by the lexical rules of Spark SQL.
     numbers     1, 1.5, .5, 1e3, and 1L, 1S, 1Y, 1.5F, 1.5D, 1.5BD
     comments    -- to the end of the line, /* nested */
     hints       the marks /*+ and */ with tokens between them
-    marks       => -> :: <=> and the like; any other character by itself, so that `>>` is two marks
+    marks       => -> :: <=> and the like, and >> where no array<, map< or struct< is open; other characters alone
 
 All grammars of frazil read these tokens; what they refuse of them (text in double quotes, hints) is theirs to say.
 Tokens are cut one at a time as they are asked for: a statement whose tail is a query of a megabyte costs its head.
@@ -39,10 +39,11 @@ _TOKEN = re.compile(
               | [0-9]+[eE][+-][0-9]+(?:[bB][dD]|[fFdD])? | [0-9]+[lLsSyY]?(?![0-9A-Za-z_]))
   | (?P<word>[A-Za-z0-9_]+)
   | (?P<comment>/\*(?!\+))
-  | (?P<mark>/\*\+|\*/|<=>|<=|<>|!=|!>|!<|==|>=|=>|->|\|\||\|>|::|.)
+  | (?P<mark>/\*\+|\*/|<=>|<<|<=|<>|>>>?|!=|!>|!<|==|>=|=>|->|\|\||\|>|::|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_NESTED_TYPES = frozenset({"array", "map", "struct"})
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
 _DOLLARS = re.compile(r"(?=(\$[A-Za-z]*\$))")
 
@@ -81,6 +82,7 @@ class Token(NamedTuple):
 def cut_tokens(text: str, offset: int = 0) -> Iterator[Token]:
     """Yield the tokens of a text; a quote or comment that does not end gives a last one of kind `broken`."""
     match_at, size, dollars = _TOKEN.match, len(text), _Dollars(text)
+    open_types = 0
     while offset < size:
         match = match_at(text, offset)
         assert match is not None
@@ -97,6 +99,11 @@ def cut_tokens(text: str, offset: int = 0) -> Iterator[Token]:
             token = Token(str(group), match[0], start, offset)
             if group == MARK or (offset < size and text[offset] > "\x7f") or text.startswith("://", offset):
                 token = _unusual(text, start, token, dollars)
+        if token.kind == WORD and token.text[0] in "aAmMsS":
+            open_types += token.word in _NESTED_TYPES
+        elif token.kind == MARK and token.text[0] == ">" and open_types and token.text != ">=":
+            token = Token(MARK, ">", start, start + 1)
+            open_types -= 1
         yield token
         if token.kind == BROKEN:
             return

@@ -70,19 +70,23 @@ def read_condition(
         where = parse_condition(where)
     if not isinstance(where, EXPRESSIONS):
         raise t.left_to_spark(f"the condition is a {type(where).__name__}, not text")
-    found = extract(where, schema, case_sensitive=case_sensitive, is_utc=session.is_utc, may_test_nanos=may_test_nanos)
-    if found.is_exact:
-        return Condition(found.predicate)
-    rest = found.rest[0] if len(found.rest) == 1 else Call("and", found.rest)
+    extracted = extract(
+        where, schema, case_sensitive=case_sensitive, is_utc=session.is_utc, may_test_nanos=may_test_nanos
+    )
+    if extracted.is_exact:
+        return Condition(extracted.predicate)
+    rest = extracted.rest[0] if len(extracted.rest) == 1 else Call("and", extracted.rest)
     compiler = Compiler({TARGET: table_columns(schema)}, session.now_us, case_sensitive)
     try:
         test = compiler.condition(rest, "the condition")
         session.check(compiler)
     except FrazilError as problem:
-        if found.problem is not None and isinstance(problem, FieldNotFoundError | SchemaMismatchError):
-            raise found.problem from problem
+        if extracted.problem is not None and isinstance(problem, FieldNotFoundError | SchemaMismatchError):
+            raise extracted.problem from problem
         raise
-    return Condition(found.predicate, test, tuple(sorted(name for _, name in compiler.used)), rest, compiler.is_zoned)
+    return Condition(
+        extracted.predicate, test, tuple(sorted(name for _, name in compiler.used)), rest, compiler.is_zoned
+    )
 
 
 def pruning_of(condition: Expression, schema: Schema, session: Session) -> Predicate:

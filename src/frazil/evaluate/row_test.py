@@ -38,8 +38,8 @@ class RowTest:
     @cached_property
     def _compiled(self) -> tuple[Compiled, tuple[str, ...]]:
         compiler = Compiler({TARGET: table_columns(self.schema)}, self.now_us, self.case_sensitive)
-        made = compiler.condition(self.condition, "the condition")
-        return made, tuple(sorted(name for _, name in compiler.used))
+        compiled = compiler.condition(self.condition, "the condition")
+        return compiled, tuple(sorted(name for _, name in compiler.used))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -49,8 +49,8 @@ class RowTest:
     def read_schema(self, output: Schema) -> Schema:
         """Return the columns to read: those that are returned, whole where the test reads them, and others it reads."""
         tested = {field.field_id: field for field in map(self._column, self.columns)}
-        kept = tuple(tested.pop(field.field_id, field) for field in output.fields)
-        return Schema((*kept, *tested.values()))
+        passing = tuple(tested.pop(field.field_id, field) for field in output.fields)
+        return Schema((*passing, *tested.values()))
 
     def keep(self, batch: pa.RecordBatch, read: Schema, output: Schema) -> pa.RecordBatch:
         """Return the rows of a batch that pass, with the columns that are returned."""
@@ -59,11 +59,11 @@ class RowTest:
         columns = {(TARGET, name): batch.column(places[self._column(name).field_id]) for name in names}
         passes = mask_of(test.array(Rows(columns, batch.num_rows)))
         own = batch.select(range(len(output.fields)))
-        kept = own if passes.all() else own.filter(pa.array(passes))
+        passing = own if passes.all() else own.filter(pa.array(passes))
         if read.fields[: len(output.fields)] == output.fields:
-            return kept
+            return passing
         form = to_arrow_schema(output, with_ids=False)
-        pairs = zip(kept.columns, form, strict=True)
+        pairs = zip(passing.columns, form, strict=True)
         arrays = [column if column.type == field.type else column.cast(field.type) for column, field in pairs]
         return pa.RecordBatch.from_arrays(arrays, schema=form)
 

@@ -29,11 +29,11 @@ def _concat_ws(compiler: Compiler, arguments: list[Compiled]) -> Compiled:
         if not parts:
             found = separator.run(rows)
             return pc.if_else(pc.is_valid(found), "", found)
-        found = [compiled.array(rows) for compiled in parts]
+        texts = [compiled.array(rows) for compiled in parts]
         # Arrow leaves out rows of which all texts are null: of those the first is empty.
-        is_missing = reduce(pc.and_, [values.is_null() for values in found])
-        found[0] = pc.if_else(is_missing, "", found[0])
-        return pc.binary_join_element_wise(*found, separator.run(rows), null_handling="skip")
+        is_missing = reduce(pc.and_, [values.is_null() for values in texts])
+        texts[0] = pc.if_else(is_missing, "", texts[0])
+        return pc.binary_join_element_wise(*texts, separator.run(rows), null_handling="skip")
 
     return Compiled(t.STRING, run, any(compiled.may_fail for compiled in (separator, *parts)))
 

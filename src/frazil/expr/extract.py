@@ -53,11 +53,11 @@ _TRANSFORMS = {
     **{f"{name}s": name for name in ("year", "month", "day", "hour")},
 }
 _ORDERED: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda left, right: bool(left == right),
-    "<": lambda left, right: bool(left < right),
-    "<=": lambda left, right: bool(left <= right),
-    ">": lambda left, right: bool(left > right),
-    ">=": lambda left, right: bool(left >= right),
+    "=": lambda first, second: bool(first == second),
+    "<": lambda first, second: bool(first < second),
+    "<=": lambda first, second: bool(first <= second),
+    ">": lambda first, second: bool(first > second),
+    ">=": lambda first, second: bool(first >= second),
 }
 
 
@@ -124,28 +124,28 @@ def extract(
         test = SqlTest(op, term, literals, is_true)
         try:
             bound = bind_term(schema, term, case_sensitive=case_sensitive)
-            found = bind_sql_test(test, bound)
+            result = bind_sql_test(test, bound)
         except FrazilError as problem:
             problems.append(problem)
             return None
-        return None if op is not Op.IS_NULL and _is_sparks(test, bound) else found
+        return None if op is not Op.IS_NULL and _is_for_spark(test, bound) else result
 
-    def _is_sparks(test: SqlTest, term: BoundTerm) -> bool:
+    def _is_for_spark(test: SqlTest, term: BoundTerm) -> bool:
         """Return whether Spark would see other values, or the zone of its session decides."""
         if isinstance(term.result_type, TimestampNsType | TimestamptzNsType) and not may_test_nanos:
             return True
         return depends_on_zone(test, term) and not (is_utc if isinstance(is_utc, bool) else is_utc())
 
     walk = _Walk(answer, lambda name: _reference(name, schema, case_sensitive=case_sensitive))
-    kept: list[Predicate] = []
+    predicates: list[Predicate] = []
     rest: list[Expression] = []
     conjuncts = conjuncts_of(condition) if truth is Truth.TRUE else (condition,)
     for conjunct in conjuncts:
         walk.is_exact = True
-        kept.append(walk.answer_of(conjunct, truth))
+        predicates.append(walk.answer_of(conjunct, truth))
         if not walk.is_exact:
             rest.append(conjunct)
-    return Extracted(bind(schema, all_of(*kept)), tuple(rest), problems[0] if problems else None)
+    return Extracted(bind(schema, all_of(*predicates)), tuple(rest), problems[0] if problems else None)
 
 
 def conjuncts_of(condition: Expression) -> tuple[Expression, ...]:
@@ -162,10 +162,10 @@ def plain_predicate(condition: Expression) -> Predicate:
         return SqlTest(op, term, literals, is_true)
 
     walk = _Walk(answer, lambda name: Reference(".".join(name.parts)), all_in=_unfolded(And), any_in=_unfolded(Or))
-    found = walk.answer_of(condition, Truth.TRUE)
+    result = walk.answer_of(condition, Truth.TRUE)
     if not walk.is_exact:
         raise UnsupportedError(f"Cannot plan with {show_sql(condition)}: only rows can decide it", hint=SPARKS_WAY)
-    return found
+    return result
 
 
 def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS) -> Predicate:
@@ -221,11 +221,11 @@ class _Walk:
                 return (self._all if (truth in _JOINING) is (expression.name == "and") else self._any)(*answers)
             if expression.name == "not" and len(expression.arguments) == 1:
                 return self.answer_of(expression.arguments[0], truth.of_child)
-        found = self._test(expression, is_true=truth in (Truth.TRUE, Truth.NOT_TRUE))
-        if found is None:
+        result = self._test(expression, is_true=truth in (Truth.TRUE, Truth.NOT_TRUE))
+        if result is None:
             self.is_exact = False
             return TRUE
-        return found if truth in (Truth.TRUE, Truth.FALSE) else not_(found)
+        return result if truth in (Truth.TRUE, Truth.FALSE) else not_(result)
 
     def _test(self, expression: Expression, *, is_true: bool) -> Predicate | None:
         """Return exactly where a test is true, or false; None if it is not a test of a column with literals."""
@@ -255,13 +255,13 @@ class _Walk:
             return self._answer(Op.STARTS_WITH, term, literals, is_true)
         return self._like(term, literals, is_true=is_true) if name == "like" else None
 
-    def _comparison(self, name: str, left: Expression, right: Expression, *, is_true: bool) -> Predicate | None:
-        first, second = constant_of(left), constant_of(right)
+    def _comparison(self, name: str, term_side: Expression, other: Expression, *, is_true: bool) -> Predicate | None:
+        first, second = constant_of(term_side), constant_of(other)
         if first is not None and second is not None:
             return _compared(name, value_of(first), value_of(second), is_true=is_true)
         if first is not None:
-            left, second, name = right, first, _MIRRORED.get(name, name)
-        term = self._term(left)
+            term_side, second, name = other, first, _MIRRORED.get(name, name)
+        term = self._term(term_side)
         if second is None or term is None:
             return None
         literal = value_of(second)
@@ -333,19 +333,19 @@ def constant_of(expression: Expression) -> Literal | None:
     return None
 
 
-def _compared(name: str, left: Any, right: Any, *, is_true: bool) -> Predicate | None:
+def _compared(name: str, first: Any, second: Any, *, is_true: bool) -> Predicate | None:
     """Return what comparing two literals of one kind gives."""
-    if left is None or right is None:
+    if first is None or second is None:
         if name != "<=>":
             return FALSE
-        return TRUE if (left is right) is is_true else FALSE
-    families = [str if isinstance(side, str) else bool if isinstance(side, bool) else int for side in (left, right)]
-    if families[0] is not families[1] or not all(isinstance(side, str | int | Decimal) for side in (left, right)):
+        return TRUE if (first is second) is is_true else FALSE
+    families = [str if isinstance(side, str) else bool if isinstance(side, bool) else int for side in (first, second)]
+    if families[0] is not families[1] or not all(isinstance(side, str | int | Decimal) for side in (first, second)):
         return None
     if name == "<>":
-        holds = not _ORDERED["="](left, right)
+        holds = not _ORDERED["="](first, second)
     else:
-        holds = _ORDERED["=" if name == "<=>" else name](left, right)
+        holds = _ORDERED["=" if name == "<=>" else name](first, second)
     return TRUE if holds is is_true else FALSE
 
 

@@ -119,7 +119,7 @@ class _Parser(LiteralCursor):
         if self.peek().kind == END:
             hint = "Leave it out to mean every row." if self._what == CONDITION else None
             self.fail(f"{self._what} is empty", self.peek(), hint)
-        made = self._expression(_OR)
+        tree = self._expression(_OR)
         if self.peek().word == "starts":
             self.fail("`starts with` is not Spark SQL", self.peek(), "Write startswith(column, '…').")
         if self.peek().kind != END:
@@ -130,7 +130,7 @@ class _Parser(LiteralCursor):
                 f"Cannot use the parameter {unused[0]!r}: {self._what} does not name it",
                 hint=f"Write :{unused[0]} where its value is meant.",
             )
-        return made
+        return tree
 
     def error(self, reason: str, token: Token, hint: str | None = None) -> TextSyntaxError:
         """Return the error about a token, which says where the rest of Spark SQL is known."""
@@ -152,47 +152,47 @@ class _Parser(LiteralCursor):
 
     def _expression(self, least: int) -> Expression:
         """Parse what operators that bind at least so strongly join."""
-        made = self._operand(least)
+        tree = self._operand(least)
         chain, is_closed = 0, False
         while True:
             token = self.peek()
             power = _POWERS.get(token.text.lower(), 0) if token.kind in (WORD, MARK) else 0
             if power < least or power == 0 or (is_closed and power > _AND):
-                return made
+                return tree
             chain += power >= _TEST
             if chain > MAX_CHAIN:
                 self._too_much(f"more than {MAX_CHAIN} operators follow each other")
             if power <= _AND:
-                word, parts = token.word, [made]
+                word, parts = token.word, [tree]
                 while self.take_words(word):
                     parts.append(self._expression(power + 1))
-                made = Call(word, tuple(parts))
+                tree = Call(word, tuple(parts))
             elif power > _TEST:
                 self.take()
-                made = Call(token.text.lower(), (made, self._expression(power + 1)))
+                tree = Call(token.text.lower(), (tree, self._expression(power + 1)))
             elif token.kind == MARK:
                 self.take()
-                made = Call(_COMPARISONS[token.text], (made, self._expression(_BITS)))
+                tree = Call(_COMPARISONS[token.text], (tree, self._expression(_BITS)))
             else:
                 # One test in words ends it: Spark does not read `x between 1 and 2 is null`.
-                made = self._is(made) if self.take_words("is") else self._word_test(made)
+                tree = self._is(tree) if self.take_words("is") else self._word_test(tree)
                 is_closed = True
 
     def _word_test(self, child: Expression) -> Expression:
         negated = self.take_words("not")
         if self.take_words("in"):
-            made: Expression = self._in(child)
+            tree: Expression = self._in(child)
         elif self.take_words("between"):
             low = self._expression(_BITS)
             self.expect_words("and")
-            made = Call("and", (Call(">=", (child, low)), Call("<=", (child, self._expression(_BITS)))))
+            tree = Call("and", (Call(">=", (child, low)), Call("<=", (child, self._expression(_BITS)))))
         elif self.peek().word in ("like", "ilike"):
-            made = self._like(self.take().word, child)
+            tree = self._like(self.take().word, child)
         elif self.take_words("rlike") or self.take_words("regexp"):
-            made = Call("rlike", (child, self._expression(_BITS)))
+            tree = Call("rlike", (child, self._expression(_BITS)))
         else:
             self.fail("expected `in`, `between` or `like` after `not`")
-        return Call("not", (made,)) if negated else made
+        return Call("not", (tree,)) if negated else tree
 
     def _in(self, child: Expression) -> Expression:
         self.expect_mark("(")
@@ -226,18 +226,18 @@ class _Parser(LiteralCursor):
 
     def _is(self, child: Expression) -> Expression:
         negated = self.take_words("not")
-        made: Expression
+        tree: Expression
         if self.take_words("null") or self.take_words("unknown"):
-            made = Call("isnull", (child,))
+            tree = Call("isnull", (child,))
         elif self.peek().word in ("true", "false"):
-            made = Call("<=>", (child, Literal(self.take().word == "true", "boolean")))
+            tree = Call("<=>", (child, Literal(self.take().word == "true", "boolean")))
         elif self.take_words("distinct", "from"):
-            made = Call("not", (Call("<=>", (child, self._expression(_BITS))),))
+            tree = Call("not", (Call("<=>", (child, self._expression(_BITS))),))
         elif self.peek().word == "nan":
             self.fail("`is nan` is not Spark SQL", self.peek(), "Write isnan(column).")
         else:
             self.fail("expected `null`, `true`, `false` or `distinct from` after `is`")
-        return Call("not", (made,)) if negated else made
+        return Call("not", (tree,)) if negated else tree
 
     # Operands
 
@@ -247,9 +247,9 @@ class _Parser(LiteralCursor):
         if least <= _NOT and (token.word == "not" or token.is_mark("!")):
             self.take()
             self._deeper()
-            made: Expression = Call("not", (self._expression(_NOT),))
+            tree: Expression = Call("not", (self._expression(_NOT),))
             self._depth -= 1
-            return made
+            return tree
         if token.kind == MARK and text in ("-", "+", "~"):
             self.take()
             if text != "~" and self.peek().kind == NUMBER and not self.peek(1).is_mark("::"):
@@ -261,18 +261,18 @@ class _Parser(LiteralCursor):
         if token.kind == MARK and text == "(":
             self.take()
             self._deeper()
-            made = self._expression(_OR)
+            tree = self._expression(_OR)
             self._depth -= 1
             self.expect_mark(")")
         elif token.kind == WORD and text in _CONSTANTS:
             self.take()
-            made = _CONSTANTS[text]
+            tree = _CONSTANTS[text]
         else:
-            made = self._primary(token)
+            tree = self._primary(token)
         for _ in range(MAX_CHAIN):
             if not self.take_mark("::"):
-                return made
-            made = Cast(made, self._type())
+                return tree
+            tree = Cast(tree, self._type())
         return self._too_much(f"more than {MAX_CHAIN} casts follow each other")
 
     def _primary(self, token: Token) -> Expression:
@@ -301,9 +301,9 @@ class _Parser(LiteralCursor):
             child = self._expression(_OR)
             self._depth -= 1
             self.expect_words("as")
-            made = Cast(child, self._type(), is_try=word == "try_cast")
+            tree = Cast(child, self._type(), is_try=word == "try_cast")
             self.expect_mark(")")
-            return made
+            return tree
         return self._name(token)
 
     def _name(self, start: Token) -> Expression:

@@ -78,8 +78,8 @@ def _negated(child: Expression, quotes: bool) -> tuple[str, int]:
     if isinstance(child, Call) and child.name == "isnull":
         return _call(Call("isnotnull", child.arguments), quotes)
     if isinstance(child, Call) and child.name in ("in", "like", "ilike", "rlike"):
-        left = _inside(child.arguments[0], _BITS, quotes)
-        return f"{left} not{_call(child, quotes)[0][len(left) :]}", _TEST
+        operand = _inside(child.arguments[0], _BITS, quotes)
+        return f"{operand} not{_call(child, quotes)[0][len(operand) :]}", _TEST
     return f"not {_inside(child, _NOT, quotes)}", _NOT
 
 

@@ -146,11 +146,11 @@ def scan_table(
 def _filtered(scan: Scan, where: Expression) -> Scan:
     """Return a scan of the rows of a condition: planning uses one part of it, rows are tested for the other."""
     session, schema = Session(time.time_ns() // 1000), scan.table_schema
-    found = read_condition(where, schema, session, case_sensitive=scan.case_sensitive, may_test_nanos=True)
+    condition = read_condition(where, schema, session, case_sensitive=scan.case_sensitive, may_test_nanos=True)
     test = None
-    if found.rest is not None:
-        test = RowTest(found.rest, schema, session.now_us, scan.case_sensitive, found.is_zoned)
-    return replace(scan, predicate=found.predicate, where=where, test=test)
+    if condition.rest is not None:
+        test = RowTest(condition.rest, schema, session.now_us, scan.case_sensitive, condition.is_zoned)
+    return replace(scan, predicate=condition.predicate, where=where, test=test)
 
 
 @dataclass(frozen=True, repr=False)
@@ -307,9 +307,9 @@ class Scan(LazyHandOffs):
         """Yield the rows that pass the test, with the columns that are shown."""
         assert self.test is not None
         for batch in batches:
-            kept = self.test.keep(batch, self._read_schema, self.schema)
-            if kept.num_rows:
-                yield kept
+            passing = self.test.keep(batch, self._read_schema, self.schema)
+            if passing.num_rows:
+                yield passing
 
     def _parts(self) -> Iterator[FileScanTask]:
         """Yield the plan's tasks, large ones in parts that can be read at once."""

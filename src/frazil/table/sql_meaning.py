@@ -41,10 +41,10 @@ def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
     if not isinstance(where, str):
         return None
     try:
-        found = extract(parse_condition(where), schema, is_utc=is_utc, may_test_nanos=False)
+        extracted = extract(parse_condition(where), schema, is_utc=is_utc, may_test_nanos=False)
     except FrazilError:
         return None
-    return found.predicate if found.is_exact else None
+    return extracted.predicate if extracted.is_exact else None
 
 
 def takes_files_whole(

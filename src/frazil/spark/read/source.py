@@ -258,8 +258,8 @@ class RowsOfTasks:
         with naming(self.table, self.snapshot_id):
             for task in group.tasks:
                 for batch in read_task(task, self.view, read, self.storage, cache=cache):
-                    kept = batch if self.test is None else self.test.keep(batch, read, self.schema)
-                    yield shown_batch(kept, target)
+                    passing = batch if self.test is None else self.test.keep(batch, read, self.schema)
+                    yield shown_batch(passing, target)
 
 
 def pruning_filter(pushed: Any, schema: Schema) -> Predicate:

@@ -159,7 +159,7 @@ def _numbers(compiler: Compiler, name: str, arguments: list[Compiled]) -> list[C
 
 
 def _exact(compiler: Compiler, compiled: Compiled) -> Compiled:
-    """Return an exact number as a decimal; a literal has as many digits as it is written with."""
+    """Return an exact number as a decimal; a literal has the digits that it is written with."""
     if t.is_integer(compiled.data_type):
         if compiled.literal is not None:
             return compiler.cast(compiled, pa.decimal128(max(1, len(str(abs(compiled.literal.value)))), 0))

@@ -19,7 +19,7 @@ class Parameters:
         self._used: set[str] = set()
 
     def fill(self, text: object) -> object:
-        """Return a text with values in the place of names; what is no text is returned as it is."""
+        """Return a text with values in the place of names; other values are returned unchanged."""
         if not isinstance(text, str) or not (self._values or ":" in text):
             return text
         made, end = [], 0

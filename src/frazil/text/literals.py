@@ -2,7 +2,7 @@ r"""Literals of Spark SQL: what strings, numbers and hexadecimal digits stand fo
 
 Strings are in quotes, a quote inside is doubled, and a backslash escapes: `\t \n \r \b \0 \Z`, octal `\101` to
 `\177`, `\u0041`, `\U00000041`; `\%` and `\_` keep the backslash, for LIKE; before any other character it vanishes.
-`r'…'` and `$$…$$` are taken as they are. Numbers: `1` and `1L`, `1S`, `1Y` are whole, `1.5` and `1.5BD` decimals, `1e3`
+`r'…'` and `$$…$$` stand for themselves. Numbers: `1` and `1L`, `1S`, `1Y` are whole, `1.5` and `1.5BD` decimals, `1e3`
 and `1.5D` doubles, `1.5F` floats.
 """
 

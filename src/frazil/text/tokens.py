@@ -53,13 +53,13 @@ class Token(NamedTuple):
 
     kind: str
     text: str
-    """The token as it is written; for the kind `broken`, the reason why it is invalid."""
+    """The token as written; for the kind `broken`, the reason why it is invalid."""
     start: int
     end: int
 
     @property
     def value(self) -> str:
-        """The text that a string stands for, a name without its quotes; other tokens as they are written."""
+        """The text that a string stands for, a name without its quotes; other tokens as written."""
         if self.kind == QUOTED:
             return self.text[1:-1].replace("``", "`")
         return read_text(self.text) if self.kind == STRING else self.text

@@ -174,7 +174,7 @@ def parse_predicate(text: str, parameters: Mapping[str, object] = NO_PARAMETERS)
 
 
 def _unfolded(joined: type[And] | type[Or]) -> Callable[..., Predicate]:
-    """Return a function that joins predicates without folding: tests beside `false` are checked against a schema too."""
+    """Return a function that joins predicates unfolded: tests beside `false` are checked against a schema too."""
 
     def join(*predicates: Predicate) -> Predicate:
         return joined(

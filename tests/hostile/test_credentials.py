@@ -544,6 +544,7 @@ AUTH: Mapping[str, Mapping[str, str]] = {
         "rest.signing-region": "us-east-1",
     },
     "header": {"header.authorization": "Bearer planted-header"},
+    "other header": {"header.x-tenant": "planted-header"},
 }
 
 
@@ -566,7 +567,8 @@ def test_a_service_that_asks_for_nothing_may_be_elsewhere(service: ScriptedServi
     with scripted_service() as other:
         other.on("GET /v1/namespaces", (200, {"namespaces": []}))
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": other.address}}))
-        open_rest("lake", service.address, {}).list_namespaces()
+        public = {"header.x-iceberg-access-delegation": "vended-credentials"}
+        open_rest("lake", service.address, public).list_namespaces()
         assert other.lines() == ["GET /v1/namespaces"]
 
 

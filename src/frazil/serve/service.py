@@ -133,7 +133,7 @@ def _folders_of_entity(
 
 def _roots_of(catalog: Catalog) -> Roots:
     """Return the folders of a lake; another catalog service has its own bounds."""
-    further = catalog.storage.roots if isinstance(catalog.storage, SchemeStorage) else ()
+    further = (catalog.storage.roots or ()) if isinstance(catalog.storage, SchemeStorage) else ()
     is_bounded = catalog.warehouse != NO_PLACE or bool(further)
     own = () if catalog.warehouse == NO_PLACE else (catalog.warehouse,)
     return Roots((*own, *catalog.delete_roots, *further) if is_bounded else None)

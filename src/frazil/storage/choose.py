@@ -26,6 +26,7 @@ from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
 from frazil.storage.object_properties import CREDENTIAL_ENDPOINTS, PROPERTIES
+from frazil.storage.read_only import untrusted
 from frazil.storage.store_accounts import AZURE, GCS, S3, StoreAccount, Stores, store_of
 
 FILE_SCHEME: Final = "file"
@@ -45,7 +46,7 @@ KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, 
 class SchemeStorage(Storage):
     """Several storages as one; each location is kept by the storage of its scheme."""
 
-    __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores")
+    __slots__ = ("_makers", "_roots", "_schemes", "_storages", "_stores", "is_read_only")
 
     def __init__(
         self,
@@ -55,12 +56,15 @@ class SchemeStorage(Storage):
         roots: tuple[str, ...] | None = None,
         schemes: tuple[str, ...] = (),
         stores: Stores | None = None,
+        is_read_only: bool = False,
     ) -> None:
         """Take storages by scheme, and for further schemes functions that make theirs when it is first needed.
 
         Where there are `roots`, only what is inside one of them can be used. `schemes` are further ones that others may
         read, who have storages of their own. `stores` is what it was set up from; that stays in this process.
         """
+        self.is_read_only = is_read_only
+        """Whether nothing is changed: of a lake that was opened with `trust="none"`."""
         self._storages = dict(storages)
         self._makers = dict(makers or {})
         self._roots = roots
@@ -79,18 +83,22 @@ class SchemeStorage(Storage):
             except FrazilError as error:
                 refused[scheme] = error
         kept = {scheme: storage for scheme, storage in self._storages.items() if scheme != MEMORY_SCHEME}
-        return _rebuild, (kept, refused, self._roots, self._schemes)
+        return _rebuild, (kept, refused, self._roots, self._schemes, self.is_read_only)
 
     def storage_of(self, location: str) -> Storage:
-        """Return the storage that keeps a location."""
+        """Return the storage that keeps a location; refuse one outside the roots."""
+        found = self._find_storage(location)
+        if self._roots is not None:
+            self._check_inside(found, location, self._roots)
+        return found
+
+    def _find_storage(self, location: str) -> Storage:
         scheme = scheme_of(location) or FILE_SCHEME
         found = self._storages.get(scheme)
         if found is None and scheme in self._makers:
             found = self._made(scheme)
         if found is None:
             raise _no_storage(scheme)
-        if self._roots is not None:
-            self._check_inside(found, location, self._roots)
         return found
 
     def check_readable(self, locations: Sequence[str]) -> None:
@@ -113,7 +121,7 @@ class SchemeStorage(Storage):
         local = [location for location in locations if (scheme_of(location) or FILE_SCHEME) == FILE_SCHEME]
         if not local:
             return
-        storage = self._storages[FILE_SCHEME]
+        storage = self.storage_of(local[0])
         roots = [
             storage.resolve_folder(root) for root in self._roots if (scheme_of(root) or FILE_SCHEME) == FILE_SCHEME
         ]
@@ -135,9 +143,14 @@ class SchemeStorage(Storage):
         return self._roots is not None
 
     @property
-    def roots(self) -> tuple[str, ...]:
-        """The folders that can be used; none if all can."""
-        return self._roots or ()
+    def schemes(self) -> tuple[str, ...]:
+        """Further schemes that others may read, who have storages of their own."""
+        return self._schemes
+
+    @property
+    def roots(self) -> tuple[str, ...] | None:
+        """The folders that can be used; None if all can."""
+        return self._roots
 
     def _check_inside(self, storage: Storage, location: str, roots: tuple[str, ...]) -> None:
         own = [root for root in roots if is_within(location, root)]
@@ -184,21 +197,31 @@ class SchemeStorage(Storage):
         """Return whether there is a file; an error where that cannot be told."""
         return self.storage_of(path).exists(path)
 
+    def _writable(self, path: str, change: str = "write") -> Storage:
+        """Return the storage that keeps a location; refuse to change it if nothing is changed."""
+        if self.is_read_only:
+            raise untrusted(f"{change} {path}")
+        return self.storage_of(path)
+
+    def check_writable(self, folder: str) -> None:
+        """Refuse a folder that others would write to and this storage would not."""
+        self._writable(folder, "write below")
+
     def create(self, path: str, data: bytes) -> None:
         """Write a new file under a name that no other writer uses; refuse a name that is seen to be taken."""
-        self.storage_of(path).create(path, data)
+        self._writable(path).create(path, data)
 
     def open_new(self, path: str) -> NewFile:
         """Begin a new file where it will be kept."""
-        return self.storage_of(path).open_new(path)
+        return self._writable(path).open_new(path)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
         """Write a new file, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
-        self.storage_of(path).create_exclusive(path, data)
+        self._writable(path).create_exclusive(path, data)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a file over another of its name, if there is one; readers see either. The last writer wins."""
-        self.storage_of(path).replace(path, data)
+        self._writable(path).replace(path, data)
 
     def list(self, folder: str) -> Iterator[StoredFile]:
         """Yield the files below a folder at any depth, in no promised order; of a folder that is not there, none."""
@@ -210,21 +233,21 @@ class SchemeStorage(Storage):
 
     def create_folder(self, folder: str) -> None:
         """Make an empty folder, or raise FileAlreadyExistsError; of all who try one name, one succeeds at most."""
-        self.storage_of(folder).create_folder(folder)
+        self._writable(folder, "make the folder").create_folder(folder)
 
     def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> None:
         """Remove an empty folder; one that is not there is no error, one that is not empty is."""
-        self.storage_of(folder).delete_folder(folder, within=within)
+        self._writable(folder, "remove the folder").delete_folder(folder, within=within)
 
     def delete(self, path: str, *, within: Sequence[str] | None = None) -> None:
         """Delete a file; one that is not there is no error, so that a clean-up may be repeated."""
-        self.storage_of(path).delete(path, within=within)
+        self._writable(path, "delete").delete(path, within=within)
 
     def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
         """Delete files, all that can be; return why the others could not, by path."""
         groups: dict[int, tuple[Storage, list[str]]] = {}
         for path in paths:
-            storage = self.storage_of(path)
+            storage = self._writable(path, "delete")
             groups.setdefault(id(storage), (storage, []))[1].append(path)
         failed: dict[str, StorageError] = {}
         for storage, own in groups.values():
@@ -255,6 +278,7 @@ def choose_storage(
     warehouse: str | None = None,
     stores: Stores | None = None,
     more_roots: Sequence[str] | None = None,
+    is_read_only: bool = False,
 ) -> SchemeStorage:
     """Return a storage for every scheme that is built, set up from a catalog's properties.
 
@@ -293,7 +317,9 @@ def choose_storage(
 
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
     makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(own), stores=known)
+    return SchemeStorage(
+        storages, makers=makers, roots=roots, schemes=_schemes(own), stores=known, is_read_only=is_read_only
+    )
 
 
 def storage_of(storage: Storage, location: str) -> Storage:
@@ -314,6 +340,12 @@ def reach_of(storage: Storage, location: str) -> StoreAccount | None:
 def is_fenced(storage: Storage) -> bool:
     """Return whether a storage opens only what is inside some folders."""
     return isinstance(storage, SchemeStorage) and storage.is_fenced
+
+
+def check_writable(storage: Storage, folder: str) -> None:
+    """Refuse a folder that somebody who writes past a storage, as Spark does, may not write to."""
+    if isinstance(storage, SchemeStorage):
+        storage.check_writable(folder)
 
 
 def check_readable(storage: Storage, locations: Sequence[str]) -> None:
@@ -378,9 +410,10 @@ def _rebuild(
     refused: dict[str, FrazilError],
     roots: tuple[str, ...] | None,
     schemes: tuple[str, ...],
+    is_read_only: bool,  # noqa: FBT001 - pickles give arguments by their places
 ) -> SchemeStorage:
     makers = {scheme: _Refused(error) for scheme, error in refused.items()}
-    return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes)
+    return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes, is_read_only=is_read_only)
 
 
 def _outside(location: str, roots: tuple[str, ...]) -> InvalidRequestError:

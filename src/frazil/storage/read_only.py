@@ -1,14 +1,10 @@
-"""Storage that is looked at and not changed: that of a lake that was opened with `trust="none"`."""
+"""Storage that is looked at and not changed: the error of a lake that was opened with `trust="none"`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from frazil.errors import InvalidRequestError, StorageError
-from frazil.storage.base import Storage
-from frazil.storage.choose import SchemeStorage
-from frazil.storage.new_file import NewFile
+from frazil.errors import InvalidRequestError
 
 TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote what is in it.'
 
@@ -16,65 +12,3 @@ TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote
 def untrusted(what: str) -> InvalidRequestError:
     """Return the error for what an untrusted lake is not used for; `what` goes after `Cannot`."""
     return InvalidRequestError(f'Cannot {what}: the lake was opened with trust="none"', hint=TRUST_HINT)
-
-
-def check_writable(storage: Storage, location: str) -> None:
-    """Refuse a location that Spark would write to and this storage would not."""
-    if isinstance(storage, ReadOnlyStorage):
-        raise untrusted(f"write below {location}")
-
-
-class ReadOnlyStorage(SchemeStorage):
-    """Several storages as one, of which nothing is changed."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        make, values = super().__reduce__()
-        return _rebuild, (make, values)
-
-    def create(self, path: str, data: bytes) -> NoReturn:
-        """Refuse to write a file."""
-        raise untrusted(f"write {path}")
-
-    def open_new(self, path: str) -> NewFile:
-        """Refuse to write a file."""
-        raise untrusted(f"write {path}")
-
-    def create_exclusive(self, path: str, data: bytes) -> NoReturn:
-        """Refuse to write a file."""
-        raise untrusted(f"write {path}")
-
-    def replace(self, path: str, data: bytes) -> NoReturn:
-        """Refuse to write a file."""
-        raise untrusted(f"write {path}")
-
-    def create_folder(self, folder: str) -> NoReturn:
-        """Refuse to make a folder."""
-        raise untrusted(f"make the folder {folder}")
-
-    def delete_folder(self, folder: str, *, within: Sequence[str] | None = None) -> NoReturn:
-        """Refuse to remove a folder."""
-        raise untrusted(f"remove the folder {folder}")
-
-    def delete(self, path: str, *, within: Sequence[str] | None = None) -> NoReturn:
-        """Refuse to delete a file."""
-        raise untrusted(f"delete {path}")
-
-    def delete_many(self, paths: Iterable[str], *, within: Sequence[str] | None = None) -> dict[str, StorageError]:
-        """Refuse to delete files, where there are any to delete."""
-        for path in paths:
-            raise untrusted(f"delete {path}")
-        return {}
-
-
-def read_only(storage: SchemeStorage) -> ReadOnlyStorage:
-    """Return the same storages, of which nothing is changed."""
-    # One layout, other methods; what the other holds is shared.
-    storage.__class__ = ReadOnlyStorage
-    assert isinstance(storage, ReadOnlyStorage)
-    return storage
-
-
-def _rebuild(make: Callable[..., SchemeStorage], values: tuple[Any, ...]) -> ReadOnlyStorage:
-    return read_only(make(*values))

@@ -171,7 +171,7 @@ class SchemeStorage(Storage):
         store = store_of(location)
         account = None if store is None else self._stores.account(store)
         # What a service names counts for its own tables alone.
-        return account if account is not None and account.is_strange else None
+        return account if account is not None and account.is_named_by_service else None
 
     def _made(self, scheme: str) -> Storage:
         make = self._makers[scheme]

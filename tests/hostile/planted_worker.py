@@ -78,7 +78,8 @@ def plant_key_store(spark: SparkSession, folder: str, buckets: list[str]) -> Non
     jvm: Any = spark.sparkContext._jvm
     settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
     settings.set("hadoop.security.credential.provider.path", f"localjceks://file{folder}/planted.jceks")
-    key: Any = spark.sparkContext._gateway.new_array(jvm.char, len(PLANTED_KEY))
+    gateway: Any = spark.sparkContext._gateway
+    key = gateway.new_array(jvm.char, len(PLANTED_KEY))
     for place, character in enumerate(PLANTED_KEY):
         key[place] = character
     store = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(settings).get(0)

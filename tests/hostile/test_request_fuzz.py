@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -186,8 +186,8 @@ def server(folder: Path) -> Iterator[tuple[int, int]]:
     (folder / "secrets").write_text(SECRETS)
     given = {key: value for key, value in os.environ.items() if not key.startswith("FRAZIL_")}
     given |= {"PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
-    command = ["nice", "-n", str(NICENESS), sys.executable, "-m", "frazil.cli", "-w", str(folder / "lake"), "serve", "-q", "--port", "0", "--sign",
-               "--secrets", str(folder / "secrets")]  # fmt: skip
+    serve = ["-m", "frazil.cli", "-w", str(folder / "lake"), "serve", "-q", "--port", "0", "--sign"]
+    command = ["nice", "-n", str(NICENESS), sys.executable, *serve, "--secrets", str(folder / "secrets")]
     log = folder / "log"
     with log.open("wb") as errors:
         process = subprocess.Popen(command, stderr=errors, env=given)
@@ -202,6 +202,36 @@ def server(folder: Path) -> Iterator[tuple[int, int]]:
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     assert "Traceback" not in log.read_text(), log.read_text()[-3000:]
+
+
+WATCH = """
+import http.client, sys, time
+while True:
+    start, status = time.monotonic(), 0
+    connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=30)
+    try:
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        pass
+    connection.close()
+    print(start, time.monotonic(), status, flush=True)
+    time.sleep(0.2)
+"""
+"""Looks at the server's health in a process of its own, which does not wait for threads that send requests."""
+
+
+@contextmanager
+def watcher(port: int) -> Iterator[IO[str]]:
+    """Look at the health of a server; yield lines with the start, the end and the status of each check."""
+    command = ["nice", "-n", str(NICENESS), sys.executable, "-c", WATCH, str(port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def memory_bytes(process: int) -> int:
@@ -280,21 +310,11 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
             send(*mutator.request(), mutator.headers())
         connection.close()
 
-    def watch() -> None:
-        with suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        while not checks or not ended.wait(0.2):
-            start = time.monotonic()
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-            try:
-                connection.request("GET", "/healthz")
-                if connection.getresponse().status != 200:
-                    failures.append("the health check fails")
-            except OSError as error:
-                failures.append(f"the health check fails: {error}")
-            finally:
-                connection.close()
-            end = time.monotonic()
+    def watch(lines: IO[str]) -> None:
+        for line in lines:
+            start, end, status = map(float, line.split())
+            if status != 200:
+                failures.append("the health check fails")
             checks.append((end - start - share.of_others(start, end), end - start))
             sizes.append(memory_bytes(process))
             if sizes[-1] > MOST_BYTES:
@@ -307,11 +327,12 @@ def test_mutated_requests_cause_no_failure(tmp_path: Path) -> None:
     with server(tmp_path) as (port, process):
         share = Share(process)
         threads = [threading.Thread(target=attack, args=(number,)) for number in range(THREADS)]
-        watchers = [threading.Thread(target=watch), threading.Thread(target=measure)]
-        for thread in (*threads, *watchers):
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with watcher(port) as lines:
+            watchers = [threading.Thread(target=watch, args=(lines,)), threading.Thread(target=measure)]
+            for thread in (*threads, *watchers):
+                thread.start()
+            for thread in threads:
+                thread.join()
         ended.set()
         for thread in watchers:
             thread.join()

@@ -107,7 +107,7 @@ def test_a_server_over_a_service_needs_the_folders_that_it_may_use(service: Scri
     service.on(f"GET {AT}", (200, table_json()))
     given = {"read.roots": "s3://bkt/one", "delete.roots": "s3://bkt/two"}
     opened = open_catalog(service.address, properties={**KEYS, **given}, more_roots=[str(tmp_path)])
-    storage = opened.load_table(TABLE).storage
+    storage: Any = opened.load_table(TABLE).storage
     for location in (f"{tmp_path}/f", "s3://bkt/one/f", "s3://bkt/two/f"):
         storage.storage_of(location)
     for location in ("/etc/passwd", "s3://bkt/three/f"):

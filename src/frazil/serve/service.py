@@ -132,7 +132,7 @@ def _folders_of_entity(
 
 
 def _roots_of(catalog: Catalog) -> Roots:
-    """Return the folders of a lake; another catalog service has its own bounds."""
+    """Return the folders of a lake; a catalog service whose folders are not named has none."""
     further = (catalog.storage.roots or ()) if isinstance(catalog.storage, SchemeStorage) else ()
     is_bounded = catalog.warehouse != NO_PLACE or bool(further)
     own = () if catalog.warehouse == NO_PLACE else (catalog.warehouse,)

@@ -410,7 +410,7 @@ def _rebuild(
     refused: dict[str, FrazilError],
     roots: tuple[str, ...] | None,
     schemes: tuple[str, ...],
-    is_read_only: bool,  # noqa: FBT001 - pickles give arguments by their places
+    is_read_only: bool,
 ) -> SchemeStorage:
     makers = {scheme: _Refused(error) for scheme, error in refused.items()}
     return SchemeStorage(storages, makers=makers, roots=roots, schemes=schemes, is_read_only=is_read_only)

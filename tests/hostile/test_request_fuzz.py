@@ -336,6 +336,7 @@ def test_mutated_requests_cause_no_server_errors(tmp_path: Path) -> None:
         ended.set()
         for thread in watchers:
             thread.join()
+        lines.close()
     own, whole = max(checks)[0], sorted(whole for _, whole in checks)
     print(f"seed {seed}: {sum(sent)} requests, {len(checks)} health checks, the slowest took {own:.3f} s by itself,")
     print(f"{whole[-1]:.3f} s with the time of other programs, 99 % up to {whole[len(whole) * 99 // 100]:.3f} s")

@@ -1,4 +1,4 @@
-"""Storage that is looked at and not changed: the error of a lake that was opened with `trust="none"`."""
+"""The error of changes to a lake that was opened with `trust="none"`: its storage is read-only."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Final
 
 from frazil.errors import InvalidRequestError
 
-TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote what is in it.'
+TRUST_HINT: Final = 'Open the lake without trust="none", once you know who wrote its content.'
 
 
 def untrusted(what: str) -> InvalidRequestError:
-    """Return the error for what an untrusted lake is not used for; `what` goes after `Cannot`."""
+    """Return the error for an action that an untrusted lake does not allow; `what` follows `Cannot`."""
     return InvalidRequestError(f'Cannot {what}: the lake was opened with trust="none"', hint=TRUST_HINT)

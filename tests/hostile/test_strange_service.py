@@ -83,7 +83,7 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[RecordingProxy]:
 
 
 @pytest.mark.extended
-@pytest.mark.filterwarnings("ignore:The catalog service made:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:The catalog service:RuntimeWarning")
 @pytest.mark.parametrize("trust", ["all", "none"])
 @pytest.mark.parametrize("where", ["config", "defaults", "overrides"])
 @pytest.mark.parametrize("way", WAYS)

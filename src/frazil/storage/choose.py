@@ -145,7 +145,7 @@ class SchemeStorage(Storage):
 
     @property
     def schemes(self) -> tuple[str, ...]:
-        """Further schemes that others may read, who have storages of their own."""
+        """Further schemes that readers with their own storages, such as Spark, may use."""
         return self._schemes
 
     @property
@@ -199,13 +199,13 @@ class SchemeStorage(Storage):
         return self.storage_of(path).exists(path)
 
     def _writable(self, path: str, change: str = "write") -> Storage:
-        """Return the storage that keeps a location; refuse to change it if nothing is changed."""
+        """Return the storage of a location to change; refuse if nothing may be changed."""
         if self.is_read_only:
             raise untrusted(f"{change} {path}")
         return self.storage_of(path)
 
     def check_writable(self, folder: str) -> None:
-        """Refuse a folder that others would write to and this storage would not."""
+        """Refuse a folder for a writer bypassing this storage if nothing may be changed."""
         self._writable(folder, "write below")
 
     def create(self, path: str, data: bytes) -> None:
@@ -344,7 +344,7 @@ def is_fenced(storage: Storage) -> bool:
 
 
 def check_writable(storage: Storage, folder: str) -> None:
-    """Refuse a folder that somebody who writes past a storage, as Spark does, may not write to."""
+    """Refuse a folder that a writer bypassing a storage, such as Spark, may not write to."""
     if isinstance(storage, SchemeStorage):
         storage.check_writable(folder)
 

@@ -297,6 +297,7 @@ def test_a_long_result_is_computed_on_demand(lake: Lake) -> None:
         ("select nobody from db.t", InvalidRequestError, 'column "nobody" not found'),
         ("select 1 +", TextSyntaxError, "Cannot parse the query"),
         ("select cast('x' as int)", InvalidRequestError, "Could not convert string 'x' to INT32"),
+        ("select 'é'::bit", InvalidRequestError, "invalid character encountered in string -> bit"),
         ("select nobody(1)", InvalidRequestError, "Scalar Function with name nobody does not exist"),
         ("select * from '/etc/passwd'", TableNotFoundError, "it has no namespace"),
         ("from read_text('/etc/passwd')", InvalidRequestError, "a query reads tables only"),
@@ -416,6 +417,24 @@ def test_nan_is_found_although_statistics_leave_it_out(tmp_path: Path, condition
             lake, f"select id from db.t where {re.sub(chr(92) + 'bd' + chr(92) + 'b', 'l[1]', condition)}"
         ) == [2]
         assert math.isnan(values(lake, "select max(d) from db.t")[0])
+
+
+def test_a_condition_that_is_true_of_null_drops_no_row_of_an_outer_join(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        for name in ("t", "u"):
+            lake.create_table(f"db.{name}", "i int, s string, d int").append([{"i": 1, "s": "a", "d": 1}])
+        joined = "select u.i from db.t t left join db.u u on t.i = u.i"
+        assert values(lake, f"{joined} where (coalesce(u.i, 1) = 1 and u.s is null) or u.d = 2") == []
+        assert values(lake, f"{joined} where 5 in (u.i, 5) and u.s is null or u.d = 2") == []
+        assert "0 kept" in lake.sql(f"{joined} where u.s = 'b' and (u.d = 2 or u.d in (3, 4))").explain()
+
+
+def test_a_literal_of_more_digits_than_a_decimal_is_a_double(tmp_path: Path) -> None:
+    with frazil.connect(tmp_path) as lake:
+        lake.create_table("db.t", "l bigint").append([{"l": 2**60 - 3}])
+        for digits in (20, 32):
+            text = f"select count(*) from db.t where l = {2**60 + 1}.{'1'.zfill(digits)}"
+            assert values(lake, text) == [1]
 
 
 def test_a_condition_on_a_union_compares_in_the_type_of_the_union(tmp_path: Path) -> None:

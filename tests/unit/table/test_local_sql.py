@@ -297,7 +297,7 @@ def test_a_long_result_is_computed_on_demand(lake: Lake) -> None:
         ("select nobody from db.t", InvalidRequestError, 'column "nobody" not found'),
         ("select 1 +", TextSyntaxError, "Cannot parse the query"),
         ("select cast('x' as int)", InvalidRequestError, "Could not convert string 'x' to INT32"),
-        ("select 'é'::bit", InvalidRequestError, "invalid character encountered in string -> bit"),
+        ("select 'é'::bit", InvalidRequestError, "Invalid character encountered in string -> bit"),
         ("select nobody(1)", InvalidRequestError, "Scalar Function with name nobody does not exist"),
         ("select * from '/etc/passwd'", TableNotFoundError, "it has no namespace"),
         ("from read_text('/etc/passwd')", InvalidRequestError, "a query reads tables only"),

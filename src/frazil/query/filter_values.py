@@ -159,7 +159,8 @@ def with_common_type(constants: Sequence[Constant]) -> list[Constant]:
     """Return constants in the type that DuckDB compares all of them in: one double makes doubles of all numbers."""
     if not any(constant.category == "double" for constant in constants):
         return list(constants)
-    return [Constant("double", constant.value) if constant.category == "number" else constant for constant in constants]
+    numbers = [(constant, _number(constant)) for constant in constants]
+    return [constant if number is None else Constant("double", number) for constant, number in numbers]
 
 
 def range_of(constant: Constant, data_type: Type) -> Range | None:

@@ -70,7 +70,10 @@ def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
 
 def decode_batch(data: bytes) -> pa.RecordBatch:
     """Return the batch of an Arrow stream, checked."""
-    with pa.ipc.open_stream(data) as reader:
-        batch = reader.read_next_batch()
-    batch.validate(full=True)
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            batch = reader.read_next_batch()
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read the answer of a query: {error}") from error
     return batch

@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
@@ -248,6 +249,11 @@ def test_frames_of_the_caller_are_joined(lake: Lake) -> None:
     assert sorted(values(lake, "table mine", mine={"a": [1, 2]})) == [1, 2]
     with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is of the type int"):
         lake.sql(query, mine=5)
+    for mine, name in ((np.array([1, 2]), "ndarray"), (pd.Series([1]), "int64")):
+        with pytest.raises(InvalidRequestError, match=f"Cannot use 'mine' as a table: .*{name}"):
+            lake.sql(query, mine=mine)
+    with pytest.raises(InvalidRequestError, match="Cannot use 'mine' as a table: it is empty"):
+        lake.sql(query, mine=[])
 
 
 def test_variables_of_python_are_not_tables(lake: Lake) -> None:

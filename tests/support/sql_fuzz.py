@@ -264,7 +264,13 @@ class QueryMaker:
         second = rng.choice(["", " join db.v v on v.i = t.i", " left join db.v v on v.i = u.i and v.b"])
         if rng.random() < 0.3:
             inner = f"(select u.i, u.s, v.d, v.l, u.b from db.u u {rng.choice(['left', 'right', 'full'])} join db.v v on u.i = v.i {self.where('v')})"
-            source = rng.choice([f"db.u u on {on}", f"{inner} u on t.i = u.i", f"db.u u on {on} left join db.v v on {self.mixed('tuv')}"])
+            source = rng.choice(
+                [
+                    f"db.u u on {on}",
+                    f"{inner} u on t.i = u.i",
+                    f"db.u u on {on} left join db.v v on {self.mixed('tuv')}",
+                ]
+            )
             return f"select t.i, t.s, u.i k, u.d from db.t t {rng.choice([join, 'left join'])} {source} where {self.mixed('tu')}"
         if rng.random() < 0.2:
             return f"select i, t.s, u.s z from db.t t {join} db.u u using (i) where {self.condition('t', ('s', 'l'))} {more} and i > 0"

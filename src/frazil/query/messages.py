@@ -68,6 +68,19 @@ def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
+def encode_schema(schema: pa.Schema) -> bytes:
+    """Return the columns of batches that follow."""
+    return schema.serialize().to_pybytes()
+
+
+def decode_schema(data: bytes) -> pa.Schema:
+    """Return the columns of batches that follow."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, OSError) as error:
+        raise EngineError(f"Cannot read the answer of a query: {error}") from error
+
+
 def decode_batch(data: bytes) -> pa.RecordBatch:
     """Return the batch of an Arrow stream, checked."""
     try:

@@ -105,9 +105,14 @@ def _without_position(tokens: tuple[Token, ...], text: str) -> tuple[tuple[Token
 
 
 def _check_with_duckdb(text: str) -> None:
-    count = len(split_statements(text))
-    if count > 1:
-        raise InvalidRequestError(f"Cannot run {count} statements at once", hint="Run them one by one.")
+    statements = split_statements(text)
+    if len(statements) > 1:
+        raise InvalidRequestError(f"Cannot run {len(statements)} statements at once", hint="Run them one by one.")
+    if any(kind == "MULTI" for kind, _ in statements):
+        raise UnsupportedError(
+            "Cannot run the query: it has a PIVOT whose columns are not listed",
+            hint="List them: PIVOT db.t ON kind IN ('a', 'b') USING sum(n).",
+        )
 
 
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
@@ -128,7 +133,7 @@ def _parser_errors() -> Iterator[None]:
     except SqlglotError as error:
         raise UnsupportedError(
             "Cannot run the statement: it has a part that is not supported for lake tables",
-            hint="docs/changing-rows.md has the statements of lake.sql. The Python methods do the rest.",
+            hint="docs/local-sql.md has the statements of lake.sql. The Python methods do the rest.",
         ) from error
     except RecursionError as error:
         raise UnsupportedError("Cannot run the statement: it is nested too deeply") from error

@@ -70,7 +70,8 @@ def encode_batch(batch: pa.RecordBatch) -> pa.Buffer:
 
 def encode_schema(schema: pa.Schema) -> bytes:
     """Return the columns of batches that follow."""
-    return schema.serialize().to_pybytes()
+    payload: bytes = schema.serialize().to_pybytes()
+    return payload
 
 
 def decode_schema(data: bytes) -> pa.Schema:

@@ -24,7 +24,7 @@ def names_in(data_type: Any) -> frozenset[str]:
     """Return the names of a type of DuckDB and of the types inside of it."""
     inner = data_type.children if data_type.id in ("array", "list", "map", "struct") else ()
     # The size of an array is one of its children.
-    return frozenset({data_type.id}).union(*(names_in(part) for _, part in inner if not isinstance(part, int)))
+    return frozenset({data_type.id}).union(*(names_in(child) for _, child in inner if not isinstance(child, int)))
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -49,14 +49,14 @@ def _plain_type(data_type: pa.DataType) -> pa.DataType:
         return _WHOLE
     if isinstance(data_type, pa.BaseExtensionType):
         return data_type.storage_type
-    parts = [data_type.field(number) for number in range(data_type.num_fields)]
+    fields = [data_type.field(number) for number in range(data_type.num_fields)]
     if pa.types.is_struct(data_type):
-        return pa.struct([part.with_type(_plain_type(part.type)) for part in parts])
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in fields])
     if pa.types.is_map(data_type):
-        parts = [data_type.key_field, data_type.item_field]
-        return pa.map_(*(part.with_type(_plain_type(part.type)) for part in parts))
+        fields = [data_type.key_field, data_type.item_field]
+        return pa.map_(*(field.with_type(_plain_type(field.type)) for field in fields))
     size = data_type.list_size if pa.types.is_fixed_size_list(data_type) else -1
-    return pa.list_(parts[0].with_type(_plain_type(parts[0].type)), size)
+    return pa.list_(fields[0].with_type(_plain_type(fields[0].type)), size)
 
 
 def _is_whole_number(data_type: pa.DataType) -> bool:
@@ -81,8 +81,8 @@ def _plain(column: pa.Array) -> pa.Array:
         return column.storage
     plain = _plain_type(data_type)
     if pa.types.is_struct(data_type):
-        parts = [_plain(column.field(number)) for number in range(data_type.num_fields)]
-        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=column.is_null())
+        children = [_plain(column.field(number)) for number in range(data_type.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(plain), mask=column.is_null())
     # The parts of lists and maps stay whole, so that the offset of the column keeps its meaning.
     if pa.types.is_map(data_type):
         fields = [plain.key_field, plain.item_field]

@@ -57,7 +57,7 @@ def cut_local_statements(text: str) -> list[Statement]:
     """Return every statement of a text in DuckDB's dialect."""
     statements: list[Statement] = []
     offset = 0
-    for _, piece in split_statements(text):
+    for piece in split_statements(text):
         plain = piece.strip()
         start = text.find(piece, offset)
         lines_before = text.count("\n", 0, max(start, 0) + len(piece) - len(piece.lstrip()))

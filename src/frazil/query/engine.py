@@ -147,12 +147,12 @@ def keywords() -> frozenset[str]:
         connection.close()
 
 
-def split_statements(text: str) -> list[tuple[str, str]]:
-    """Return the statements of a text, as DuckDB's parser cuts them, each with its kind before it."""
+def split_statements(text: str) -> list[str]:
+    """Return the statements of a text, as DuckDB's parser cuts them."""
     connection = connect()
     try:
         with engine_errors():
-            return [(statement.type.name, statement.query) for statement in connection.extract_statements(text)]
+            return [statement.query for statement in connection.extract_statements(text)]
     finally:
         connection.close()
 

@@ -105,14 +105,9 @@ def _without_position(tokens: tuple[Token, ...], text: str) -> tuple[tuple[Token
 
 
 def _check_with_duckdb(text: str) -> None:
-    statements = split_statements(text)
-    if len(statements) > 1:
-        raise InvalidRequestError(f"Cannot run {len(statements)} statements at once", hint="Run them one by one.")
-    if any(kind == "MULTI" for kind, _ in statements):
-        raise UnsupportedError(
-            "Cannot run the query: it has a PIVOT whose columns are not listed",
-            hint="List them: PIVOT db.t ON kind IN ('a', 'b') USING sum(n).",
-        )
+    count = len(split_statements(text))
+    if count > 1:
+        raise InvalidRequestError(f"Cannot run {count} statements at once", hint="Run them one by one.")
 
 
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)

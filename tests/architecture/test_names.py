@@ -106,10 +106,9 @@ PLAIN_WORDS = {
 
 def test_names_of_tests_are_plain_english() -> None:
     names = [
-        node.name
+        name
         for file in sorted((ROOT / "tests").rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        for name in re.findall(r"^ *def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE)
     ]
     odd = [f"{name}: write {hint}" for name in names for form, hint in PLAIN_WORDS.items() if re.search(form, name)]
     assert not odd, "\n".join(odd)

@@ -146,9 +146,9 @@ VALIDATIONS = (
     skip("commit/match_files.py", "_check_unchanged", RULES, VERBS),
     drop("commit/replace_table.py", "self._validate(loaded, context)", RULES),
     # What a verb read is of the state it began with
-    swap("table/verbs.py", "predicate = bind(schema, predicate)", "bind(schema, predicate)", VERBS),
-    swap("table/verbs.py", "return read_set_of(state, branch, predicate)",
-         "return read_set_of(self._begin(), branch, predicate)", VERBS),
+    swap("verbs/conditions.py", "return bind(schema, predicate)", "return predicate", VERBS),
+    swap("verbs/write_session.py", "read_set_of(self.state, self.session.branch, predicate)",
+         "read_set_of(self.session.load(), self.session.branch, predicate)", VERBS),
     swap("commit/conflicts.py", "        raise _unknown_history(start_id, problem.message) from problem",
          "        return []", RULES, COMMIT),
     swap("commit/conflicts.py", '        raise _unknown_history(start_id, "the branch no longer has a snapshot")',

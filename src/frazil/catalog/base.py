@@ -109,7 +109,7 @@ class Catalog(ABC):
         self.marks: SqlMarks | None = None
         """Where requests are marked in the step that carries them out; None where that cannot be."""
         self.lineage: Any = None
-        """Who is told of reads and writes (`table/lineage.py`); None where nobody is."""
+        """Who is told of reads and writes (`lineage.py`); None where nobody is."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.warehouse!r})"

@@ -11,6 +11,7 @@ import pyarrow as pa
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
+from frazil.lineage import ending, observe_run
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
@@ -18,13 +19,13 @@ from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.schema import Schema
 from frazil.table.create_table import create_table, make_namespace
 from frazil.table.describe import listed
-from frazil.table.lineage import ending, telling
-from frazil.table.on_spark import check_pyspark
 from frazil.table.open_catalog import TRUST_ALL
 from frazil.table.parse_name import parse_name
 from frazil.table.query_result import QueryResult
-from frazil.table.table import OneCommit, Table, TransactionTable
+from frazil.table.table import Table, TransactionTable
 from frazil.table.view import DEFAULT_DIALECT, Queries, View, create_view
+from frazil.verbs.on_spark import check_pyspark
+from frazil.verbs.one_commit import OneCommit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -382,7 +383,7 @@ class LakeTransaction:
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
         self._commit = OneCommit(catalog, cache)
-        self._told = telling(catalog, "transaction", catalog.name)
+        self._told = observe_run(catalog, "transaction", catalog.name)
 
     def __repr__(self) -> str:
         return f"<transaction of the lake {self._catalog.name!r}, tables: {listed(self._commit.names) or 'none yet'}>"
@@ -390,8 +391,8 @@ class LakeTransaction:
     def table(self, name: Name) -> TransactionTable:
         """Return a table to change in this transaction."""
         identifier = parse_name(name)
-        found = self._commit.find_table(identifier)
-        return self._commit.table(self._catalog.load_table(identifier)) if found is None else found
+        staged = self._commit.find_table(identifier)
+        return TransactionTable(self._commit.table(self._catalog.load_table(identifier)) if staged is None else staged)
 
     def __enter__(self) -> Self:
         self._told.__enter__()

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from frazil.change_rows.source_rows import SourceRows
 from frazil.codec.arrow_schema import from_arrow_schema
+from frazil.commit.action import Action, PlannedChange
 from frazil.commit.update_schema import UpdateSchema
 from frazil.datafile.input_rows import open_input
 from frazil.datafile.write import write_data_files
@@ -19,7 +20,8 @@ from frazil.spec.schema import Schema
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.union_by_name import union_by_name
 from frazil.storage.locations import scheme_of
-from frazil.table.on_spark import is_spark_frame
+from frazil.verbs.on_spark import is_spark_frame
+from frazil.verbs.write_session import Write
 
 
 def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) -> tuple[DataFile, ...]:
@@ -33,6 +35,21 @@ def write_rows(loaded: LoadedTable, data: Any, *, may_lack_parts: bool = False) 
 
         return tuple(write_frame(data, loaded, may_lack_parts=may_lack_parts))
     return tuple(write_data_files(data, loaded, may_clean_up=True))
+
+
+def change_of_files(action: Action, files: Sequence[DataFile]) -> PlannedChange:
+    """Return the planned change of an action that adds files."""
+    return PlannedChange(action, tuple(file.file_path for file in files), count_rows(files))
+
+
+def count_rows(files: Sequence[DataFile]) -> int:
+    """Return the number of rows in files."""
+    return sum(file.record_count for file in files)
+
+
+def with_columns_of(write: Write, data: Any, only: Collection[str] | None = None) -> Write:
+    """Return a write after the columns of data that the table lacks, or `only` some of them, are added to it."""
+    return write.after(evolution_of(schema_of_rows(data, write.state.metadata), only))
 
 
 def schema_of_rows(data: Any, metadata: TableMetadata) -> Schema:

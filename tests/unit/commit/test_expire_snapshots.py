@@ -90,7 +90,7 @@ def test_only_the_ids_given_expire_where_only_ids_are_given() -> None:
 def test_a_snapshot_that_a_reference_names_cannot_be_expired_by_id() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
-    with pytest.raises(InvalidRequestError, match="branch or tag 'main' is at it"):
+    with pytest.raises(InvalidRequestError, match="branch or tag 'main' refers to it"):
         lab.commit(ExpireSnapshots(snapshot_ids=(lab.snapshot.snapshot_id,)))
 
 

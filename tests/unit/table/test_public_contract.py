@@ -314,7 +314,7 @@ def test_old_snapshots_expire_with_their_files(table: Table) -> None:
     first, second = table.snapshots
     kept = table.expire_snapshots(retain_last=5, older_than=datetime.datetime.now(UTC) + datetime.timedelta(days=1))
     assert (len(table.snapshots), kept.data_files) == (2, [])
-    with pytest.raises(frazil.InvalidRequestError, match="is at it"):
+    with pytest.raises(frazil.InvalidRequestError, match="refers to it"):
         table.expire_snapshots(snapshot_ids=[second.snapshot_id])
     gone = table.expire_snapshots(snapshot_ids=[first.snapshot_id])
     assert len(gone.data_files) == 4

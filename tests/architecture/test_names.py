@@ -22,6 +22,6 @@ def _bound_names(tree: ast.AST) -> Iterator[str]:
             yield node.name or ""
 
 
-def test_words_that_fit_everything_do_not_come_back() -> None:
+def test_vague_words_do_not_return() -> None:
     found = Counter(name for file in source_files() for name in _bound_names(file.tree) if name in AT_MOST)
     assert {word: count for word, count in found.items() if count > AT_MOST[word]} == {}

@@ -42,7 +42,7 @@ def open_catalog(kind: str, folder: str, uri: str) -> Catalog:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "filesystem", "postgresql"])
-def test_no_acknowledged_commit_is_lost_between_processes(
+def test_acknowledged_commits_of_concurrent_processes_are_all_kept(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     uri: str = request.getfixturevalue("postgres_server").uri if kind == "postgresql" else ""

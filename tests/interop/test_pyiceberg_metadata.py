@@ -92,7 +92,7 @@ def read_by_them(text: bytes) -> Any:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_pyiceberg_reads_what_we_write(version: int) -> None:
+def test_pyiceberg_reads_frazil_metadata(version: int) -> None:
     ours = full_table(version)
     found = read_by_them(encode_table_metadata(ours))
     assert found.format_version == version
@@ -116,14 +116,14 @@ def test_pyiceberg_reads_what_we_write(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_we_read_what_pyiceberg_writes(version: int) -> None:
+def test_frazil_reads_pyiceberg_metadata(version: int) -> None:
     ours = full_table(version)
     rewritten = read_by_them(encode_table_metadata(ours)).model_dump_json(exclude_none=True).encode()
     assert decode_table_metadata(rewritten) == ours
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_tables_pyiceberg_makes_are_ours_too(version: int) -> None:
+def test_tables_created_by_pyiceberg_are_usable(version: int) -> None:
     schemas = pytest.importorskip("pyiceberg.schema")
     types = pytest.importorskip("pyiceberg.types")
     partitioning = pytest.importorskip("pyiceberg.partitioning")

@@ -110,7 +110,7 @@ def test_imports_are_at_the_top_of_the_module() -> None:
         for function in functions:
             for node, module in imports_in(function):
                 is_late = module.split(".", maxsplit=1)[0] in LATE_IMPORTS or module in LATE_MODULES
-                loads_spark = file.room in ("table", "sessions") and is_under(module, "frazil.spark")
+                loads_spark = file.room in ("verbs", "table", "sessions") and is_under(module, "frazil.spark")
                 is_command = file.room == "cli" and is_under(module, "frazil")
                 if not is_late and not loads_spark and not is_command and file.name != "__init__.py":
                     wrong.append(f"{file.place(node)} imports {module} inside {function.name}()")

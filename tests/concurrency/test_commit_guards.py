@@ -126,7 +126,7 @@ class AddEntries:
         )
 
 
-def test_append_is_not_reapplied_once_its_deletes_are_gone() -> None:
+def test_cherry_pick_of_an_append_with_deletes_is_refused() -> None:
     lab = Lab()
     file = lab.file([1, 2])
     lab.commit(Append((file,)), CreateRef("dev", "branch"))
@@ -150,7 +150,7 @@ def test_table_with_two_vectors_for_a_file_accepts_no_third() -> None:
 
 def test_reading_an_unknown_snapshot_of_an_empty_table_is_refused() -> None:
     lab = Lab()
-    with pytest.raises(ConcurrentChangeError, match="no snapshot"):
+    with pytest.raises(ConcurrentChangeError, match="no longer has a snapshot"):
         lab.commit(Append((lab.file([1]),), read=ReadSet(12345)))
 
 

@@ -133,7 +133,7 @@ def test_all_engines_agree_after_every_commit(
         assert shared.lake.table("db.t").check(bounds=True).ok
 
 
-def test_duckdb_cannot_write_the_shared_table(tmp_path: Path) -> None:
+def test_duckdb_attaches_rest_catalogs_only(tmp_path: Path) -> None:
     """It says so itself: what it attaches is a REST catalog."""
     connection = open_duckdb()
     try:

@@ -60,7 +60,7 @@ def test_vector_with_positions_beyond_its_file_is_refused_with_the_path() -> Non
     (vector,) = table.write_vectors({file: [1, FAR]})
     table.commit(file)
     table.commit_vectors([vector])
-    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, and the file has 3 rows") as caught:
+    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, but the file has 3 rows") as caught:
         scan_table(table.load()).to_arrow()
     assert caught.value.context["path"] == vector.file_path
 
@@ -157,7 +157,7 @@ def test_nulls_that_allocate_a_megabyte_each_are_refused(kind: Any, rows: int) -
 
 def test_zero_byte_rows_are_refused() -> None:
     schema = {"type": "record", "name": "row", "fields": [required("a", "null", 1)]}
-    with pytest.raises(InvalidManifestError, match="announces 1152921504606846976 rows in 0 bytes"):
+    with pytest.raises(InvalidManifestError, match="declares 1152921504606846976 rows in 0 bytes"):
         _decode(schema, 1 << 60, b"")
 
 
@@ -169,7 +169,7 @@ def test_avro_file_announcing_impossible_row_counts_is_refused(columns: list[str
     data = container(schema, (1 << 60, b"\x02"))
     table.storage.replace(file.file_path, data)
     table.commit(replace(file, file_size_in_bytes=len(data)))
-    with pytest.raises(FrazilError, match="announces 1152921504606846976 rows in 1 bytes"):
+    with pytest.raises(FrazilError, match="declares 1152921504606846976 rows in 1 bytes"):
         scan_table(table.load(), columns=columns).to_arrow()
 
 

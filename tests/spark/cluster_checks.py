@@ -28,9 +28,7 @@ def test_executors_have_no_frazil_installed(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 150])
-def test_files_are_read_to_their_end_whether_scans_are_serialized_or_not(
-    spark: SparkSession, tmp_path: Path, width: int
-) -> None:
+def test_files_with_a_wrong_recorded_size_are_read_whole(spark: SparkSession, tmp_path: Path, width: int) -> None:
     # Rows of many columns are not read in batches: the scan itself then goes to executors.
     table = local_table(tmp_path, Schema(tuple(NestedField(at + 1, f"c{at}", LONG) for at in range(width))))
     file = table.write_data(

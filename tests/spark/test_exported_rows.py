@@ -64,7 +64,7 @@ def test_exported_files_are_added_to_another_table_by_name(session: SparkSession
     }
 
 
-def test_single_column_parts_are_read_by_id(session: SparkSession) -> None:
+def test_nested_fields_are_read_alone_and_by_id(session: SparkSession) -> None:
     session.sql("alter table out.db.src drop column s.a")
     session.sql("alter table out.db.src add column s.a int")
     assert session.sql("select s.a, s.b.c from out.db.src").first() == (None, "x")

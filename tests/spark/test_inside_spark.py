@@ -59,7 +59,7 @@ def test_streaming_batches_are_written_like_in_tutorials(filled: SparkSession, t
 
 
 @pytest.mark.extended
-def test_cloned_sessions_share_lakes(filled: SparkSession) -> None:
+def test_new_sessions_share_lakes(filled: SparkSession) -> None:
     other = filled.newSession()
     assert rows(other.table("lake.db.t")) == ALL
     other.sql("insert into lake.db.t values (4, 'd')")
@@ -126,7 +126,7 @@ def test_catalog_api_lists_lakes(filled: SparkSession) -> None:
     assert ("lake",) in rows(filled.sql("show catalogs"))
 
 
-def test_table_names_without_a_namespace_are_not_found(filled: SparkSession) -> None:
+def test_show_tables_without_a_namespace_is_empty(filled: SparkSession) -> None:
     assert rows(filled.sql("show tables in lake")) == []
     assert ("db",) in rows(filled.sql("show namespaces in lake"))
 
@@ -273,7 +273,7 @@ def test_unexpected_errors_while_reading_a_statement_are_reported(filled: SparkS
         filled.sql("create table lake.db.lengths (a varchar(3))")
 
 
-def test_unsupported_spark_version_is_reported_with_the_requested_feature(spark: SparkSession) -> None:
+def test_missing_spark_internal_is_reported_by_name(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     lacks: list[tuple[str, Callable[[], Any]]] = [
         ("jvm.org.apache.spark.sql.NoSuchRelation", lambda: jvm.org.apache.spark.sql.NoSuchRelation(1)),

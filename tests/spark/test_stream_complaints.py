@@ -309,7 +309,7 @@ def shuffled_stages(spark: SparkSession, query: Any) -> int:
 
 
 @pytest.mark.extended
-def test_fanout_writes_partitions_without_a_shuffle_in_file_order(
+def test_fanout_writes_sorted_files_without_a_shuffle(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], tmp_path: Path
 ) -> None:
     out = attached_lake.create_table("db.out", "id bigint, v string", partition_by=["v"], sort_by=["id"])

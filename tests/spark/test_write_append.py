@@ -356,7 +356,7 @@ def test_partitioned_sorted_files_are_sorted_within_partitions(spark: SparkSessi
     assert table.scan().count() == 300
 
 
-def test_distribution_none_writes_one_task_at_a_time(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_without_distribution_each_task_writes_its_own_files(spark: SparkSession, lake: frazil.Lake) -> None:
     options = {"write.distribution-mode": "none"}
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"], properties=options)
     frame = spark.range(0, 300, numPartitions=3).select("id", (F.col("id") % 20).cast("string").alias("k"))

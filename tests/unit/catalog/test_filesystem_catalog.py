@@ -284,7 +284,9 @@ class TestDrop:
             assert found.metadata.table_uuid != loaded.metadata.table_uuid
             committed(set_property(catalog, found, a="b"))
 
-    def test_commit_on_a_log_with_gaps_succeeds(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+    def test_commit_succeeds_if_its_base_file_was_deleted_meanwhile(
+        self, catalog: FilesystemCatalog, storage: MemoryStorage
+    ) -> None:
         loaded = with_versions(catalog, 4)
         writer = FilesystemCatalog(
             "lake",

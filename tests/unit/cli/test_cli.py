@@ -252,7 +252,7 @@ def test_first_rows_of_a_table_are_printed(warehouse: str) -> None:
 
 
 def test_sql_without_a_statement_is_refused_before_spark_starts(warehouse: str, tmp_path: Path) -> None:
-    assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=2)
+    assert "pass only one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=2)
     assert "no statement" in run(warehouse, "sql", code=1)
     assert "no statement" in run(warehouse, "sql", " -- a note;", code=1)
     assert "Cannot read statements" in run(warehouse, "sql", "--file", str(tmp_path / "nothing.sql"), code=1)
@@ -322,7 +322,7 @@ def test_misspelt_warehouse_is_refused_and_not_created(tmp_path: Path, arguments
     for catalog in ([], ["--catalog", f"sqlite:///{tmp_path}/typo.db"], ["--catalog", "filesystem"]):
         result = RUNNER.invoke(app, ["-w", str(tmp_path / "typo"), *catalog, *arguments])
         assert result.exit_code == 1
-        assert "there is none" in result.output
+        assert "it does not exist" in result.output
         assert list(tmp_path.iterdir()) == []
 
 

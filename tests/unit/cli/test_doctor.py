@@ -144,7 +144,7 @@ def test_properties_rewrite_options_and_catalogs_are_checked(tmp_path: Path) -> 
     assert "parquet, avro or orc" in found[3, "error"].becomes
     assert "write.data.path" in found[4, "error"].becomes
     assert "Did you mean min-input-files" in found[6, "error"].becomes
-    assert "a whole number" in found[7, "error"].becomes
+    assert "not an integer" in found[7, "error"].becomes
     assert "Did you mean spark.sql.iceberg.distribution-mode" in found[13, "error"].becomes
 
 

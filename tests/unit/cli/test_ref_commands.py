@@ -60,7 +60,7 @@ def test_branch_is_created_listed_renamed_and_dropped(warehouse: str) -> None:
     assert made["max_ref_age_ms"] == 14 * DAY_MS
     assert made["at"].endswith("Z")
     assert [one["branch"] for one in rows(warehouse, "branch", "list", NAME)] == ["audit", "main"]
-    assert "there is a branch of that name" in refused(warehouse, "branch", "create", NAME, "audit")
+    assert "it exists as a branch" in refused(warehouse, "branch", "create", NAME, "audit")
     assert rows(warehouse, "branch", "create", NAME, "audit", "--if-not-exists")[0]["snapshot_id"] == second
     assert rows(warehouse, "branch", "create", NAME, "audit", "--replace", "--at", "now")[0]["snapshot_id"] == third
     assert rows(warehouse, "branch", "rename", NAME, "audit", "checked")[0]["branch"] == "checked"
@@ -200,10 +200,10 @@ def test_branch_retention_is_changed_and_removed(warehouse: str) -> None:
     assert changed["max_snapshot_age_ms"] == 7 * DAY_MS
     assert changed["max_ref_age_ms"] is None
     assert "no setting was given" in refused(warehouse, "branch", "retain", NAME, "audit", code=2)
-    assert "there is none" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
+    assert "it does not exist" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
 
 
 def test_tag_retention_is_changed(warehouse: str) -> None:
     rows(warehouse, "tag", "create", NAME, "eom")
     assert rows(warehouse, "tag", "retain", NAME, "eom", "--lasts-for", "30d")[0]["max_ref_age_ms"] == 30 * DAY_MS
-    assert "there is none" in refused(warehouse, "tag", "retain", NAME, "main", "--lasts-for", "30d")
+    assert "it does not exist" in refused(warehouse, "tag", "retain", NAME, "main", "--lasts-for", "30d")

@@ -82,7 +82,7 @@ def test_snapshot_already_in_the_branch_is_refused() -> None:
         lab.commit(CherryPick(staged))
     with pytest.raises(InvalidRequestError, match="published already"):
         lab.commit(CherryPick(again))
-    with pytest.raises(InvalidRequestError, match="the branch has it already"):
+    with pytest.raises(InvalidRequestError, match="it is in the branch already"):
         lab.commit(CherryPick(lab.snapshot.snapshot_id))
 
 

@@ -726,7 +726,7 @@ def test_set_current_snapshot_to_another_history_is_detected() -> None:
     case.lab.commit(Append((case.lab.file([9], "b"),)))
     read = ReadSet(case.lab.snapshot.snapshot_id, A)
     case.rival(SetCurrentSnapshot(case.start))
-    case.refused(RowDelta((case.lab.position_deletes(case.a),), read, "delete"), "is not known")
+    case.refused(RowDelta((case.lab.position_deletes(case.a),), read, "delete"), "are unknown")
 
 
 # Several actions in one transaction

@@ -173,7 +173,7 @@ def test_sort_order_is_set_reused_and_removed() -> None:
     assert lab.commit(UpdateSortOrder(("id desc nulls last",))).metadata_location == before
     assert lab.commit(UpdateSortOrder(())).metadata.default_sort_order_id == 0
     assert lab.commit(UpdateSortOrder(("id desc nulls last",))).metadata.default_sort_order_id == 1
-    with pytest.raises(InvalidRequestError, match="give a list"):
+    with pytest.raises(InvalidRequestError, match="pass a list"):
         UpdateSortOrder("id")  # type: ignore[arg-type]
 
 
@@ -195,7 +195,7 @@ def test_invalid_property_value_is_refused(wrong: dict[str, str]) -> None:
 def test_property_cannot_be_set_and_removed_at_once() -> None:
     with pytest.raises(InvalidRequestError, match="at once"):
         UpdateProperties(FrozenMap({"a": "1"}), frozenset({"a"}))
-    with pytest.raises(InvalidRequestError, match="give a list"):
+    with pytest.raises(InvalidRequestError, match="pass a list"):
         UpdateProperties(removals="a")  # type: ignore[arg-type]
 
 
@@ -290,7 +290,7 @@ def test_branch_is_fast_forwarded_only_to_a_descendant() -> None:
     lab.commit(FastForward("new", "main"))
     assert lab.load().metadata.ref("new").snapshot_id == audit
     lab.commit(CreateRef("old", "branch", first))
-    with pytest.raises(InvalidRequestError, match="no ancestor"):
+    with pytest.raises(InvalidRequestError, match="not an ancestor"):
         lab.commit(FastForward("main", "old"))
     lab.commit(ReplaceBranch("main", third))
     assert lab.snapshot.snapshot_id == third
@@ -302,7 +302,7 @@ def test_fast_forward_does_not_lose_a_concurrent_commit() -> None:
     lab.commit(CreateRef("audit", "branch"))
     lab.commit(Append((lab.file([9]),), Target("audit")))
     lab.catalog.rivals = [lab.rival(Append((lab.file([10]),)))]
-    with pytest.raises(InvalidRequestError, match="no ancestor"):
+    with pytest.raises(InvalidRequestError, match="not an ancestor"):
         lab.commit(FastForward("main", "audit"))
 
 

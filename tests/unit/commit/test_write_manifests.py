@@ -313,7 +313,7 @@ def test_table_upgraded_from_version_1_is_rewritten_with_counts_and_sequence_num
 def test_file_of_an_unknown_spec_or_duplicate_file_is_refused() -> None:
     lab = Lab()
     one = lab.file([1])
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="listed twice"):
         lab.commit(Append((one, one)))
     with pytest.raises(NotFoundError, match="partition spec 7"):
         lab.commit(Append((replace(one, spec_id=7),)))

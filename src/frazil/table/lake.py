@@ -285,7 +285,7 @@ class Lake:
         DuckDB's arithmetic.
         """
         from frazil.query.limits import make_limits
-        from frazil.table.local_sql import query as run
+        from frazil.table.local_sql.run_sql import query as run
 
         limits = make_limits(timeout, max_rows, memory_limit)
         return run(self, query, parameters=parameters, frames=frames, values=values, limits=limits, dialect=dialect)

@@ -18,10 +18,10 @@ from frazil.errors import (
 )
 from frazil.spec.schema import Schema
 from frazil.spec.schema_evolution import SchemaUpdate
-from frazil.table.statement_run import Run, renamed, renamed_schema
-from frazil.table.statement_text import Statement, check_parts, lake_name, name_parts, refuse, sql_of
-from frazil.table.statement_types import column_type
-from frazil.table.statement_values import Translator, quoted
+from frazil.table.local_sql.statement_run import Run, renamed, renamed_schema
+from frazil.table.local_sql.statement_text import Statement, check_parts, lake_name, name_parts, refuse, sql_of
+from frazil.table.local_sql.statement_types import column_type
+from frazil.table.local_sql.statement_values import Translator, quoted
 
 
 def create(run: Run) -> pa.Table:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import pyarrow as pa
 
 from frazil.pictures.markup import Html, element
 from frazil.pictures.style import in_notebook
 from frazil.table.cells import rows_of, type_text
 from frazil.visible_text import visible
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SHOWN_ROWS: Final = 10
 """The rows that a notebook displays."""
@@ -78,11 +77,8 @@ class ShownRows:
 
 def first_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, shown: int, counted: int) -> ShownRows:
     """Read the first rows of a result, and count them up to a limit."""
-    import pyarrow as pa
-
     kept: list[pa.RecordBatch] = []
-    count = missing = 0
-    missing = shown
+    count, missing = 0, shown
     is_whole = True
     for batch in batches:
         if missing:

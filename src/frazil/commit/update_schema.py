@@ -49,13 +49,7 @@ class UpdateSchema:
 
     def _changes(self, metadata: TableMetadata) -> Changes:
         before = metadata.current_schema
-        update = SchemaUpdate(
-            before,
-            metadata.last_column_id,
-            metadata.format_version,
-            specs=metadata.partition_specs,
-            case_sensitive=self.case_sensitive,
-        )
+        update = schema_update(metadata, case_sensitive=self.case_sensitive)
         self.change(update)
         evolved = update.apply(schema_id=max(metadata.schemas_by_id) + 1)
         if evolved.schema.same_columns(before):
@@ -74,6 +68,17 @@ class UpdateSchema:
                 AssertLastAssignedFieldId(metadata.last_column_id),
             ),
         )
+
+
+def schema_update(metadata: TableMetadata, *, case_sensitive: bool) -> SchemaUpdate:
+    """Return an update of the current schema without changes."""
+    return SchemaUpdate(
+        metadata.current_schema,
+        metadata.last_column_id,
+        metadata.format_version,
+        specs=metadata.partition_specs,
+        case_sensitive=case_sensitive,
+    )
 
 
 def check_sources_kept(metadata: TableMetadata, after: Schema) -> None:

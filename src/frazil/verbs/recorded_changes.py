@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from frazil.commit.update_schema import UpdateSchema
-from frazil.commit.update_spec import UpdateSpec
+from frazil.commit.update_schema import UpdateSchema, schema_update
+from frazil.commit.update_spec import UpdateSpec, spec_update
 from frazil.spec.partition_evolution import PartitionSpecUpdate
 from frazil.spec.schema_evolution import SchemaUpdate
 from frazil.verbs.write_session import WriteSession
@@ -19,29 +19,14 @@ Update = TypeVar("Update")
 def update_schema(session: WriteSession, *, case_sensitive: bool) -> Recorder[SchemaUpdate]:
     """Record changes of the schema."""
     state = session.load()
-    metadata = state.metadata
-    update = SchemaUpdate(
-        metadata.current_schema,
-        metadata.last_column_id,
-        metadata.format_version,
-        specs=metadata.partition_specs,
-        case_sensitive=case_sensitive,
-    )
+    update = schema_update(state.metadata, case_sensitive=case_sensitive)
     return Recorder(update, lambda replay: session.commit(state, (UpdateSchema(replay, case_sensitive),), ()))
 
 
 def update_spec(session: WriteSession, *, case_sensitive: bool) -> Recorder[PartitionSpecUpdate]:
     """Record changes of the partitioning."""
     state = session.load()
-    metadata = state.metadata
-    update = PartitionSpecUpdate(
-        metadata.current_schema,
-        metadata.partition_specs,
-        metadata.default_spec,
-        format_version=metadata.format_version,
-        last_partition_id=metadata.last_partition_id,
-        case_sensitive=case_sensitive,
-    )
+    update = spec_update(state.metadata, case_sensitive=case_sensitive)
     return Recorder(update, lambda replay: session.commit(state, (UpdateSpec(replay, case_sensitive),), ()))
 
 

@@ -63,3 +63,22 @@ def test_decisions_are_numbered_without_gaps_and_listed() -> None:
     assert re.findall(r"\]\((0[^)]*)\)", (folder / "README.md").read_text("utf-8")) == files
     for name in files:
         assert (folder / name).read_text("utf-8").startswith(f"# {name[:4]}. ")
+
+
+def lines_of(path: str) -> int:
+    """Return the number of lines of a file of the package, or of the sources of a folder."""
+    found = ROOT / "src" / "frazil" / path
+    files = [found] if found.is_file() else [one for one in found.rglob("*") if one.suffix in {".py", ".java"}]
+    return sum(len(one.read_text("utf-8").splitlines()) for one in files)
+
+
+def test_line_counts_in_decisions_are_right() -> None:
+    counts = [
+        (page.name, path, int(lines.replace(",", "")))
+        for page in (ROOT / "docs" / "decisions").glob("0*.md")
+        for path, lines in re.findall(r"`([\w/.]+)`, ([\d,]+) lines", page.read_text("utf-8"))
+    ]
+    wrong = [
+        (page, path, lines, lines_of(path)) for page, path, lines in counts if abs(lines_of(path) - lines) * 5 > lines
+    ]
+    assert counts and wrong == [], "more than a fifth off: page, path, lines said, lines"

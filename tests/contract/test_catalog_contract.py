@@ -1025,7 +1025,7 @@ class TestUnknownOutcomes:
 
     @pytest.mark.parametrize("kind", UNHEARD)
     @pytest.mark.parametrize("followers", [0, 1, 2])
-    def test_view_commit_with_a_lost_response_is_found_if_its_row_says_so(
+    def test_view_commit_with_a_lost_response_is_found_by_its_row(
         self, case: CatalogCase, kind: FaultKind, followers: int
     ) -> None:
         if not case.is_sql:
@@ -1246,7 +1246,7 @@ class TestPurging:
         case.catalog.drop_table(EVENTS, purge=purge_files)
         assert list(case.storage.list(f"{case.warehouse}/db")) == []
 
-    def test_purge_keeps_what_it_cannot_read(self, case: CatalogCase) -> None:
+    def test_purge_keeps_unreadable_files(self, case: CatalogCase) -> None:
         data = f"{case.warehouse}/db/events/data/f.parquet"
         loaded = self.appended(case, data)
         case.storage.create(data, b"rows")

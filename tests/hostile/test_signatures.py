@@ -208,7 +208,7 @@ def test_reader_receives_no_signature_for_writes() -> None:
         refuse(method, FILE + query, can_write=False)
 
 
-def test_location_characters_are_no_wildcards_in_a_policy() -> None:
+def test_location_characters_are_not_wildcards_in_a_policy() -> None:
     policy = json.loads(table_policy(["s3://wh/lake/*", "s3://wh/lake/a?b/${aws:username}"], can_write=True))
     files = policy["Statement"][0]["Resource"]
     assert files == ["arn:aws:s3:::wh/lake/${*}/*", "arn:aws:s3:::wh/lake/a${?}b/${$}{aws:username}/*"]

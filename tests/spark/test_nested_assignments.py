@@ -259,7 +259,7 @@ def check_assignment(
     ("at", "verb"),
     [(at, verb) for at in range(len(ASSIGNMENTS)) for nth, verb in enumerate(ASSIGNING) if (at + nth) % 2 == 0],
 )
-def test_assigned_field_gets_its_value_whatever_it_was_before(
+def test_assigned_field_gets_its_value_over_any_previous_one(
     spark: SparkSession, lake: frazil.Lake, verb: str, at: int
 ) -> None:
     check_assignment(spark, lake, verb, *ASSIGNMENTS[at], TABLES[(at + list(ASSIGNING).index(verb)) % len(TABLES)])

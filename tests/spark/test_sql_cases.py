@@ -44,7 +44,7 @@ _OF_SPARK: dict[str, dict[str, str]] = {
 """By Sparks, the cases that do not hold there, and why."""
 
 
-def test_there_are_enough_sql_cases() -> None:
+def test_sql_cases_are_numerous() -> None:
     assert sum(1 for name in case_files() for _ in read_cases(name)) >= 300
 
 

@@ -171,7 +171,7 @@ def test_namespaces_are_created_listed_and_dropped(warehouse: str) -> None:
     assert "not empty" in refused(warehouse, "namespace", "drop", "shop")
 
 
-def test_catalogs_of_one_database_are_told_apart_by_name(tmp_path: Path) -> None:
+def test_catalogs_of_one_database_are_distinguished_by_name(tmp_path: Path) -> None:
     database = ["--catalog", f"sqlite:///{tmp_path}/both.db"]
     for name in ("one", "other"):
         place = str(tmp_path / name)

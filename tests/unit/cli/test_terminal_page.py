@@ -49,7 +49,7 @@ def run(command: str, shown: list[str]) -> None:
             assert agrees(said, line), f"{command}\nprinted {said!r}\nthe page has {line!r}"
 
 
-def test_commands_of_the_page_run_and_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_page_run_and_print_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     before, after = PAGE.read_text().split(TWO_APPENDS)
     first = steps(before)

@@ -242,7 +242,7 @@ def test_hostile_metadata_is_refused_quickly_with_a_clear_message(name: str) -> 
     assert caught.value.context["heading"]
 
 
-def test_there_are_enough_hostile_cases() -> None:
+def test_hostile_cases_are_numerous() -> None:
     assert len(HOSTILE) >= 80
 
 

@@ -539,7 +539,7 @@ class TestRefusals:
             decode_manifest(write_avro(entry_schema(), []), manifest=manifest(key_metadata=b"key"))
 
     @pytest.mark.parametrize("fields", [None, ["file_path"]])
-    def test_entries_of_encrypted_files_are_recognised_whatever_is_requested(self, fields: list[str] | None) -> None:
+    def test_entries_of_encrypted_files_are_recognised_for_any_columns(self, fields: list[str] | None) -> None:
         data = write_avro(entry_schema(), [entry(0), entry(1, key_metadata=b"key")])
         with pytest.raises(UnsupportedError, match="it tracks encrypted files"):
             decode_manifest(data, fields=fields)

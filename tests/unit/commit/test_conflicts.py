@@ -393,7 +393,7 @@ def test_update_refuses_a_vector_added_by_a_rewrite_of_deletes(isolation: Isolat
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_update_refuses_another_vector_of_its_files_whatever_it_read(isolation: IsolationLevel) -> None:
+def test_update_refuses_another_vector_of_its_files_for_any_read_set(isolation: IsolationLevel) -> None:
     case = Case(3)
     case.rival(RowDelta(case.lab.vectors({case.a: [0]}), ReadSet(case.start), "delete"))
     mine = RowDelta(

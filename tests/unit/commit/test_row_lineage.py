@@ -150,7 +150,7 @@ def test_commits_to_other_branches_consume_row_ids_too() -> None:
     assert row_ids(lab)[main.file_path] == 11
 
 
-def test_there_are_no_row_ids_before_v3() -> None:
+def test_versions_before_v3_have_no_row_ids() -> None:
     lab = Lab(format_version=2)
     lab.commit(Append((lab.file(range(5)),)))
     assert lab.snapshot.first_row_id is None and lab.snapshot.added_rows is None

@@ -178,6 +178,6 @@ def test_view_page_shows_its_query(console: Served) -> None:
     assert "/views/shop.kinds" in whole_page(console, "/")
 
 
-def test_pages_of_an_empty_table_say_it_is_empty(console: Served) -> None:
+def test_pages_of_an_empty_table_explain_that_it_is_empty(console: Served) -> None:
     for page in ("", "/history", "/files", "/schema", "/rows", "/explain", "/activity"):
         whole_page(console, f"/tables/web.empty{page}")

@@ -90,7 +90,7 @@ def test_struct_fields_have_metrics_and_lists_and_maps_have_none() -> None:
     assert found.lower_bounds[4] == struct.pack("<q", 7)
 
 
-def test_metrics_modes_select_what_is_recorded() -> None:
+def test_metrics_modes_select_counts_and_bounds() -> None:
     table = schema(field(1, "a", STRING), field(2, "b", STRING), field(3, "c", STRING), field(4, "d", STRING))
     prefix = "write.metadata.metrics.column."
     rows = [dict.fromkeys("abcd", "x" * 20)]

@@ -62,7 +62,7 @@ def test_adjacent_small_reads_fetch_once() -> None:
     assert len(fetched) == 2
 
 
-def test_large_reads_fetch_exactly_what_was_requested() -> None:
+def test_large_reads_fetch_exactly_the_requested_range() -> None:
     storage = MemoryStorage()
     storage.create("f", DATA)
     file = StorageFile(storage, "f", len(DATA))

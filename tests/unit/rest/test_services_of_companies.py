@@ -116,7 +116,7 @@ def test_refused_location_is_reported_in_the_words_of_the_service(service: Scrip
     catalog.create_table(TABLE, builders.schema())
 
 
-def test_s3_tables_drop_requires_purge_and_the_error_says_so(service: ScriptedService) -> None:
+def test_s3_tables_drop_requires_purge_and_the_error_explains_it(service: ScriptedService) -> None:
     said = "DropTable operation failed. S3 Tables only supports dropping tables with purge enabled."
     service.on(
         "DELETE /v1/namespaces/db/tables/t",
@@ -200,7 +200,7 @@ def test_missing_table_is_recognised_in_any_wording(service: ScriptedService, an
         opened(service).load_table(TABLE)
 
 
-def test_polaris_vends_nothing_for_user_locations_and_the_error_says_so(service: ScriptedService) -> None:
+def test_polaris_vends_nothing_for_user_locations_and_the_error_explains_it(service: ScriptedService) -> None:
     said = "Delegate access to table with user-specified write location is temporarily not supported."
     service.on("GET /v1/namespaces/db/tables/t", error_json(403, "ForbiddenException", said))
     with pytest.raises(AccessDeniedError, match="user-specified write location"):

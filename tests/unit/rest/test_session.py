@@ -175,7 +175,7 @@ def test_token_is_obtained_by_credential_and_renewed_before_expiry(service: Scri
     }
 
 
-def test_token_is_exchanged_if_there_is_no_credential(service: ScriptedService) -> None:
+def test_token_is_exchanged_without_a_credential(service: ScriptedService) -> None:
     now = [1000.0]
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 2000}).encode()).decode().rstrip("=")
     old = f"h.{claims}.s"

@@ -51,7 +51,9 @@ def read(loaded: LoadedTable, options: dict[str, Any], **more: Any) -> list[int]
         ({"snapshot-id": None}, [0, 1, 2, 3]),
     ],
 )
-def test_options_select_what_is_read(loaded: LoadedTable, options: dict[str, Any], expected: list[int]) -> None:
+def test_options_select_snapshot_columns_and_rows_to_read(
+    loaded: LoadedTable, options: dict[str, Any], expected: list[int]
+) -> None:
     assert read(loaded, options) == expected
 
 

@@ -60,7 +60,7 @@ def test_invalid_mode_is_refused(text: str) -> None:
         parse_metrics_mode(text)
 
 
-def test_modes_define_what_is_recorded() -> None:
+def test_modes_define_recorded_metrics() -> None:
     assert [(mode.has_counts, mode.has_bounds) for mode in (NONE, COUNTS, TRUNCATE_16, FULL)] == [
         (False, False),
         (True, False),

@@ -482,7 +482,7 @@ def test_invalid_renames_are_refused() -> None:
         change().add_column("new", INT).rename_column("new", "newer")
 
 
-def test_new_name_is_not_yet_usable_and_the_error_says_so() -> None:
+def test_new_name_is_not_yet_usable_and_the_error_explains_it() -> None:
     with pytest.raises(FieldNotFoundError) as caught:
         change().rename_column("id", "key").set_doc("key", "unique")
     assert caught.value.hint == "Within the update that renames it, the column is still 'id'."

@@ -637,7 +637,7 @@ def test_whole_file_deletes_run_without_spark(sql: Console, table: frazil.Table)
     assert table.refresh().scan().count() == 0
 
 
-def test_statements_that_require_spark_say_so(sql: Console, table: frazil.Table) -> None:
+def test_statements_that_require_spark_are_refused(sql: Console, table: frazil.Table) -> None:
     for text in (
         "create table lake.db.c as select 1 a",
         "create view lake.db.v as select 1 a",

@@ -328,7 +328,7 @@ def test_fault_at_any_read_is_raised_and_never_loses_rows(file_format: str) -> N
         assert ids(broken) == expected
 
 
-def test_scan_repr_shows_what_it_reads() -> None:
+def test_scan_repr_shows_its_columns_and_filter() -> None:
     scan = scan_table(make_table().load(), "id > 3", columns=["id"])
     assert scan.snapshot is not None
     assert scan.snapshot.snapshot_id == 2

@@ -34,7 +34,7 @@ def test_equal_keys_have_equal_hashes() -> None:
     assert first == again != other
 
 
-def test_key_set_contains_exactly_what_was_added() -> None:
+def test_key_set_contains_exactly_the_added_keys() -> None:
     seen = SeenHashes()
     assert not seen.contains(hashes_of(["a"])).any()
     for part in (["a", "b"], ["c"], ["d", "e", "f"]):

@@ -121,7 +121,7 @@ def {name}(loaded: LoadedTable) -> int:
             "tests/unit/table/test_{name}_option.py": _table_test("The write option `{text}`.", "is_applied", _TODO),
         },
         "Give the option its type in WRITE of src/frazil/jar/options.py, and apply it in\n"
-        "src/frazil/sessions/write_options.py (writes of Spark) or src/frazil/table/write_overrides.py (all writes).",
+        "src/frazil/sessions/write_options.py (writes of Spark) or src/frazil/verbs/write_overrides.py (all writes).",
         "tests/unit/table/test_{name}_option.py",
         (
             (
@@ -217,8 +217,7 @@ def test_{name}_is_computed() -> None:
         lake.create_namespace("db")
         table = lake.create_table("db.t", "kind string")
         table.append(pa.table({{"kind": ["a", "b"]}}))
-        table.update({{"kind": "{text}(kind)"}}, engine="local")
-        assert table.scan().to_arrow()["kind"].to_pylist() == ["what Spark", "returns"]
+        assert table.scan("{text}(kind) = 'what Spark returns'").count() == 1
 ''',
         },
         "Write the function in FUNCTIONS of src/frazil/evaluate/sql_functions.py, with the types and results of Spark:\n"
@@ -231,7 +230,7 @@ def test_{name}_is_computed() -> None:
                 '    "{text}": of_kinds(each(lambda text: text, t.STRING)),\n',
             ),
         ),
-        listed_in="docs/changing-rows.md",
+        listed_in="docs/conditions.md",
     ),
     "catalog": Route(
         {

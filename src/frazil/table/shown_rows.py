@@ -77,18 +77,18 @@ class ShownRows:
 
 def first_rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema, shown: int, counted: int) -> ShownRows:
     """Read the first rows of a result, and count them up to a limit."""
-    kept: list[pa.RecordBatch] = []
+    head: list[pa.RecordBatch] = []
     count, missing = 0, shown
     is_whole = True
     for batch in batches:
         if missing:
-            kept.append(batch.slice(0, missing))
-            missing -= kept[-1].num_rows
+            head.append(batch.slice(0, missing))
+            missing -= head[-1].num_rows
         count += batch.num_rows
         if count > max(shown, counted):
             count, is_whole = max(shown, counted), False
             break
-    return ShownRows(pa.Table.from_batches(kept, schema=schema), count, is_whole)
+    return ShownRows(pa.Table.from_batches(head, schema=schema), count, is_whole)
 
 
 def _short(cell: str | None) -> str:

@@ -34,12 +34,18 @@ from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField
 from frazil.sql.statements import VIEW_SCHEMA_MODE, Name
 from frazil.table.lake import Lake
+from frazil.table.local_sql.query_summaries import summary_text
+from frazil.table.local_sql.view_queries import (
+    recursive_view_error,
+    spark_types,
+    spark_types_of,
+    view_columns,
+    view_text,
+)
 from frazil.table.parse_name import parse_name
-from frazil.table.query_summaries import summary_text
 from frazil.table.scan import Scan
 from frazil.table.sql_session import CHANGES, FullName, Relation, SqlSession, version_state
 from frazil.table.view import View
-from frazil.table.view_queries import recursive_view_error, spark_types, spark_types_of, view_columns, view_text
 
 
 @dataclass(frozen=True)
@@ -312,7 +318,7 @@ class QueryTables:
         queries = scan_sql(native, fields, deletes)
         if native.others or not queries:
             # Arrow's datasets take longer to load than most queries.
-            from frazil.table.query_sources import arrow_source
+            from frazil.table.local_sql.query_sources import arrow_source
 
             source = f"{name} read by frazil"
             self._sources[source] = arrow_source(scan, native.others if native.paths else None, self.failures)

@@ -1,24 +1,21 @@
-"""A table for one write, with overrides of its properties.
+"""Overrides of a table's settings for one write.
 
-Files are written, rows found and others' changes judged by what the write says; what is committed begins with the table
-as it is, so that nothing of it stays.
+Files are written, rows found and others' changes judged with the overrides. The commit begins with the table without
+them, so none of them stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from frazil.commit.action import Action
 from frazil.commit.conflicts import ReadSet
-from frazil.expr.predicates import Predicate
 from frazil.loaded import LoadedTable
 from frazil.spec import properties as known
 from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.properties import IsolationLevel, read_property
-from frazil.spec.snapshot import Snapshot
 from frazil.spec.sorting import UNSORTED
-from frazil.table.verbs import TableVerbs
+from frazil.spec.table_metadata import TableMetadata
 
 _NOTHING: FrozenMap[str, str] = FrozenMap()
 _DISTRIBUTIONS = (
@@ -48,6 +45,8 @@ class WriteOverrides:
 
     def applied(self, loaded: LoadedTable) -> LoadedTable:
         """Return a table as the write sees it; it is never committed."""
+        if self == AS_THE_TABLE_SAYS:
+            return loaded
         metadata = loaded.metadata
         properties = {**metadata.properties, **self.properties}
         if not self.follows_table:
@@ -80,52 +79,11 @@ class WriteOverrides:
             changed.sort_order(order)
         return replace(loaded, metadata=changed)
 
+    def applied_to_reads(self, read: ReadSet, metadata: TableMetadata) -> ReadSet:
+        """Return what the write reads, with its isolation and the snapshot after which others' changes stop it."""
+        if self.since_snapshot_id is not None:
+            read = replace(read, snapshot_id=metadata.snapshot(self.since_snapshot_id).snapshot_id)
+        return read if self.isolation is None else replace(read, isolation=self.isolation)
+
 
 AS_THE_TABLE_SAYS = WriteOverrides()
-
-
-class SaidTable(TableVerbs):
-    """A table whose writes are told more; it commits through the table it is made of."""
-
-    def __init__(self, table: TableVerbs, said: WriteOverrides) -> None:
-        self._table = table
-        self._says = said
-        self._cache = table._cache
-        self._state: LoadedTable | None = None
-
-    def _begin(self) -> LoadedTable:
-        self._state = self._table._begin()
-        return self._says.applied(self._state)
-
-    def _begin_again(self, state: LoadedTable, branch: str) -> LoadedTable | None:
-        now = self._table._begin_again(state, branch)
-        if now is None:
-            return None
-        self._state = now
-        return self._says.applied(now)
-
-    def _run(self, action: Action) -> Snapshot | None:
-        return self._table._run(action)
-
-    def _commit(
-        self, state: LoadedTable, action: Action, written: Sequence[str] = ()
-    ) -> tuple[LoadedTable, Snapshot | None]:
-        return self._table._commit(self._as_it_is(), action, written)
-
-    def _together(self, state: LoadedTable, change: Callable[[TableVerbs], Snapshot | None]) -> Snapshot | None:
-        return self._table._together(self._as_it_is(), lambda table: change(SaidTable(table, self._says)))
-
-    def _read_set(self, state: LoadedTable, branch: str, predicate: Predicate) -> ReadSet:
-        read = self._table._read_set(state, branch, predicate)
-        says = self._says
-        if says.since_snapshot_id is not None:
-            read = replace(read, snapshot_id=state.metadata.snapshot(says.since_snapshot_id).snapshot_id)
-        return read if says.isolation is None else replace(read, isolation=says.isolation)
-
-    def _as_it_is(self) -> LoadedTable:
-        return self._table._begin() if self._state is None else self._state
-
-
-def with_overrides(table: TableVerbs, said: WriteOverrides) -> TableVerbs:
-    """Return a table whose writes go by what is said."""
-    return table if said == AS_THE_TABLE_SAYS else SaidTable(table, said)

@@ -20,9 +20,9 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError, UnsupportedEr
 from frazil.evaluate import sql_types as t
 from frazil.expr.parameters import python_value
 from frazil.expr.predicates import sql_literal
-from frazil.table.statement_literals import ATOM, LOGIC, SUM, TEST, Value, literal_of, read_text
-from frazil.table.statement_text import sql_of
-from frazil.table.statement_types import EXACT_DIGITS, can_be_assigned, meet, shown_type, type_of
+from frazil.table.local_sql.statement_literals import ATOM, LOGIC, SUM, TEST, Value, literal_of, read_text
+from frazil.table.local_sql.statement_text import sql_of
+from frazil.table.local_sql.statement_types import EXACT_DIGITS, can_be_assigned, meet, shown_type, type_of
 
 TARGET, SOURCE = "target", "source"
 MAX_DEPTH = 60

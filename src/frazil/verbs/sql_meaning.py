@@ -19,7 +19,7 @@ from frazil.scan.choose_snapshot import SnapshotChoice
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.scan.plan import plan_scan
 from frazil.spec.schema import Schema
-from frazil.table.on_spark import session_zone
+from frazil.verbs.on_spark import session_zone
 
 _UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
 

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal, TypeAlias
 
+from frazil.commit.action import PlannedChange
 from frazil.errors import InvalidRequestError, TextSyntaxError, UnsupportedError
 from frazil.loaded import LoadedTable
 from frazil.scan.tasks import FileScanTask
-from frazil.table.on_spark import active_session, is_spark_frame
-from frazil.table.write_rows import is_here_only
+from frazil.verbs.on_spark import active_session, is_spark_frame
+from frazil.verbs.write_rows import is_here_only
 
 Engine: TypeAlias = Literal["auto", "local", "spark"]
 ENGINES = ("auto", "local", "spark")
@@ -33,6 +34,11 @@ class Choice:
     engine: Literal["local", "spark"]
     reason: str
     plan: Any = None
+
+    def run(self) -> PlannedChange | None:
+        """Carry the plan out in this process, up to the commit."""
+        planned: PlannedChange | None = self.plan.run()
+        return planned
 
     def explain(self, what: str) -> str:
         """Return the choice as text: what, where and why, and what is read."""

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from frazil.errors import UnsupportedError
 from frazil.evaluate import sql_types as t
-from frazil.table.statement_text import sql_of
+from frazil.table.local_sql.statement_text import sql_of
 
 EXACT_DIGITS = 15
 """How many digits of a decimal a double holds, so that both engines find the same double."""

@@ -12,9 +12,9 @@ from sqlglot import exp
 from frazil.catalog.names import format_name
 from frazil.change_rows.source_rows import normal_type
 from frazil.errors import InvalidRequestError
-from frazil.table.statement_run import Run, Target, aliases_of, assignments, counted, is_default
-from frazil.table.statement_text import check_parts, name_parts, refuse, sql_of
-from frazil.table.statement_values import SOURCE, TARGET, Translator
+from frazil.table.local_sql.statement_run import Run, Target, aliases_of, assignments, counted, is_default
+from frazil.table.local_sql.statement_text import check_parts, name_parts, refuse, sql_of
+from frazil.table.local_sql.statement_values import SOURCE, TARGET, Translator
 
 
 def merge_rows(run: Run) -> pa.Table:

@@ -18,7 +18,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> NoReturn:
         pytest.fail("a session was asked for")
 
-    monkeypatch.setattr("frazil.table.verbs.choose_session", refuse)
+    monkeypatch.setattr("frazil.verbs.write_session.choose_session", refuse)
 
 
 @pytest.mark.parametrize(

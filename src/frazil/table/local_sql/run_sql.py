@@ -24,9 +24,9 @@ from frazil.query.prepared import Engine, LocalEngine, PreparedQuery
 from frazil.query.syntax import NotAQueryError, Query, parse_query
 from frazil.query.worker import WorkerEngine
 from frazil.table.lake import Lake
+from frazil.table.local_sql.query_tables import QueryTables
 from frazil.table.open_catalog import TRUST_NONE
 from frazil.table.query_result import QueryResult
-from frazil.table.query_tables import QueryTables
 
 DUCKDB: Final = "duckdb"
 SPARK: Final = "spark"
@@ -115,8 +115,8 @@ def _change(
     limits: Limits,
 ) -> QueryResult:
     """Run a statement that changes tables, and return how many rows it changed."""
-    from frazil.table.local_statements import run_statement
-    from frazil.table.statement_run import parameter_names
+    from frazil.table.local_sql.statement_run import parameter_names
+    from frazil.table.local_sql.statements import run_statement
 
     def run_query(inner: str, inner_values: Mapping[str, object], inner_frames: Mapping[str, object]) -> QueryResult:
         engine = LocalEngine()

@@ -4,7 +4,8 @@ A verb, a statement or a transaction that writes is a run: START before it, then
 it runs is its input, what its commit makes is its output. A read by itself is a run too, told when its files are
 planned. Events are sent by a thread of their own: whatever becomes of them, the work goes on, and one warning says so.
 
-`table/verbs.py` and `OneCommit` in `table/table.py` are the two modules that report; docs/lineage.md says what.
+Verbs report their runs through `WriteSession.observe`, and `verbs/one_commit.py` reports commits; docs/lineage.md says
+what.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def open_lineage(given: dict[str, str]) -> Lineage | None:
 
 
 @contextlib.contextmanager
-def telling(catalog: Catalog | None, verb: str, table: str, data: Any = None) -> Iterator[None]:
+def observe_run(catalog: Catalog | None, verb: str, table: str, data: Any = None) -> Iterator[None]:
     """Report the block as one run; within another run it belongs to that."""
     lineage = None if catalog is None else catalog.lineage
     if lineage is None or _run.get() is not None:
@@ -97,7 +98,7 @@ def ending(run: AbstractContextManager[None], *error: Any) -> Iterator[None]:
     run.__exit__(*error)
 
 
-def tell_commit(states: Sequence[LoadedTable], snapshot_ids: Collection[int]) -> None:
+def observe_commit(states: Sequence[LoadedTable], snapshot_ids: Collection[int]) -> None:
     """Report the tables that a commit changed, and its snapshots, to the current run, if there is one."""
     run = _run.get()
     if run is not None:

@@ -18,7 +18,7 @@ from frazil.errors import CommitStateUnknownError, InvalidRequestError
 from frazil.storage.failing import SimulatedCrash
 from frazil.table.lake import Lake
 from frazil.table.table import Table
-from frazil.table.verbs import TableVerbs
+from frazil.table.writable import Writable
 from tests.support.races import Point, Race
 
 DATA = pa.table({"id": [1, 2], "k": ["a", "b"]})
@@ -36,7 +36,7 @@ def ids(table: Table, **scan: Any) -> list[int]:
     return sorted(table.refresh().scan(**scan).to_arrow()["id"].to_pylist())
 
 
-Verb = Callable[[TableVerbs, Any], object]
+Verb = Callable[[Writable, Any], object]
 VERBS: dict[str, Verb] = {
     "append": lambda t, once: t.append(MORE, once=once),
     "append of new columns": lambda t, once: t.append(

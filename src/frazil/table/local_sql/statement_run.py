@@ -15,9 +15,9 @@ from frazil.errors import FieldNotFoundError, InvalidRequestError, TableNotFound
 from frazil.evaluate.condition import table_columns
 from frazil.spec.snapshot import MAIN_BRANCH, Snapshot
 from frazil.table.lake import Lake
+from frazil.table.local_sql.statement_text import Statement, lake_name, name_parts, refuse, sql_of
+from frazil.table.local_sql.statement_values import TARGET, Translator, quoted
 from frazil.table.sql_session import SqlSession
-from frazil.table.statement_text import Statement, lake_name, name_parts, refuse, sql_of
-from frazil.table.statement_values import TARGET, Translator, quoted
 from frazil.table.table import Table
 
 

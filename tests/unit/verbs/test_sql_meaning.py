@@ -8,7 +8,7 @@ import pytest
 import frazil
 from frazil.expr.predicates import TRUE, equal, not_equal
 from frazil.spec.parse_type import parse_schema
-from frazil.table.sql_meaning import plain_predicate, takes_files_whole
+from frazil.verbs.sql_meaning import plain_predicate, takes_files_whole
 
 SCHEMA = parse_schema(
     "id bigint, f double, k string, day date, ts timestamptz, local timestamp, price decimal(9,2), s struct<a: int>, "
@@ -91,7 +91,7 @@ def test_times_depending_on_the_session_zone_are_left_to_spark(
     where: str, depends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert plain_predicate(where, SCHEMA) is not None
-    monkeypatch.setattr("frazil.table.sql_meaning.session_zone", lambda: "Europe/Paris")
+    monkeypatch.setattr("frazil.verbs.sql_meaning.session_zone", lambda: "Europe/Paris")
     assert (plain_predicate(where, SCHEMA) is None) is depends
 
 

@@ -15,25 +15,17 @@ from frazil.query.column_types import duckdb_type
 from frazil.query.engine import keywords, quoted
 from frazil.query.syntax import Node, Query
 from frazil.scan.plan import plan_scan
+from frazil.spec import types as ft
 from frazil.spec.data_file import DataFile
-from frazil.spec.types import (
-    DateType,
-    DecimalType,
-    IntType,
-    LongType,
-    NestedField,
-    TimestampType,
-    TimestamptzType,
-)
 from frazil.table.scan import Scan
 
 _PLAIN_NAME: Final = re.compile(r"[a-z_][a-z0-9_]*")
 _LITERALS: Final = (
-    ((IntType, LongType), "{}"),
-    ((DecimalType,), "'{}'"),
-    ((DateType,), "DATE '1970-01-01' + INTERVAL ({}) DAY"),
-    ((TimestampType,), "make_timestamp({})"),
-    ((TimestamptzType,), "make_timestamptz({})"),
+    ((ft.IntType, ft.LongType), "{}"),
+    ((ft.DecimalType,), "'{}'"),
+    ((ft.DateType,), "DATE '1970-01-01' + INTERVAL ({}) DAY"),
+    ((ft.TimestampType,), "make_timestamp({})"),
+    ((ft.TimestamptzType,), "make_timestamptz({})"),
 )
 _BLOCKS: Final = ("where_clause", "group_expressions", "group_sets", "having", "qualify", "sample", "modifiers")
 
@@ -71,7 +63,7 @@ def summary_text(query: Query, scan: Scan) -> str | None:
     return f"SELECT {', '.join(values)}"
 
 
-def _item(item: Node, query: Query, scan: Scan) -> tuple[str, str, NestedField | None] | None:
+def _item(item: Node, query: Query, scan: Scan) -> tuple[str, str, ft.NestedField | None] | None:
     """Return the name of a column, its function, and the field of `min` and `max`."""
     if item.get("type") != "FUNCTION" or any(item.get(name) for name in ("filter", "distinct", "schema")):
         return None
@@ -97,7 +89,7 @@ def _item(item: Node, query: Query, scan: Scan) -> tuple[str, str, NestedField |
     return item.get("alias") or f"{function}({path[0]})", function, matches[0]
 
 
-def _literal_form(field: NestedField) -> str | None:
+def _literal_form(field: ft.NestedField) -> str | None:
     return next((form for types, form in _LITERALS if isinstance(field.field_type, types)), None)
 
 
@@ -112,7 +104,7 @@ def _files(scan: Scan) -> list[DataFile] | None:
     return files
 
 
-def _bound(files: list[DataFile], field: NestedField, *, is_max: bool) -> str | None:
+def _bound(files: list[DataFile], field: ft.NestedField, *, is_max: bool) -> str | None:
     values: list[Any] = []
     for file in files:
         bounds = file.upper_bounds if is_max else file.lower_bounds

@@ -11,7 +11,7 @@ import pytest
 
 import frazil
 from frazil.errors import ConcurrentChangeError
-from frazil.table.table import HeldTable, Table
+from tests.support.races import overtaken
 
 MODES = ["copy-on-write", "merge-on-read"]
 Change = Callable[[Any], Any]
@@ -27,21 +27,6 @@ CHANGES: dict[str, Change] = {
     "once": lambda table: table.delete("id = 3", once=("cancellations", 1)),
 }
 LEFT = {0: 0, 1: 1, 2: 2, 4: 4, 5: 5}
-
-
-def overtaken(kind: type[Table], table: frazil.Table, others: Change, times: int = 1) -> Table:
-    """Return a table on which others commit after a change is planned and before it commits, so many times."""
-    left = [others] * times
-
-    class Meanwhile(kind):  # type: ignore[misc, valid-type]
-        def _commit(self, state: Any, action: Any, written: Any = ()) -> Any:
-            if left:
-                left.pop()(Table(self._catalog, self._catalog.load_table(self.identifier)))
-            return super()._commit(state, action, written)
-
-    made = Meanwhile(table._catalog, table.refresh().state)
-    assert isinstance(made, Table)
-    return made
 
 
 def compact(table: frazil.Table) -> None:
@@ -74,12 +59,10 @@ def values(table: frazil.Table) -> dict[int, int]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.parametrize("kind", [Table, HeldTable])
-def test_compaction_of_the_same_files_stops_no_change(
-    lake: frazil.Lake, mode: str, name: str, kind: type[Table]
-) -> None:
+@pytest.mark.parametrize("held", [False, True])
+def test_compaction_of_the_same_files_stops_no_change(lake: frazil.Lake, mode: str, name: str, held: bool) -> None:
     table = make(lake, mode)
-    made = CHANGES[name](overtaken(kind, table, compact))
+    made = CHANGES[name](overtaken(table, compact, held=held))
     assert made is not None
     expected = {**LEFT, 3: -1} if name in ("update", "upsert") else LEFT
     assert values(table) == expected
@@ -90,7 +73,7 @@ def test_compaction_of_the_same_files_stops_no_change(
 @pytest.mark.parametrize("mode", MODES)
 def test_change_beside_a_compaction_and_an_append_sees_both(lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
-    overtaken(Table, table, compact_and_append).delete("id in (3, 100)")
+    overtaken(table, compact_and_append).delete("id in (3, 100)")
     assert values(table) == LEFT
 
 
@@ -99,7 +82,7 @@ def test_statement_whose_rows_were_changed_concurrently_is_refused(lake: frazil.
     """What it has read of the table beside the rows that it changes is of the state it began with."""
     table = make(lake, mode)
     with pytest.raises(ConcurrentChangeError):
-        overtaken(HeldTable, table, compact_and_append).delete("id in (3, 100)")
+        overtaken(table, compact_and_append, held=True).delete("id in (3, 100)")
     assert values(table) == {**LEFT, 3: 3, 100: 100}
 
 
@@ -107,20 +90,20 @@ def test_statement_whose_rows_were_changed_concurrently_is_refused(lake: frazil.
 def test_concurrently_changed_rows_stop_a_change_despite_a_compaction(lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
     with pytest.raises(ConcurrentChangeError):
-        overtaken(Table, table, lambda other: other.update({"v": "7"}, where="id = 3")).delete("id = 3")
+        overtaken(table, lambda other: other.update({"v": "7"}, where="id = 3")).delete("id = 3")
     assert values(table)[3] == 7
 
 
 def test_change_that_always_meets_a_compaction_gives_up(lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     with pytest.raises(ConcurrentChangeError):
-        overtaken(Table, table, compact, times=1000).delete("id = 3")
+        overtaken(table, compact, times=1000).delete("id = 3")
     assert values(table) == {**LEFT, 3: 3}
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_files_of_abandoned_attempts_are_deleted(lake: frazil.Lake, mode: str, tmp_path: Path) -> None:
     table = make(lake, mode)
-    overtaken(Table, table, compact).delete("id = 3")
+    overtaken(table, compact).delete("id = 3")
     known = {Path(one).name for one in table.refresh().inspect.all_files()["file_path"].to_pylist()}
     assert {one.name for one in (tmp_path / "lake").rglob("*.parquet")} == known

@@ -5,7 +5,7 @@
 
 Text becomes a tree in `statement_text.py`, conditions and values become the verbs' in `statement_values.py`. Nothing
 runs on Spark: what this process cannot compute is refused. Each statement changes one table in one commit, under the
-rules for parallel writers of the verb. `create table as` is the exception: it creates, then appends.
+rules for parallel writers of the verb.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from frazil.errors import InvalidRequestError, UnsupportedError
 from frazil.query.column_types import duckdb_type
 from frazil.spec.types import ListType, Type
 from frazil.table.lake import Lake
-from frazil.table.merge_statement import merge_rows
-from frazil.table.statement_run import (
+from frazil.table.local_sql.merge_statement import merge_rows
+from frazil.table.local_sql.statement_run import (
     Run,
     RunQuery,
     assignments,
@@ -33,8 +33,8 @@ from frazil.table.statement_run import (
     renamed,
     translator_of,
 )
-from frazil.table.statement_tables import alter, create, drop
-from frazil.table.statement_text import Statement, check_parts, name_parts, parse_statement, refuse
+from frazil.table.local_sql.statement_tables import alter, create, drop
+from frazil.table.local_sql.statement_text import Statement, check_parts, name_parts, parse_statement, refuse
 
 
 def run_statement(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from frazil.catalog.base import Catalog
 from frazil.catalog.purge import PurgeReport
 from frazil.errors import NamespaceAlreadyExistsError, TableAlreadyExistsError
-from frazil.lineage import ending, observe_run
+from frazil.lineage import observe_run
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.scan.manifest_cache import ManifestCache
@@ -382,8 +382,7 @@ class LakeTransaction:
 
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
-        self._commit = OneCommit(catalog, cache)
-        self._told = observe_run(catalog, "transaction", catalog.name)
+        self._commit = OneCommit(catalog, cache, observe_run(catalog, "transaction", catalog.name))
 
     def __repr__(self) -> str:
         return f"<transaction of the lake {self._catalog.name!r}, tables: {listed(self._commit.names) or 'none yet'}>"
@@ -395,11 +394,10 @@ class LakeTransaction:
         return TransactionTable(self._commit.table(self._catalog.load_table(identifier)) if staged is None else staged)
 
     def __enter__(self) -> Self:
-        self._told.__enter__()
+        self._commit.__enter__()
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ending(self._told, error_type, error, trace):
-            self._commit.__exit__(error_type, error, trace)
+        self._commit.__exit__(error_type, error, trace)

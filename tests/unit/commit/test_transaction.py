@@ -369,7 +369,7 @@ def test_foreign_snapshot_with_the_same_id_is_not_mistaken_for_the_own_one() -> 
     transaction.table(lab.load()).add(Append((mine,)))
     other.table(lab.load()).add(Append((theirs,)))
     other.commit()
-    with pytest.raises(InvalidRequestError, match="a snapshot of that id"):
+    with pytest.raises(InvalidRequestError, match="a snapshot with that ID"):
         transaction.commit()
     assert lab.paths() == paths_of(theirs)
 

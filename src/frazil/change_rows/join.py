@@ -28,7 +28,8 @@ from frazil.evaluate import sql_types as t
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows, find_name, mask_of
 from frazil.evaluate.condition import Session, pruning_of, table_columns
 from frazil.expr.expressions import Call, Expression, Name, names_of
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.extract import conjuncts_of
+from frazil.expr.parse import parse_expression
 from frazil.expr.predicates import FALSE, TRUE, Predicate, all_of
 from frazil.scan.tasks import FileScanTask
 from frazil.spec.partitioning import PartitionSpec
@@ -71,10 +72,10 @@ def read_join(on: Any, change: LocalChange, source: SourceRows, session: Session
         raise t.left_to_spark(f"the condition of ON is a {type(on).__name__}, not text")
     compiler = Compiler({TARGET: table_columns(change.schema), SOURCE: source.columns}, session.now_us)
     parsed = parse_expression(on, "the condition of ON")
-    compiler.condition(parsed.expression, "the condition of ON")
+    compiler.condition(parsed, "the condition of ON")
     keys: list[JoinKey] = []
     rest: list[Expression] = []
-    for conjunct, _ in parsed.conjuncts:
+    for conjunct in conjuncts_of(parsed):
         key = _find_key(conjunct, compiler, change)
         if key is not None:
             keys.append(key)

@@ -34,7 +34,7 @@ from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compile
 from frazil.evaluate.condition import Session, table_columns
 from frazil.evaluate.sql_operators import same_values
 from frazil.expr.expressions import Name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from frazil.expr.predicates import TRUE, Predicate
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
@@ -117,7 +117,10 @@ class MergeChange:
         )
         if planned is None:
             return None
-        summary = summary_of(self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged)
+        always = () if self._is_upsert else ("inserted", "updated", "deleted")
+        summary = summary_of(
+            self._clauses, counts.by_clause, copied=counts.copied, unchanged=counts.unchanged, always=always
+        )
         return noted(planned, summary)
 
     def _check_keys(self, matcher: Matcher) -> None:
@@ -268,7 +271,7 @@ def _compile(
             raise t.left_to_spark(f"the condition of clause {number} is a {type(clause.condition).__name__}, not text")
         compiler = Compiler(available, session.now_us)
         what = f"the condition of clause {number}"
-        condition = compiler.condition(parse_expression(clause.condition, what).expression, what)
+        condition = compiler.condition(parse_expression(clause.condition, what), what)
         session.check(compiler)
         conditioned_on = tuple(sorted(compiler.used))
     if clause.do == "delete":

@@ -61,14 +61,20 @@ def keys_twice(table: str, keys: Sequence[Mapping[str, Any]]) -> InvalidRequestE
 
 
 def summary_of(
-    clauses: Sequence[MergeClause], counts: Mapping[int, int], *, copied: int, unchanged: int
+    clauses: Sequence[MergeClause],
+    counts: Mapping[int, int],
+    *,
+    copied: int,
+    unchanged: int,
+    always: Sequence[str] = ("inserted", "updated", "deleted"),
 ) -> dict[str, str]:
     """Return the number of rows for each type of clause; `counts` are by the number of the clause, from 1.
 
     `copied` rows were rewritten unchanged. `unchanged` ones matched the source but no clause applied; if no clause is
-    for matched rows, they are not counted.
+    for matched rows, they are not counted. The types of rows in `always` are counted without a
+    clause for them too.
     """
-    totals: dict[str, int] = {}
+    totals = dict.fromkeys(always, 0)
     for index, clause in enumerate(clauses):
         count = counts.get(index + 1, 0)
         done = {"update": "updated", "delete": "deleted", "insert": "inserted"}[clause.do]

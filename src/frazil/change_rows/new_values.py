@@ -24,7 +24,7 @@ from frazil.evaluate import sql_types as t
 from frazil.evaluate.compile_expression import SOURCE, TARGET, Compiled, Compiler, Rows
 from frazil.evaluate.sql_casts import assign, can_assign
 from frazil.expr.expressions import Name
-from frazil.expr.parse_expression import parse_expression
+from frazil.expr.parse import parse_expression
 from frazil.spec.schema import Schema
 from frazil.spec.types import NestedField, StructType, TimeType, Type, UnknownType, UuidType
 from frazil.spec.values import to_internal
@@ -145,7 +145,7 @@ def compile_value(value: Any, compiler: Compiler, path: str) -> Compiled:
         return compiler.compile(value)
     if not isinstance(value, str):
         raise t.left_to_spark(f"the value of {path} is a {type(value).__name__}, not text")
-    return compiler.compile(parse_expression(value, f"the value of {path}").expression)
+    return compiler.compile(parse_expression(value, f"the value of {path}"))
 
 
 def converted(value: Compiled, data_type: Type, compiler: Compiler, path: str) -> Make:

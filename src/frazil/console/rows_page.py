@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
@@ -49,13 +50,7 @@ def make_scan(visit: Visit) -> Scan:
 def _rows(visit: Visit, scan: Scan, page: int) -> Html:
     names = [field.name for field in scan.schema.fields]
     if len(names) > MAX_COLUMNS and scan.columns is None:
-        scan = visit.table.scan(
-            scan.predicate,
-            columns=names[:MAX_COLUMNS],
-            snapshot_id=scan.choice.snapshot_id,
-            as_of=scan.choice.as_of_ms,
-            ref=scan.choice.ref,
-        )
+        scan = replace(scan, columns=tuple(names[:MAX_COLUMNS]))
     first, rows_seen = (page - 1) * PAGE_ROWS, 0
     batches: list[pa.RecordBatch] = []
     for batch in scan.to_batches(batch_rows=1_000):

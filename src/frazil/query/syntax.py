@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from frazil.errors import InvalidRequestError, SqlSyntaxError, UnsupportedError
 from frazil.query.deep_json import decode_json
 from frazil.query.engine import quoted
-from frazil.spec.text_place import syntax_error
+from frazil.text.place import syntax_error
 
 Node: TypeAlias = dict[str, Any]
 Serialize: TypeAlias = Callable[[str], str]

@@ -38,7 +38,7 @@ from frazil.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.spec.frozen_map import FrozenMap
 from tests.support.commit_lab import SCHEMA, TABLE, Fault, Lab, paths_of
 

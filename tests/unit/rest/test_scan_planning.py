@@ -17,7 +17,7 @@ import frazil
 from frazil.changes.apply import apply_updates
 from frazil.changes.updates import AddSnapshot, SetSnapshotRef
 from frazil.errors import InvalidRequestError, ServiceError, UnsupportedError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.extract import parse_predicate
 from frazil.expr.predicates import TRUE
 from frazil.rest.load_result import LoadResult
 from frazil.rest.rest_catalog import RestCatalog

@@ -9,7 +9,7 @@ import pytest
 
 import frazil
 from frazil.errors import ConcurrentChangeError
-from frazil.expr.parse import parse_predicate
+from frazil.expr.predicates import equal
 from tests.support.races import overtaken
 
 ROWS = [{"id": 1, "v": 2}, {"id": 2, "v": 1}]
@@ -38,5 +38,5 @@ def test_condition_is_refused_if_its_column_is_renamed_concurrently(
         for row in ROWS:
             table.append([row])
         with pytest.raises(ConcurrentChangeError, match="changed"):
-            change(overtaken(table, swap_names), "v = 1" if is_text else parse_predicate("v = 1"))
+            change(overtaken(table, swap_names), "v = 1" if is_text else equal("v", 1))
         assert table.refresh().scan().to_arrow().num_rows == 2

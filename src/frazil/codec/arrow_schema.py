@@ -144,8 +144,8 @@ def from_arrow_schema(
     struct = ft.StructType(fields)
     if reader.without_id:
         if name_mapping is not None and not has_fresh_ids:
-            return Schema(apply_name_mapping(_numbered(struct), name_mapping).fields)
-        struct = _numbered(struct)
+            return Schema(apply_name_mapping(_with_fresh_ids(struct), name_mapping).fields)
+        struct = _with_fresh_ids(struct)
     return Schema(struct.fields)
 
 
@@ -156,7 +156,7 @@ def from_arrow_type(arrow: pa.DataType, *, column: str = "value", format_version
     return reassign_ids(data_type, lambda _: next(fresh))
 
 
-def _numbered(struct: ft.StructType) -> ft.StructType:
+def _with_fresh_ids(struct: ft.StructType) -> ft.StructType:
     fresh = count(1)
     numbered = reassign_ids(struct, lambda _: next(fresh))
     assert isinstance(numbered, ft.StructType)

@@ -41,10 +41,9 @@ from frazil.spec.properties import read_column_properties, read_property
 from frazil.spec.schema import Schema
 from frazil.spec.sorting import UNSORTED_ORDER_ID
 from frazil.storage.base import Storage, StoredFile
-from frazil.storage.choose import check_readable
+from frazil.storage.choose import check_readable, check_writable
 from frazil.storage.local import local_path
 from frazil.storage.locations import data_locations, scheme_of
-from frazil.storage.read_only import check_writable
 from frazil.threads import default_threads, map_in_order
 
 _NATIVE = (

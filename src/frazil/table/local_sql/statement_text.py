@@ -128,7 +128,7 @@ def _parser_errors() -> Iterator[None]:
     except SqlglotError as error:
         raise UnsupportedError(
             "Cannot run the statement: it has a part that is not supported for lake tables",
-            hint="docs/changing-rows.md has the statements of lake.sql. The Python methods do the rest.",
+            hint="docs/local-sql.md has the statements of lake.sql. The Python methods do the rest.",
         ) from error
     except RecursionError as error:
         raise UnsupportedError("Cannot run the statement: it is nested too deeply") from error

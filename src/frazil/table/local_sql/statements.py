@@ -64,6 +64,11 @@ def run_statement(
     }
     handler = handlers.get(type(statement.tree))
     if handler is None:
+        if any(token.text.lower() == "pivot" for token in statement.tokens):
+            raise UnsupportedError(
+                "Cannot run the query: it has a PIVOT whose columns are not listed",
+                hint="List them: PIVOT db.t ON kind IN ('a', 'b') USING sum(n).",
+            )
         first = statement.tokens[0].text.upper()
         raise UnsupportedError(
             f"Cannot run {first} here: it is neither a query nor a statement that changes tables",

@@ -121,7 +121,7 @@ def {name}(loaded: LoadedTable) -> int:
             "tests/unit/table/test_{name}_option.py": _table_test("The write option `{text}`.", "is_applied", _TODO),
         },
         "Give the option its type in WRITE of src/frazil/jar/options.py, and apply it in\n"
-        "src/frazil/sessions/write_options.py (writes of Spark) or src/frazil/table/write_overrides.py (all writes).",
+        "src/frazil/sessions/write_options.py (writes of Spark) or src/frazil/verbs/write_overrides.py (all writes).",
         "tests/unit/table/test_{name}_option.py",
         (
             (

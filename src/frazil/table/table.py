@@ -39,6 +39,7 @@ from frazil.table.history import History
 from frazil.table.maintain import Maintain
 from frazil.table.metadata_tables import MetadataTables
 from frazil.table.point_in_time import PointInTime
+from frazil.table.query_result import QueryResult
 from frazil.table.scan import Scan, ScanOptions, scan_table
 from frazil.table.table_figures import draw_table
 from frazil.table.writable import Writable, expiry_of
@@ -233,6 +234,17 @@ class Table(Writable):
             until=until,
             cache=self._cache,
         )
+
+    def head(self, n: int = 10) -> QueryResult:
+        """Return the first rows: in no order, unless files hold one."""
+        rows = self.scan(limit=n).to_arrow()
+        return QueryResult(f"{self.name}, first {n}", rows.schema, lambda: iter(rows.to_batches()), lambda: repr(self))
+
+    def __len__(self) -> int:
+        return self.scan().count()
+
+    def __bool__(self) -> bool:
+        return True
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Hand all rows over by Arrow's C stream: `pl.from_arrow(t)`, `pa.table(t)`, `duckdb.sql("from t")`."""

@@ -334,11 +334,11 @@ class Writable:
 
     def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN_BRANCH) -> Snapshot | None:
         """Repeat the change of a snapshot on a branch; return the branch's head after it."""
-        return self._head_after(branch, CherryPick(snapshot_id, Target(branch)))
+        return self._advance_branch(branch, CherryPick(snapshot_id, Target(branch)))
 
     def publish_changes(self, wap_id: str, *, branch: str = MAIN_BRANCH) -> Snapshot | None:
         """Publish the write that was staged under a `wap.id`; return the branch's head after it."""
-        return self._head_after(branch, PublishChanges(wap_id, Target(branch)))
+        return self._advance_branch(branch, PublishChanges(wap_id, Target(branch)))
 
     # Statistics
 
@@ -361,7 +361,7 @@ class Writable:
     def _run(self, action: Action) -> Snapshot | None:
         return self._session.run(action)
 
-    def _head_after(self, branch: str, action: Action) -> Snapshot | None:
+    def _advance_branch(self, branch: str, action: Action) -> Snapshot | None:
         after, _ = self._session.commit(self._session.load(), (action,), ())
         return after.metadata.ref_snapshot(branch)
 

@@ -11,14 +11,14 @@ from frazil.change_rows.source_rows import SourceRows
 from frazil.codec.arrow_schema import from_arrow_schema
 from frazil.commit.action import Action, PlannedChange
 from frazil.commit.update_schema import UpdateSchema
-from frazil.datafile.input_rows import open_input
+from frazil.datafile.input_rows import InputRows, open_input
 from frazil.datafile.write import write_data_files
 from frazil.errors import InvalidRequestError, SchemaMismatchError
 from frazil.loaded import LoadedTable
 from frazil.spec.data_file import DataFile
 from frazil.spec.schema import Schema
-from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.union_by_name import union_by_name
+from frazil.spec.versions import Feature, allows
 from frazil.storage.locations import scheme_of
 from frazil.verbs.on_spark import is_spark_frame
 from frazil.verbs.write_session import Write
@@ -49,25 +49,34 @@ def count_rows(files: Sequence[DataFile]) -> int:
 
 def with_columns_of(write: Write, data: Any, only: Collection[str] | None = None) -> Write:
     """Return a write after the columns of data that the table lacks, or `only` some of them, are added to it."""
-    return write.after(evolution_of(schema_of_rows(data, write.state.metadata), only))
+    metadata = write.state.metadata
+    return write.after(evolution_of(schema_of_rows(data, metadata.current_schema, metadata.format_version), only))
 
 
-def schema_of_rows(data: Any, metadata: TableMetadata) -> Schema:
-    """Return the columns of data that is to be written to a table, in the format's types.
+def schema_of_rows(data: Any, schema: Schema, format_version: int) -> Schema:
+    """Return the columns of data that is to be written to a table of a schema, in the format's types.
 
-    Of rows as dicts, which have Python's types, only those that the table lacks.
+    Of rows as dicts, which have Python's types, only those that the table lacks. Nanoseconds become microseconds in
+    a format version that lacks them; writing refuses values that would lose digits.
     """
     if is_spark_frame(data):
         from frazil.spark.types import from_spark_schema
 
         found: Schema = from_spark_schema(data.schema)
         return found
-    arrow = _arrow_schema_of(data, metadata.current_schema)
-    return from_arrow_schema(arrow, format_version=metadata.format_version, has_fresh_ids=True)
+    arrow = _arrow_schema_of(data, schema)
+    if not allows(format_version, Feature.NEW_TYPES):
+        arrow = pa.schema([field.with_type(_in_microseconds(field.type)) for field in arrow])
+    return from_arrow_schema(arrow, format_version=format_version, has_fresh_ids=True)
+
+
+def _in_microseconds(data_type: pa.DataType) -> pa.DataType:
+    is_nanoseconds = pa.types.is_timestamp(data_type) and data_type.unit == "ns"
+    return pa.timestamp("us", data_type.tz) if is_nanoseconds else data_type
 
 
 def _arrow_schema_of(data: Any, known: Schema) -> pa.Schema:
-    if isinstance(data, pa.Table | pa.RecordBatch):
+    if isinstance(data, pa.Table | pa.RecordBatch | InputRows):
         return data.schema
     if isinstance(data, Sequence) and all(isinstance(row, Mapping) for row in data):
         return _new_columns_of_dicts(data, known)

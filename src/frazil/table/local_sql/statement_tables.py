@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -71,21 +70,8 @@ def _create_table(run: Run) -> pa.Table:
         return pa.table({})
     rows = run.query(_query_after_as(run.statement))
     names = _names(tree.this, rows.arrow_schema.names, what)
-    _fill(run, name, rows, names)
+    lake.create_table(name, renamed(rows.to_reader(), names))
     return pa.table({})
-
-
-def _fill(run: Run, name: tuple[str, ...], rows: Any, names: Sequence[str]) -> None:
-    """Create a table and write the rows of a query to it; a table that stays empty through an error is dropped."""
-    reader = renamed(rows.to_reader(), names)
-    table = run.lake.create_table(name, reader.schema)
-    made = table.metadata_location
-    try:
-        table.append(reader)
-    except BaseException:
-        if run.lake.table_exists(name) and run.lake.table(name).metadata_location == made:
-            run.lake.drop_table(name, purge=True)
-        raise
 
 
 def _column_definition(column: exp.Expr, what: str) -> str:

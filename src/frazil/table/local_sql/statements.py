@@ -5,7 +5,7 @@
 
 Text becomes a tree in `statement_text.py`, conditions and values become the verbs' in `statement_values.py`. Nothing
 runs on Spark: what this process cannot compute is refused. Each statement changes one table in one commit, under the
-rules for parallel writers of the verb. `create table as` is the exception: it creates, then appends.
+rules for parallel writers of the verb.
 """
 
 from __future__ import annotations

@@ -70,6 +70,7 @@ PLANS = ["tests/unit/scan"]
 DANGLING = ["tests/unit/maintenance/test_rewrite_deletes.py"]
 REST = ["tests/unit/rest"]
 ONCE = ["tests/unit/verbs/test_once.py"]
+RENAMED = ["tests/unit/verbs/test_renamed_columns.py"]
 REWRITTEN = ["tests/unit/verbs/test_rewritten_meanwhile.py"]
 LOST = ["tests/concurrency/test_service_faults.py"]
 

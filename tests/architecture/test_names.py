@@ -32,13 +32,7 @@ STILL = {
     ("evaluate/condition.py", "_is_sparks"),
     ("expr/project_partition.py", "moved"),
     ("sql/for_spark.py", "said"),
-    ("table/lake.py", "_told"),
-    ("table/table.py", "_told"),
     ("table/table_figures.py", "said"),
-    ("table/verbs.py", "said"),
-    ("table/write_overrides.py", "_says"),
-    ("table/write_overrides.py", "said"),
-    ("table/write_overrides.py", "says"),
 }
 """The banned names that are left; take out what is renamed."""
 _JAVA_BINDING = re.compile(rf"[\w>\])]\s+({'|'.join(JAVA_PARTICIPLES)})\s*[=;,):(]")

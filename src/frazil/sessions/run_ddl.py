@@ -149,7 +149,7 @@ def create_with_schema(
     spec = build_partition_spec(schema, terms, case_sensitive=False)
     order = parse_order_text(statement.properties["sort-order"]) if "sort-order" in statement.properties else ()
     run = observe_run(None if frame is None else catalog, "create", ".".join(full_name.name), frame)
-    with run, OneCommit(catalog, lake._cache) as commit:
+    with OneCommit(catalog, lake._cache, run) as commit:
         if existing is None:
             if not catalog.namespace_exists(full_name.name[:-1]):
                 lake.create_namespace(full_name.name[:-1])

@@ -13,7 +13,7 @@ from frazil.catalog.base import Catalog
 from frazil.catalog.names import format_name
 from frazil.catalog.purge import PurgeReport
 from frazil.errors import InvalidRequestError, NamespaceAlreadyExistsError, TableAlreadyExistsError
-from frazil.lineage import ending, observe_run
+from frazil.lineage import observe_run
 from frazil.maintenance.adopt_results import MigrateTableResult, SnapshotTableResult
 from frazil.maintenance.purge_files import purge_files
 from frazil.pictures.markup import element
@@ -438,8 +438,7 @@ class LakeTransaction:
 
     def __init__(self, catalog: Catalog, cache: ManifestCache) -> None:
         self._catalog = catalog
-        self._commit = OneCommit(catalog, cache)
-        self._told = observe_run(catalog, "transaction", catalog.name)
+        self._commit = OneCommit(catalog, cache, observe_run(catalog, "transaction", catalog.name))
 
     def __repr__(self) -> str:
         return f"<transaction of the lake {self._catalog.name!r}, tables: {listed(self._commit.names) or 'none yet'}>"
@@ -451,11 +450,10 @@ class LakeTransaction:
         return TransactionTable(self._commit.table(self._catalog.load_table(identifier)) if staged is None else staged)
 
     def __enter__(self) -> Self:
-        self._told.__enter__()
+        self._commit.__enter__()
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ending(self._told, error_type, error, trace):
-            self._commit.__exit__(error_type, error, trace)
+        self._commit.__exit__(error_type, error, trace)

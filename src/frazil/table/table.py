@@ -18,7 +18,7 @@ from frazil.catalog.base import Catalog
 from frazil.commit.expired_files import ExpiredFiles, delete_expired_files
 from frazil.errors import InvalidRequestError
 from frazil.expr.predicates import Predicate
-from frazil.lineage import ending, observe_run
+from frazil.lineage import observe_run
 from frazil.loaded import LoadedTable
 from frazil.maintenance.check_table import check_beside_writers
 from frazil.maintenance.report import Report
@@ -359,21 +359,19 @@ class TransactionContext:
 
     def __init__(self, table: Table, catalog: Catalog, cache: ManifestCache | None) -> None:
         self._table = table
-        self._commit = OneCommit(catalog, cache)
-        self._told = observe_run(catalog, "transaction", table.name)
+        self._commit = OneCommit(catalog, cache, observe_run(catalog, "transaction", table.name))
 
     def __repr__(self) -> str:
         return f"<transaction of {self._table.name!r}, for a with block>"
 
     def __enter__(self) -> TransactionTable:
-        self._told.__enter__()
+        self._commit.__enter__()
         return TransactionTable(self._commit.table(self._table._session.load()))
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with ending(self._told, error_type, error, trace):
-            self._commit.__exit__(error_type, error, trace)
+        self._commit.__exit__(error_type, error, trace)
         if error_type is None:
             self._table._live.show(self._commit.states[0])
 

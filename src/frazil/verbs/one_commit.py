@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Self
 
@@ -11,7 +12,7 @@ from frazil.catalog.base import Catalog
 from frazil.commit.action import Action
 from frazil.commit.transaction import TableTransaction, Transaction
 from frazil.errors import FrazilError
-from frazil.lineage import observe_commit
+from frazil.lineage import ending, observe_commit
 from frazil.loaded import LoadedTable
 from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.snapshot import Snapshot
@@ -74,10 +75,14 @@ class StagedTable:
 class OneCommit:
     """Changes of tables that happen together at the end of a `with` block, or not at all.
 
-    The files that were written for them are deleted if they are known not to have happened.
+    The files that were written for them are deleted if they are known not to have happened. `run` is reported for the
+    block, and ends with its outcome.
     """
 
-    def __init__(self, catalog: Catalog, cache: ManifestCache | None) -> None:
+    def __init__(
+        self, catalog: Catalog, cache: ManifestCache | None, run: AbstractContextManager[None] | None = None
+    ) -> None:
+        self._run = nullcontext() if run is None else run
         self._transaction = Transaction(catalog, cache=cache)
         self._cache = cache
         self._tables: dict[tuple[str, ...], StagedTable] = {}
@@ -101,15 +106,20 @@ class OneCommit:
         return self._tables.get(identifier)
 
     def __enter__(self) -> Self:
+        self._run.__enter__()
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error_type is not None:
-            self._transaction.roll_back()
-            self._delete_written()
-            return
+        with ending(self._run, error_type, error, trace):
+            if error_type is None:
+                self._commit()
+            else:
+                self._transaction.roll_back()
+                self._delete_written()
+
+    def _commit(self) -> None:
         try:
             self.states = self._transaction.commit()
         except FrazilError as problem:

@@ -149,7 +149,6 @@ VALIDATIONS = (
     skip("commit/match_files.py", "_check_unchanged", RULES, VERBS),
     drop("commit/replace_table.py", "self._validate(loaded, context)", RULES),
     # What a verb read is of the state it began with
-    swap("verbs/conditions.py", "return bind(schema, predicate)", "return predicate", RENAMED),
     swap("verbs/write_session.py", "read_set_of(self.state, self.session.branch, predicate)",
          "read_set_of(self.session.load(), self.session.branch, predicate)", VERBS),
     swap("verbs/write_session.py", "return WriteOnce(action, session.once, session.branch, self.target().is_staged)",

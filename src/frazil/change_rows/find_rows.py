@@ -45,6 +45,13 @@ class ConditionChange:
         """The files that can contain matching rows."""
         return self.change.plan_files(self.condition.predicate)
 
+    @property
+    def takes_files_whole(self) -> bool:
+        """Whether every file that can hold such rows is known to hold no others, so that no file is read."""
+        if self.updates is not None or self.condition.test is not None:
+            return False
+        return self.condition.predicate == TRUE or not self.read_tasks
+
     @cached_property
     def whole(self) -> list[FileScanTask]:
         """Files that contain only matching rows according to metadata; they are not read."""

@@ -57,8 +57,7 @@ from frazil.spec.snapshot import MAIN_BRANCH, Summary
 from frazil.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from frazil.table.point_in_time import PointInTime, milliseconds_of
 from frazil.table.writable import expiry_of
-from frazil.verbs.on_spark import active_session, choose_session, is_spark_frame
-from frazil.verbs.sql_meaning import is_utc
+from frazil.verbs.on_spark import active_session, choose_session, is_spark_frame, is_utc
 from frazil.verbs.write_rows import is_here_only
 
 LARGE_BYTES: Final = 1 << 30

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
+from frazil.change_rows.find_rows import ConditionChange
+from frazil.commit.new_snapshot import Target
+from frazil.errors import FrazilError
 from frazil.evaluate.condition import Session
-from frazil.expr.bind import bind
 from frazil.expr.fill_parameters import Parameters
 from frazil.expr.predicates import Predicate
+from frazil.loaded import LoadedTable
+from frazil.scan.manifest_cache import ManifestCache
 from frazil.spec.frozen_map import FrozenMap
-from frazil.verbs.sql_meaning import is_utc, plain_predicate, takes_files_whole
+from frazil.verbs.on_spark import is_utc
 from frazil.verbs.write_session import Write
 
 NO_PARAMETERS: Mapping[str, object] = FrozenMap()
+Prepare: TypeAlias = Callable[[LoadedTable, Any, Target, Session, ManifestCache | None], ConditionChange]
 BY_METADATA = "  by metadata alone, since every file that can hold such rows holds no others"
 
 
@@ -26,13 +31,31 @@ def filled(where: Any, parameters: Mapping[str, object]) -> Any:
     return condition
 
 
-def find_whole(write: Write, where: Any) -> Predicate | None:
-    """Return a condition, bound, if each file that can hold its rows holds no others; None otherwise."""
-    schema = write.state.metadata.current_schema
-    predicate = plain_predicate(where, schema)
-    if predicate is None or not takes_files_whole(write.state, write.session.branch, predicate, write.session.cache):
-        return None
-    return bind(schema, predicate)
+class Prepared:
+    """A change of the rows of a condition, compiled and planned once for the state of a write."""
+
+    def __init__(self, prepare: Prepare, where: Any) -> None:
+        self._prepare = prepare
+        self._where = where
+        self._changes: dict[int, ConditionChange] = {}
+
+    def change(self, write: Write) -> ConditionChange:
+        """Return the change of the state of a write; refuse conditions that only Spark computes."""
+        key = id(write.state)
+        if key not in self._changes:
+            session = Session(time.time_ns() // 1000, is_utc())
+            self._changes = {key: self._prepare(write.state, self._where, write.target(), session, write.session.cache)}
+        return self._changes[key]
+
+    def find_whole(self, write: Write) -> Predicate | None:
+        """Return the condition, bound, if each file that can hold its rows holds no others; None otherwise."""
+        # A condition that Spark has resolved has a text.
+        where = getattr(self._where, "sql_text", self._where)
+        try:
+            change = (self if where is self._where else Prepared(self._prepare, where)).change(write)
+        except FrazilError:
+            return None
+        return change.predicate if change.takes_files_whole else None
 
 
 def expression_session() -> Session:

@@ -10,7 +10,7 @@ from frazil.commit.action import PlannedChange
 from frazil.commit.delete_files import DeleteFiles
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.verbs.choose_engine import Choice, Engine, check_engine, choose_engine
-from frazil.verbs.conditions import BY_METADATA, NO_PARAMETERS, expression_session, filled, find_whole
+from frazil.verbs.conditions import BY_METADATA, NO_PARAMETERS, Prepared, filled
 from frazil.verbs.write_session import Write, WriteSession
 
 
@@ -23,10 +23,11 @@ def delete(
             return None
         where = filled(where, parameters)
         check_engine(engine, write.state)
-        whole = find_whole(write, where)
+        prepared = Prepared(prepare_delete, where)
+        whole = prepared.find_whole(write)
         if whole is not None:
             return write.commit(PlannedChange(DeleteFiles(where=whole, target=write.target())))
-        return write.carry_out(lambda write: _plan(write, where, engine), Summary.NUM_DELETED_ROWS)
+        return write.carry_out(lambda write: _plan(write, prepared, where, engine), Summary.NUM_DELETED_ROWS)
 
 
 def explain_delete(session: WriteSession, where: Any, *, engine: Engine, parameters: Mapping[str, object]) -> str:
@@ -35,13 +36,14 @@ def explain_delete(session: WriteSession, where: Any, *, engine: Engine, paramet
     write = session.write()
     check_engine(engine, write.state)
     title = f"delete from {write.state.name}"
-    if find_whole(write, where) is not None:
+    prepared = Prepared(prepare_delete, where)
+    if prepared.find_whole(write) is not None:
         return f"{title}\n{BY_METADATA}"
-    return _choose(write, where, engine).explain(title)
+    return _choose(write, prepared, engine).explain(title)
 
 
-def _plan(write: Write, where: Any, engine: Engine) -> PlannedChange | None:
-    choice = _choose(write, where, engine)
+def _plan(write: Write, prepared: Prepared, where: Any, engine: Engine) -> PlannedChange | None:
+    choice = _choose(write, prepared, engine)
     if choice.plan is not None:
         return choice.run()
     spark, target = write.on_spark()
@@ -50,11 +52,5 @@ def _plan(write: Write, where: Any, engine: Engine) -> PlannedChange | None:
     return plan_delete(spark, write.state, where, target, cache=write.session.cache)
 
 
-def _choose(write: Write, where: Any, engine: Engine) -> Choice:
-    target = write.target()
-    return choose_engine(
-        engine,
-        write.state,
-        None,
-        lambda: prepare_delete(write.state, where, target, expression_session(), write.session.cache),
-    )
+def _choose(write: Write, prepared: Prepared, engine: Engine) -> Choice:
+    return choose_engine(engine, write.state, None, lambda: prepared.change(write))

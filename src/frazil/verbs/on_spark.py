@@ -53,6 +53,9 @@ def active_session() -> Any:
     return session.active_session()
 
 
+_UTC = frozenset({"UTC", "Etc/UTC", "GMT", "Z", "+00:00"})
+
+
 def session_zone() -> str:
     """Return the time zone of the active session, in which Spark reads times without one; UTC where there is none."""
     active = active_session()
@@ -68,3 +71,8 @@ def engine_summary(session: Any) -> Mapping[str, str]:
         application = {"spark.app.id": str(context.applicationId)}
         _summaries[context] = {"engine-name": "spark", "engine-version": str(session.version), **application}
     return _summaries[context]
+
+
+def is_utc() -> bool:
+    """Return whether times without a zone are in UTC, as they are here: in the active session, or without one."""
+    return session_zone() in _UTC

@@ -13,7 +13,7 @@ from frazil.commit.overwrite import Overwrite
 from frazil.spec.data_file import DataFile
 from frazil.spec.snapshot import Snapshot, Summary
 from frazil.verbs.choose_engine import Choice, Engine, check_engine, choose_engine
-from frazil.verbs.conditions import BY_METADATA, NO_PARAMETERS, expression_session, filled, find_whole
+from frazil.verbs.conditions import BY_METADATA, NO_PARAMETERS, Prepared, filled
 from frazil.verbs.write_rows import change_of_files, count_rows, with_columns_of, write_rows
 from frazil.verbs.write_session import Write, WriteSession
 
@@ -36,7 +36,8 @@ def overwrite(
             write = with_columns_of(write, data)
         check_engine(engine, write.state, data)
         target = write.target_of_rows(data)
-        whole = find_whole(write, where)
+        prepared = Prepared(prepare_overwrite, where)
+        whole = prepared.find_whole(write)
         if whole is not None:
             read = write.read_set(whole)
             files = write_rows(write.state, data, may_lack_parts=merge_schema)
@@ -44,7 +45,7 @@ def overwrite(
             action = Overwrite(files, read, where=whole, target=target, written_schema=schema)
             planned: PlannedChange | None = change_of_files(action, files)
         else:
-            choice = _choose(write, data, where, target, engine)
+            choice = _choose(write, data, prepared, engine)
             files = write_rows(write.state, data, may_lack_parts=merge_schema)
             planned = _replaced(write, choice, data, files, where, target)
         return write.commit(planned, Summary.NUM_INSERTED_ROWS)
@@ -58,9 +59,10 @@ def explain_overwrite(
     write = session.write()
     check_engine(engine, write.state, data)
     title = f"overwrite {write.state.name}"
-    if find_whole(write, where) is not None:
+    prepared = Prepared(prepare_overwrite, where)
+    if prepared.find_whole(write) is not None:
         return f"{title}\n{BY_METADATA}"
-    return _choose(write, data, where, write.target(), engine).explain(title)
+    return _choose(write, data, prepared, engine).explain(title)
 
 
 def _replaced(
@@ -77,10 +79,5 @@ def _replaced(
     return None if planned is None else replace(planned, rows=count_rows(files))
 
 
-def _choose(write: Write, data: Any, where: Any, target: Target, engine: Engine) -> Choice:
-    return choose_engine(
-        engine,
-        write.state,
-        data,
-        lambda: prepare_overwrite(write.state, where, target, expression_session(), write.session.cache),
-    )
+def _choose(write: Write, data: Any, prepared: Prepared, engine: Engine) -> Choice:
+    return choose_engine(engine, write.state, data, lambda: prepared.change(write))

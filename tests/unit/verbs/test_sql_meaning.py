@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
 import frazil
-from frazil.expr.predicates import TRUE, equal, not_equal
+from frazil.change_rows.find_rows import prepare_delete
+from frazil.commit.new_snapshot import Target
+from frazil.errors import FrazilError
+from frazil.evaluate.condition import read_condition
+from frazil.expr.bind import bind
+from frazil.expr.predicates import TRUE, Predicate, equal, not_equal
+from frazil.loaded import LoadedTable
 from frazil.spec.parse_type import parse_schema
-from frazil.verbs.sql_meaning import plain_predicate, takes_files_whole
+from frazil.spec.schema import Schema
+from frazil.verbs.conditions import expression_session
 
 SCHEMA = parse_schema(
     "id bigint, f double, k string, day date, ts timestamptz, local timestamp, price decimal(9,2), s struct<a: int>, "
     "u uuid, ns timestamp_ns"
 )
+
+
+def plain_predicate(where: Any, schema: Schema) -> Predicate | None:
+    """Return the predicate of a condition that planning decides alone, or None."""
+    try:
+        condition = read_condition(where, schema, expression_session())
+    except FrazilError:
+        return None
+    return condition.predicate if condition.test is None else None
+
+
+def takes_files_whole(loaded: LoadedTable, branch: str, where: Any) -> bool:
+    return prepare_delete(loaded, where, Target(branch), expression_session()).takes_files_whole
 
 
 @pytest.mark.parametrize(
@@ -91,7 +113,7 @@ def test_times_depending_on_the_session_zone_are_left_to_spark(
     where: str, depends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert plain_predicate(where, SCHEMA) is not None
-    monkeypatch.setattr("frazil.verbs.sql_meaning.session_zone", lambda: "Europe/Paris")
+    monkeypatch.setattr("frazil.verbs.on_spark.session_zone", lambda: "Europe/Paris")
     assert (plain_predicate(where, SCHEMA) is None) is depends
 
 
@@ -100,7 +122,7 @@ def test_names_are_case_insensitive_and_keep_the_schema_spelling() -> None:
 
 
 def test_predicates_mean_the_same() -> None:
-    assert plain_predicate(not_equal("k", "a"), SCHEMA) == not_equal("k", "a")
+    assert plain_predicate(not_equal("k", "a"), SCHEMA) == bind(SCHEMA, not_equal("k", "a"))
     assert plain_predicate(TRUE, SCHEMA) == TRUE
     assert plain_predicate(7, SCHEMA) is None
 

@@ -69,6 +69,7 @@ from frazil.storage.memory import MemoryStorage
 from tests.support import builders
 from tests.support.catalog_cases import (
     EVENTS,
+    METASTORES,
     NAMES,
     SERVICE_VARIABLE,
     CatalogCase,
@@ -129,15 +130,34 @@ NOT_OF_ALL_SERVICES = {
     "test_names_that_begin_alike_are_apart",
     "test_no_name_leads_out_of_the_warehouse",
 }
+NOT_OF_METASTORES = {
+    # Namespaces have one level, and names are in lower case: tests/contract/test_metastores.py.
+    "test_namespaces_are_made_listed_and_dropped",
+    "test_a_namespace_brings_those_above_it",
+    "test_only_an_empty_namespace_is_dropped",
+    "test_properties_are_kept",
+    "test_names_that_begin_alike_are_apart",
+    "test_any_character_a_user_may_type_is_a_name",
+    "test_names_that_differ_only_in_case_or_form_are_apart",
+    "test_no_name_leads_out_of_the_warehouse",
+    "test_tables_are_listed_in_order",
+    # A metastore moves one pointer at a time.
+    "test_several_tables_change_together_or_not_at_all",
+    "test_a_pointer_that_moved_at_the_last_moment_holds_all_others_back",
+    "test_a_table_is_created_together_with_changes_to_others",
+    "test_transactions_over_the_same_tables_do_not_wait_for_each_other_forever",
+}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, *(pytest.param(name, marks=pytest.mark.extended) for name in METASTORES)])
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[CatalogCase]:
     # Never asked of a service elsewhere: what a hostile table names there is not ours to risk.
     is_purge = request.param == "rest-elsewhere" and request.cls is not None and request.cls.__name__ == "TestPurging"
     left_out = {"rest": NOT_OF_SERVICES, "rest-elsewhere": NOT_OF_SERVICES | NOT_OF_ALL_SERVICES}.get(request.param)
     if left_out is not None and (is_purge or request.node.originalname in left_out):
         pytest.skip("a service decides this by itself")
+    if request.param in METASTORES and request.node.originalname in NOT_OF_METASTORES:
+        pytest.skip("a metastore has no such names, or no transactions")
     if request.param == "rest-elsewhere":
         kind = json.loads(os.environ[SERVICE_VARIABLE])["kind"]
         known = service_differences(kind, "contract").get(request.node.originalname)

@@ -301,7 +301,8 @@ class PointerCatalog(Catalog):
         for _ in range(_TRIES):
             found = self._pointers.find(tuple(identifier)) if may_replace else None
             expected = found.metadata_location if found is not None and found.entity_type is entity_type else None
-            stale = self._pointers.swap([PointerChange(entity_type, tuple(identifier), expected, location)])
+            change = PointerChange(entity_type, tuple(identifier), expected, location, metadata=metadata)
+            stale = self._pointers.swap([change])
             if stale is None:
                 return metadata
             if not may_replace or stale.current is None or stale.current.entity_type is not entity_type:
@@ -480,8 +481,14 @@ def _is_beside(location: str, folder: str) -> bool:
 
 
 def _change(entity_type: EntityType, attempt: Attempt[Any]) -> PointerChange:
+    base, loaded = attempt.base, attempt.loaded
     return PointerChange(
-        entity_type, attempt.base.identifier, attempt.base.metadata_location, attempt.loaded.metadata_location
+        entity_type,
+        base.identifier,
+        base.metadata_location,
+        loaded.metadata_location,
+        base=None if base.metadata_location is None else base.metadata,
+        metadata=loaded.metadata,
     )
 
 

@@ -19,6 +19,7 @@ from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.filesystem import FilesystemCatalog
 from frazil.catalog.hive.open_hive import open_hive
 from frazil.catalog.memory import MemoryCatalog
+from frazil.catalog.metastore_catalog import MetastoreCatalog
 from frazil.catalog.outcomes import Committed, Outcome, Rejected
 from frazil.catalog.postgres import PostgresDatabase
 from frazil.catalog.sql import SqlCatalog
@@ -207,7 +208,10 @@ def empty_catalog(catalog: Catalog, namespace: tuple[str, ...] = ()) -> None:
 def made_table(catalog: Catalog, identifier: tuple[str, ...] = EVENTS, **options: Any) -> LoadedTable:
     """Create a table of events, and its namespace where it is missing."""
     if not catalog.namespace_exists(identifier[:-1]):
-        catalog.create_namespace(identifier[:-1])
+        # A metastore would add `.db` to the folder.
+        is_metastore = isinstance(catalog, MetastoreCatalog)
+        place = {"location": f"{catalog.warehouse}/{identifier[0].lower()}"} if is_metastore else None
+        catalog.create_namespace(identifier[:-1], place)
     return catalog.create_table(identifier, builders.schema(), **options)
 
 

@@ -1,7 +1,7 @@
 """A real Hive Metastore on the loopback: the one in PySpark's jars (Hive 2.3.10 on Derby), with its lock tables made.
 
-The first start of a test run makes the database, in the test mode of the server, which makes lock tables too and refuses
-the locks of other clients; the second start, of the server that tests use, has left that mode.
+The first start of a test run makes the database, in the test mode of the server, which makes lock tables too and
+refuses the locks of other clients. The second start, of the server that tests use, has left that mode.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from frazil.catalog.hive.connection import Host, MetastoreClient
+from frazil.catalog.hive.metastore import Metastore
 
 _PATIENCE_SECONDS = 240
 """How long a server may take to start: a machine that is busy takes minutes."""
@@ -120,6 +123,10 @@ def running_metastore(*, has_locks: bool = True) -> Iterator[MetastoreServer]:
     server = MetastoreServer(folder, _free_port(), has_locks=has_locks)
     try:
         server.start(in_test=True)
+        # The lock tables are made when they are first needed.
+        made = Metastore(MetastoreClient([Host("127.0.0.1", server.port)]))
+        made.locks("default", "any")
+        made.close()
         server.stop()
         server.start()
         yield server

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from frazil.catalog.base import Catalog
 from frazil.catalog.change import TableChange
 from frazil.catalog.names import Identifier
-from frazil.catalog.outcomes import Outcome
+from frazil.catalog.outcomes import LoadedT, Outcome, Unknown
 from frazil.catalog.pointer_catalog import PointerCatalog
-from frazil.loaded import LoadedTable
+from frazil.changes.requirements import TableRequirement, ViewRequirement
+from frazil.changes.updates import TableUpdate, ViewUpdate
+from frazil.loaded import LoadedTable, LoadedView
 from frazil.storage.locations import strip_slashes
 
 
@@ -24,6 +26,24 @@ class MetastoreCatalog(PointerCatalog):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.warehouse!r}, {self.label!r})"
+
+    def commit(
+        self,
+        base: LoadedTable,
+        updates: Sequence[TableUpdate],
+        requirements: Sequence[TableRequirement] = (),
+    ) -> Outcome[LoadedTable]:
+        """Change a table from a state of it; what nobody answered is asked for at once."""
+        return self._asked(super().commit(base, updates, requirements))
+
+    def commit_view(
+        self, base: LoadedView, updates: Sequence[ViewUpdate], requirements: Sequence[ViewRequirement] = ()
+    ) -> Outcome[LoadedView]:
+        """Change a view from a state of it; what nobody answered is asked for at once."""
+        return self._asked(super().commit_view(base, updates, requirements))
+
+    def _asked(self, outcome: Outcome[LoadedT]) -> Outcome[LoadedT]:
+        return self.resolve_unknown(outcome) if isinstance(outcome, Unknown) else outcome
 
     def commit_many(self, changes: Sequence[TableChange]) -> Outcome[LoadedTable]:
         """Change one table; a metastore moves one pointer at a time."""

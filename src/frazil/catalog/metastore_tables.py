@@ -1,8 +1,8 @@
 """What a metastore keeps of a table beside its pointer: parameters and columns, as Iceberg Java writes them.
 
-The Hive Metastore and Glue hold tables of every kind. An Iceberg table or view is one whose parameter `table_type` says
-so; `metadata_location` is its pointer. The rest is a copy of metadata, for those who look at the metastore alone, and is
-never read here.
+The Hive Metastore and Glue hold tables of every kind. An Iceberg table or view is one whose parameter `table_type`
+says so; `metadata_location` is its pointer. The rest is a copy of metadata, for those who look at the metastore alone,
+and is never read here.
 """
 
 from __future__ import annotations
@@ -174,9 +174,7 @@ def _copy(parameters: dict[str, str], name: str, value: Any, max_chars: int) -> 
 
 def view_text(metadata: ViewMetadata) -> str | None:
     """Return the query that a metastore shows of a view: Hive's own, else the first."""
-    found = metadata.current_version.find_sql("hive") or next(
-        iter(metadata.current_version.sql_representations), None
-    )
+    found = metadata.current_version.find_sql("hive") or next(iter(metadata.current_version.sql_representations), None)
     return None if found is None else found.sql
 
 

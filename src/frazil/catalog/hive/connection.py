@@ -140,10 +140,13 @@ class MetastoreClient:
     """Calls to a metastore that runs on one or several servers over one database."""
 
     def __init__(
-        self, hosts: Sequence[Host], transport: Transport = Transport(), user: Sequence[str] = ()  # noqa: B008
+        self,
+        hosts: Sequence[Host],
+        transport: Transport | None = None,
+        user: Sequence[str] = (),
     ) -> None:
         self._hosts = list(hosts)
-        self._transport = transport
+        self._transport = Transport() if transport is None else transport
         self._user = tuple(user)
         self._lock = threading.Lock()
         self._pool: ConnectionPool[_Connection] = ConnectionPool(_Connection.close)
@@ -208,9 +211,7 @@ class MetastoreClient:
             if self._user:
                 groups = [text_value(group)[1] for group in self._user[1:]]
                 # A server that does not want to know who calls refuses this, and takes other calls.
-                connection.call(
-                    "set_ugi", ThriftStruct({1: text_value(self._user[0]), 2: list_value(STRING, groups)})
-                )
+                connection.call("set_ugi", ThriftStruct({1: text_value(self._user[0]), 2: list_value(STRING, groups)}))
         except BaseException:
             connection.close()
             raise
@@ -245,5 +246,3 @@ def _reason(error: BaseException) -> str:
         return error.strerror
     text = str(error).strip()
     return text if text != "" else type(error).__name__
-
-

@@ -16,8 +16,8 @@ What may fail:
                          Another: rejected, if it was moved from the expected one; else its history says.
     the answer is lost   the change is sent again, under the same lock (`catalog/metastore_pointers.py`)
 
-A rename is such an alteration too, with the pointer expected, so that no commit in between is lost. The metastore has no
-conditional drop: under the lock the pointer is compared first; without one the table is renamed first, on condition.
+A rename is such an alteration too, with the pointer expected, so that no commit in between is lost. The metastore has
+no conditional drop: under the lock the pointer is compared first; without one the table is renamed first, on condition.
 """
 
 from __future__ import annotations
@@ -117,12 +117,13 @@ class HivePointers(MetastorePointers):
         return None if names is None else self._metastore.find_table(*names)
 
     def _create(self, change: PointerChange) -> Stale | None:
-        database = own_namespace(change.identifier[:-1])
-        if database is None or self._metastore.find_database(database) is None:
+        names = own_name(change.identifier)
+        if names is None:
             raise namespace_not_found(change.identifier[:-1])
-        table = new_table(
-            (database, change.identifier[-1].lower()), change, self._form, self._owner, self._now_ms()
-        )
+        taken = self._metastore.find_table(*names)
+        if taken is not None:
+            return Stale(change, pointer_of(taken.texts(9)))
+        table = new_table(names, change, self._form, self._owner, self._now_ms())
 
         def attempt(is_repeated: bool) -> Stale | None:
             try:
@@ -269,9 +270,7 @@ class HivePointers(MetastorePointers):
                     raise self._not_found(entity_type, source)
         raise StorageError(f"Cannot rename {format_name(source)}: other writers keep committing to it")
 
-    def _changed(
-        self, verb: str, source: Identifier, table: ThriftStruct, goal: Identifier, expected: str
-    ) -> bool:
+    def _changed(self, verb: str, source: Identifier, table: ThriftStruct, goal: Identifier, expected: str) -> bool:
         """Give a table another name, if its pointer is as expected; return whether it was."""
         database, name = table.text(2) or "", table.text(1) or ""
         try:
@@ -404,10 +403,14 @@ class HivePointers(MetastorePointers):
 
 def _expecting(location: str | None) -> dict[str, str]:
     """Return what an alteration is told: the pointer to be expected, and to leave statistics alone."""
-    expected = {} if location is None else {
-        "expected_parameter_key": METADATA_LOCATION,
-        "expected_parameter_value": location,
-    }
+    expected = (
+        {}
+        if location is None
+        else {
+            "expected_parameter_key": METADATA_LOCATION,
+            "expected_parameter_value": location,
+        }
+    )
     return {**_QUIET, **expected}
 
 

@@ -125,8 +125,7 @@ class Metastore:
         return answer.get(1) if isinstance(answer, ThriftStruct) else None
 
     def table_names(self, database: str, table_type: str | None) -> tuple[str, ...] | None:
-        """Return the names of the tables whose parameter `table_type` is as given, or of all; None if there is no such
-        database."""
+        """Return the names of the tables of a `table_type`, or of all; None if there is no such database."""
         try:
             if table_type is None:
                 return _names(self._read("get_all_tables", {1: text_value(database)}, (META,)))
@@ -230,9 +229,7 @@ class Metastore:
         """Close the connections."""
         self.client.close()
 
-    def _read(
-        self, name: str, arguments: Mapping[int, tuple[int, Any]], refusals: Sequence[str] = ()
-    ) -> ThriftStruct:
+    def _read(self, name: str, arguments: Mapping[int, tuple[int, Any]], refusals: Sequence[str] = ()) -> ThriftStruct:
         for at in range(_READ_TRIES):
             try:
                 return self.client.call(name, arguments, refusals)

@@ -1,5 +1,7 @@
-"""Open a Hive Metastore by its address, `thrift://host:9083`, and properties by the names that Iceberg Java, PyIceberg
-and Hive's clients have for them."""
+"""Open a Hive Metastore by its address, `thrift://host:9083`.
+
+Properties have the names that Iceberg Java, PyIceberg and Hive's own clients gave them.
+"""
 
 from __future__ import annotations
 

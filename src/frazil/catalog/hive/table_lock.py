@@ -8,8 +8,8 @@ them (`hive/hive_pointers.py`). It is held for as long as it takes to read the t
 - A lock is waited for in steps that grow from `check_seconds`, for at most `timeout_seconds`.
 - A lock whose answer was lost is looked for by its agent's name, which nobody else has.
 - The server forgets a lock that it has not heard of for some minutes; `keep` says in time that it is still held.
-- A server whose lock tables were never made refuses to lock and to show locks, and nobody can hold one there: then there
-  is nothing to hold, and the comparison alone guards the pointer.
+- A server whose lock tables were never made refuses to lock and to show locks, and nobody can hold one there: then
+  there is nothing to hold, and the comparison alone guards the pointer.
 """
 
 from __future__ import annotations

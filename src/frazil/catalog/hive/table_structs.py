@@ -26,8 +26,8 @@ from frazil.catalog.metastore_tables import MAX_PROPERTY_CHARS, TABLE_OWNER, col
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import EntityType, PointerChange
 from frazil.errors import InvalidRequestError
-from frazil.spec.types import TimestamptzNsType, TimestamptzType
 from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.types import TimestamptzNsType, TimestamptzType
 from frazil.spec.view_metadata import ViewMetadata
 
 ENGINE_ENABLED: Final = "engine.hive.enabled"
@@ -122,7 +122,9 @@ def _storage(
             # Clients differ in the name, and a server may refuse to change a column's type: the first name stays.
             before = earlier.get(field.name.lower(), earlier.get(field.name))
             name = before if before in ("timestamp", ZONED) else name
-        columns.append(ThriftStruct({1: text_value(field.name), 2: text_value(name)}).changed({3: text_value(field.doc)}))
+        columns.append(
+            ThriftStruct({1: text_value(field.name), 2: text_value(name)}).changed({3: text_value(field.doc)})
+        )
     return found.changed(
         {
             1: list_value(STRUCT, columns),
@@ -153,11 +155,20 @@ def database_properties(database: ThriftStruct) -> dict[str, str]:
     for name, number in ((LOCATION, 3), (COMMENT, 2), (DATABASE_OWNER, 6)):
         value = database.text(number)
         if value is not None and value != "":
-            found[name] = value
+            found[name] = _whole_uri(value) if name == LOCATION else value
     owner_type = next((name for name, number in _OWNER_TYPES.items() if number == database.get(7)), None)
     if DATABASE_OWNER in found and owner_type is not None:
         found[DATABASE_OWNER_TYPE] = owner_type
     return found
+
+
+def _whole_uri(location: str) -> str:
+    """Return a location as frazil writes it: Hadoop leaves out two slashes of a local one."""
+    return (
+        f"file://{location.removeprefix('file:')}"
+        if location.startswith("file:/") and location[6:7] != "/"
+        else location
+    )
 
 
 def database_struct(

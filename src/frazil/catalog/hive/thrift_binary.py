@@ -45,7 +45,19 @@ _NUMBERS: Final = {
     I32: struct.Struct(">i"),
     I64: struct.Struct(">q"),
 }
-_LEAST_BYTES: Final = {BOOL: 1, BYTE: 1, DOUBLE: 8, I16: 2, I32: 4, I64: 8, STRING: 4, STRUCT: 1, MAP: 6, SET: 5, LIST: 5}
+_LEAST_BYTES: Final = {
+    BOOL: 1,
+    BYTE: 1,
+    DOUBLE: 8,
+    I16: 2,
+    I32: 4,
+    I64: 8,
+    STRING: 4,
+    STRUCT: 1,
+    MAP: 6,
+    SET: 5,
+    LIST: 5,
+}
 
 
 class ThriftError(Exception):

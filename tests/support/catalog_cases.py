@@ -17,6 +17,7 @@ from frazil.catalog.change import TableChange
 from frazil.catalog.database import Database
 from frazil.catalog.failing_database import FailingDatabase
 from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.glue.open_glue import open_glue
 from frazil.catalog.hive.open_hive import open_hive
 from frazil.catalog.memory import MemoryCatalog
 from frazil.catalog.metastore_catalog import MetastoreCatalog
@@ -40,11 +41,12 @@ from frazil.storage.failing import FailingStorage, Fault, FaultKind
 from frazil.storage.local import LocalStorage
 from frazil.storage.memory import MemoryStorage
 from tests.support import builders
+from tests.support.glue_server import GlueServer, shared_glue
 from tests.support.metastore_server import shared_metastore
 from tests.support.served_lake import served
 
 NAMES = ["memory", "sqlite", "sqlite-two-handles", "filesystem", "filesystem-in-memory", "postgresql", "rest"]
-METASTORES = ["hive", "hive-unlocked"]
+METASTORES = ["hive", "hive-unlocked", "glue"]
 """Catalogs in metastores: they have one level of namespaces, and names in lower case."""
 SERVICE_VARIABLE = "FRAZIL_TEST_SERVICE"
 """Names a service of somebody else's to hold to the contract instead: its address, the location of its warehouse and
@@ -107,6 +109,8 @@ def opened_case(name: str, folder: Path, postgres_uri: Callable[[], str]) -> Ite
             case = _open_service(f"http://127.0.0.1:{server.port}", f"file://{folder}/warehouse")
         elif name.startswith("hive"):
             case = _open_hive(shared_metastore().uri, folder, is_locked=name == "hive")
+        elif name == "glue":
+            case = _open_glue(shared_glue(), folder)
         else:
             case = _open(name, folder, postgres_uri)
         yield from _closing(case)
@@ -156,6 +160,17 @@ def _open_hive(uri: str, folder: Path, *, is_locked: bool) -> CatalogCase:
                 case.catalog.drop_view(view)
             case.catalog.drop_namespace(namespace)
     return case
+
+
+def _open_glue(server: GlueServer, folder: Path) -> CatalogCase:
+    local = LocalStorage(durable=False)
+    warehouse = f"file://{folder}/warehouse"
+    server.forget()
+
+    def open_case(storage: Storage = local, **_: Any) -> Catalog:
+        return open_glue("lake", warehouse, storage, server.properties)
+
+    return CatalogCase(open_case(), open_case, local, warehouse, is_metastore=True)
 
 
 def _open(name: str, folder: Path, postgres_uri: Callable[[], str]) -> CatalogCase:

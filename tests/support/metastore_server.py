@@ -32,11 +32,6 @@ _SITE = {
     "hive.metastore.schema.verification": "false",
     "hive.metastore.warehouse.dir": "{folder}/warehouse",
     "hive.async.log.enabled": "false",
-    "hive.compactor.initiator.on": "true",
-    "hive.compactor.worker.threads": "0",
-    "hive.txn.timeout": "20s",
-    "hive.timedout.txn.reaper.start": "2s",
-    "hive.timedout.txn.reaper.interval": "2s",
 }
 _WITHOUT_LOCKS = {"datanucleus.connectionPoolingType": "BONECP"}
 """A pool that PySpark's jars lack: names and tables work without it, and locks do not."""

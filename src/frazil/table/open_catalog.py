@@ -10,6 +10,9 @@ from typing import Any
 
 from frazil.catalog.base import Catalog
 from frazil.catalog.filesystem import FilesystemCatalog
+from frazil.catalog.glue.open_glue import KIND as GLUE
+from frazil.catalog.glue.open_glue import PROPERTIES as GLUE_PROPERTIES
+from frazil.catalog.glue.open_glue import open_glue
 from frazil.catalog.hive.open_hive import PROPERTIES as HIVE_PROPERTIES
 from frazil.catalog.hive.open_hive import is_hive, open_hive
 from frazil.catalog.memory import MemoryCatalog
@@ -91,7 +94,10 @@ def open_catalog(
         storage.storage_of(location)
     roots = delete_roots(properties or {})
     if is_hive(catalog):
-        opened = open_hive(name, catalog or "", location, storage, own_properties, delete_roots=roots)
+        opened: Catalog = open_hive(name, catalog or "", location, storage, own_properties, delete_roots=roots)
+        return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
+    if catalog == GLUE:
+        opened = open_glue(name, location, storage, own_properties, delete_roots=roots)
         return opened if trust == TRUST_ALL else ReadOnlyCatalog(opened)
     if trust == TRUST_ALL:
         return _open(name, location, catalog, storage, folder, roots)
@@ -134,7 +140,9 @@ def _open_metastore(
 
 def _catalog_properties(catalog: str | None) -> frozenset[str]:
     """Return the names of the properties that a connection with a catalog may have."""
-    return KNOWN_PROPERTIES | HIVE_PROPERTIES if is_hive(catalog) else KNOWN_PROPERTIES
+    if is_hive(catalog):
+        return KNOWN_PROPERTIES | HIVE_PROPERTIES
+    return KNOWN_PROPERTIES | GLUE_PROPERTIES if catalog == GLUE else KNOWN_PROPERTIES
 
 
 def _find_named(text: str) -> NamedConnection | None:

@@ -61,6 +61,8 @@ class Lock:
     state: int
     agent: str = ""
     holder: str = ""
+    heard_ms: int = 0
+    """When the server last heard of it, by the server's clock."""
 
 
 class Metastore:
@@ -215,6 +217,7 @@ class Metastore:
                 int(one.get(5) or 0),
                 one.text(13) or "",
                 f"{one.text(10) or 'somebody'}@{one.text(11) or 'unknown'}",
+                int(one.get(8) or 0),
             )
             for one in shown
         )

@@ -77,7 +77,7 @@ PROPERTIES: Final = frozenset(
     }
 )
 """Every property of a connection to a metastore, beside those of storages."""
-_MOST_TIMEOUT_SECONDS: Final = 120.0
+_MOST_TIMEOUT_SECONDS: Final = 60.0
 """A lock ends after some minutes without a word; one call may not take as long."""
 _TIME: Final = re.compile(r"(\d{1,9})\s*(ms|msec|s|sec|m|min|)")
 _UNITS: Final = {"ms": 0.001, "msec": 0.001, "": 1.0, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0}

@@ -7,7 +7,9 @@ them (`hive/hive_pointers.py`). It is held for as long as it takes to read the t
 - In front of the server's lock there is one of this process for each table, so that its threads do not all poll.
 - A lock is waited for in steps that grow from `check_seconds`, for at most `timeout_seconds`.
 - A lock whose answer was lost is looked for by its agent's name, which nobody else has.
-- The server forgets a lock that it has not heard of for some minutes; `keep` says in time that it is still held.
+- The server forgets a lock that it has not heard of for some minutes; `keep` says in time that it is still held. Many
+  servers forget none, unless they compact as well. So a lock that another frazil left behind, as its agent's name says,
+  is given back by whoever waits for it: what that one might still do is refused, if the pointer has moved.
 - A server whose lock tables were never made refuses to lock and to show locks, and nobody can hold one there: then
   there is nothing to hold, and the comparison alone guards the pointer.
 """
@@ -29,7 +31,9 @@ from frazil.catalog.hive.metastore import LOCK_ACQUIRED, LOCK_WAITING, Lock, Met
 from frazil.errors import CommitConflictError, StorageError
 from frazil.threads import FairLock
 
+_AGENT: Final = "frazil-"
 _CREATION_TRIES: Final = 5
+_LOOK_SECONDS: Final = 5.0
 _GROWTH: Final = 1.5
 
 
@@ -41,6 +45,8 @@ class LockSettings:
     check_seconds: float = 0.05
     most_check_seconds: float = 5.0
     heartbeat_seconds: float = 60.0
+    stale_seconds: float = 150.0
+    """After which silence a lock of frazil's is taken for one that was left behind."""
 
 
 class HeldLock:
@@ -113,17 +119,24 @@ class TableLocks:
             own.release()
 
     def _acquire(self, database: str, name: str) -> int | None:
-        agent = f"frazil-{self._new_id()}"
+        agent = f"{_AGENT}{self._new_id()}"
         lock = self._create(database, name, agent)
         if lock is None:
             return None
-        deadline, wait = self._clock() + self._settings.timeout_seconds, self._settings.check_seconds
+        begun, wait = self._clock(), self._settings.check_seconds
+        deadline, look = (
+            begun + self._settings.timeout_seconds,
+            begun + min(_LOOK_SECONDS, self._settings.stale_seconds),
+        )
         try:
             while lock.state == LOCK_WAITING:
                 if self._clock() > deadline:
                     raise self._timed_out(database, name)
                 self._metastore.sleep(wait)
                 wait = min(wait * _GROWTH, self._settings.most_check_seconds)
+                if self._clock() > look:
+                    look = self._clock() + _LOOK_SECONDS
+                    self._free_stale(database, name, lock.lock_id)
                 lock = self._metastore.check_lock(lock.lock_id)
             if lock.state != LOCK_ACQUIRED:
                 raise CommitConflictError(
@@ -135,6 +148,17 @@ class TableLocks:
             self._release(lock.lock_id)
             raise
         return lock.lock_id
+
+    def _free_stale(self, database: str, name: str, waiting: int) -> None:
+        """Give back locks that writers of frazil's left behind, by the time of the server."""
+        with contextlib.suppress(CallRefused, StorageError):
+            locks = self._metastore.locks(database, name)
+            # The server has just heard of the lock that waits.
+            now_ms = next((one.heard_ms for one in locks if one.lock_id == waiting), 0)
+            for one in locks:
+                is_stale = one.heard_ms < now_ms - self._settings.stale_seconds * 1000
+                if one.lock_id != waiting and one.agent.startswith(_AGENT) and is_stale:
+                    self._metastore.unlock(one.lock_id)
 
     def _create(self, database: str, name: str, agent: str) -> Lock | None:
         """Ask for a lock; None if the server has no lock tables."""

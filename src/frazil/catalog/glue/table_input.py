@@ -1,0 +1,120 @@
+"""Tables of Glue as it takes them, with the fields that Iceberg Java gives them.
+
+A table that Glue returns has fields that it does not take back; of those that it takes, others than the changed ones go
+back as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from frazil.catalog.glue.glue_client import texts_of
+from frazil.catalog.metastore_tables import column_type, moved_parameters, view_text
+from frazil.catalog.pointers import EntityType, PointerChange
+from frazil.spec.schema import Schema
+from frazil.spec.table_metadata import TableMetadata
+from frazil.spec.view_metadata import ViewMetadata
+
+DESCRIPTION: Final = "comment"
+LOCATION: Final = "location"
+_TAKEN: Final = (
+    "Name",
+    "Description",
+    "Owner",
+    "LastAccessTime",
+    "LastAnalyzedTime",
+    "Retention",
+    "StorageDescriptor",
+    "PartitionKeys",
+    "ViewOriginalText",
+    "ViewExpandedText",
+    "TableType",
+    "Parameters",
+    "TargetTable",
+)
+_PLACES: Final = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+
+
+def table_input(name: str, found: Mapping[str, Any], change: PointerChange) -> dict[str, Any]:
+    """Return a table as Glue takes it after a change of its pointer; `found` is empty for a new one."""
+    made = taken_back(found)
+    made["Name"] = name
+    made["Parameters"] = moved_parameters(texts_of(found.get("Parameters")), change)
+    metadata = change.metadata
+    made["TableType"] = "EXTERNAL_TABLE" if change.entity_type is EntityType.TABLE else "VIRTUAL_VIEW"
+    if metadata is None:
+        return made
+    comment = metadata.properties.get(DESCRIPTION)
+    if comment is not None:
+        made["Description"] = comment
+    storage = made.get("StorageDescriptor")
+    kept = dict(storage) if isinstance(storage, dict) else {}
+    kept |= {"Columns": _columns(metadata, kept.get("Columns")), "Location": metadata.location}
+    places = [metadata.properties[name] for name in _PLACES if name in metadata.properties]
+    if places:
+        kept["AdditionalLocations"] = sorted(set(places))
+    made["StorageDescriptor"] = kept
+    if isinstance(metadata, ViewMetadata):
+        text = view_text(metadata)
+        if text is not None:
+            made |= {"ViewOriginalText": text, "ViewExpandedText": text}
+    return made
+
+
+def taken_back(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table that Glue returned without the fields that it does not take."""
+    return {name: found[name] for name in _TAKEN if found.get(name) is not None}
+
+
+def _columns(metadata: TableMetadata | ViewMetadata, known: Any) -> list[dict[str, Any]]:
+    """Return the columns of the current schema, then those that only other schemas have."""
+    comments: dict[str, str] = {}
+    for column in known if isinstance(known, list) else ():
+        if isinstance(column, dict) and isinstance(column.get("Comment"), str):
+            comments.setdefault(str(column.get("Name")), column["Comment"])
+    current = metadata.current_schema
+    schemas: list[Schema] = [current, *(one for one in metadata.schemas if one.schema_id != current.schema_id)]
+    columns: dict[str, dict[str, Any]] = {}
+    for schema in schemas:
+        for field in schema.fields:
+            if field.name in columns:
+                continue
+            column: dict[str, Any] = {
+                "Name": field.name,
+                "Type": column_type(field.field_type),
+                "Parameters": {
+                    "iceberg.field.id": str(field.field_id),
+                    "iceberg.field.optional": str(not field.required).lower(),
+                    "iceberg.field.current": str(schema is current).lower(),
+                },
+            }
+            comment = field.doc or comments.get(field.name)
+            if comment:
+                column["Comment"] = comment
+            columns[field.name] = column
+    return list(columns.values())
+
+
+def database_input(name: str, properties: Mapping[str, str], location: str | None = None) -> dict[str, Any]:
+    """Return a database as Glue takes it."""
+    made: dict[str, Any] = {
+        "Name": name,
+        "Parameters": {key: value for key, value in properties.items() if key not in (DESCRIPTION, LOCATION)},
+    }
+    place = properties.get(LOCATION, location)
+    if place is not None:
+        made["LocationUri"] = place
+    if DESCRIPTION in properties:
+        made["Description"] = properties[DESCRIPTION]
+    return made
+
+
+def database_properties(database: Mapping[str, Any]) -> dict[str, str]:
+    """Return a database's parameters, with its location and comment among them."""
+    found = texts_of(database.get("Parameters"))
+    for name, field in ((LOCATION, "LocationUri"), (DESCRIPTION, "Description")):
+        value = database.get(field)
+        if isinstance(value, str) and value != "":
+            found[name] = value
+    return found

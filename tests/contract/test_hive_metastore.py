@@ -160,7 +160,9 @@ class TestOtherTables:
         assert parameters["uuid"] == table.metadata.table_uuid
         assert parameters["numRows"] == "2"
         assert parameters["snapshot-count"] == "1"
-        assert parameters["current-snapshot-id"] == str(table.current_snapshot.snapshot_id)
+        snapshot = table.current_snapshot
+        assert snapshot is not None
+        assert parameters["current-snapshot-id"] == str(snapshot.snapshot_id)
         assert parameters["storage_handler"].endswith("HiveIcebergStorageHandler")
         assert parameters["current-schema"].startswith('{"type":"struct","schema-id":0,"fields":[{"id":1,')
         assert '"transform":"bucket[4]"' in parameters["default-partition-spec"]

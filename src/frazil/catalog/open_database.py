@@ -9,7 +9,7 @@ from frazil.errors import InvalidRequestError
 from frazil.storage.locations import scheme_of
 
 _POSTGRES = ("postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2")
-_ELSEWHERE = frozenset({"bigquery", "dynamodb", "glue", "hadoop", "hive", "jdbc", "nessie", "rest", "s3tables", "sql"})
+_ELSEWHERE = frozenset({"bigquery", "dynamodb", "hadoop", "hive", "jdbc", "nessie", "rest", "s3tables", "sql"})
 """Names of catalogs that other implementations know, which may be shown: another word may be a password."""
 _KNOWN = "sqlite:///relative/path, sqlite:////absolute/path or postgresql://user:password@host/database"
 
@@ -30,7 +30,7 @@ def open_database(uri: str, *, may_write: bool = True) -> Database:
     if scheme == "jdbc":
         hint = "Leave `jdbc:` out: the same database is postgresql://user:password@host/database here."
     else:
-        hint = f"Use {_KNOWN}, or filesystem."
+        hint = f"Use {_KNOWN}, thrift://host:9083, glue or filesystem."
     kind = scheme or (uri if uri in _ELSEWHERE else None)
     what = "the catalog: its kind" if kind is None else f"a catalog of the kind {kind!r}: it"
     raise InvalidRequestError(f"Cannot open {what} is not known here", hint=hint)

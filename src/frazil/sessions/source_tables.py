@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from frazil.catalog.glue.open_glue import SECRETS as GLUE_SECRETS
 from frazil.catalog.metadata_files import read_table_metadata
 from frazil.errors import InvalidRequestError, StorageError, TableNotFoundError
 from frazil.jar.options import SOURCE_OPTIONS
@@ -117,7 +118,8 @@ class SourceTables:
 
 def _check_no_secrets(properties: Mapping[str, str], catalog: str | None = None) -> None:
     """Refuse to send what lets others in; the error does not show it."""
-    found = next((name for name in properties if is_secret(name) or name in SERVICE_SECRETS), None)
+    secrets = SERVICE_SECRETS | GLUE_SECRETS
+    found = next((name for name in properties if is_secret(name) or name in secrets), None)
     parts = urlsplit(catalog or "")
     if found is None and parts.password is None and "password" not in {name.lower() for name in parse_qs(parts.query)}:
         return

@@ -206,10 +206,10 @@ def lake_exists(warehouse: str | os.PathLike[str], catalog: str | None = None) -
     return folder.is_dir() if catalog == "filesystem" else (folder / CATALOG_FILE).exists()
 
 
-def connection_names(warehouse: str) -> frozenset[str]:
+def connection_names(warehouse: str, catalog: str | None = None) -> frozenset[str]:
     """Return the names of all properties that a connection to a lake may have."""
-    if is_hive(warehouse):
-        return KNOWN_PROPERTIES | HIVE_PROPERTIES
+    if is_hive(warehouse) or is_hive(catalog) or catalog == GLUE:
+        return _catalog_properties(warehouse if is_hive(warehouse) else catalog)
     if not is_service(warehouse) and find_connection(warehouse) is None:
         return KNOWN_PROPERTIES
     from frazil.rest.settings import PROPERTIES

@@ -338,9 +338,10 @@ class GluePointers(MetastorePointers):
         found = self._database(namespace)
         gone = set(removals)
         name = str(found.get("Name"))
-        properties = {key: value for key, value in database_properties(found).items() if key not in gone} | updates
+        properties = {key: value for key, value in database_properties(found).items() if key not in gone}
         try:
-            self._client.send("UpdateDatabase", {"Name": name, "DatabaseInput": database_input(name, properties)})
+            made = database_input(name, {**properties, **updates})
+            self._client.send("UpdateDatabase", {"Name": name, "DatabaseInput": made})
         except (GlueRefused, NotReached, AnswerMissing) as error:
             raise self._client.failure("change namespace", name, error) from error
 

@@ -80,7 +80,7 @@ def _columns(metadata: TableMetadata | ViewMetadata, known: Any) -> list[dict[st
         for field in schema.fields:
             if field.name in columns:
                 continue
-            column: dict[str, Any] = {
+            made: dict[str, Any] = {
                 "Name": field.name,
                 "Type": column_type(field.field_type),
                 "Parameters": {
@@ -91,8 +91,8 @@ def _columns(metadata: TableMetadata | ViewMetadata, known: Any) -> list[dict[st
             }
             comment = field.doc or comments.get(field.name)
             if comment:
-                column["Comment"] = comment
-            columns[field.name] = column
+                made["Comment"] = comment
+            columns[field.name] = made
     return list(columns.values())
 
 

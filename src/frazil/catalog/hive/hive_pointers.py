@@ -380,9 +380,9 @@ class HivePointers(MetastorePointers):
         found = self._database(namespace)
         gone = set(removals)
         name = found.text(1) or ""
-        properties = {key: value for key, value in database_properties(found).items() if key not in gone} | updates
+        properties = {key: value for key, value in database_properties(found).items() if key not in gone}
         database = database_struct(
-            name, properties, location=found.text(3), owner=found.text(6) or self._owner, found=found
+            name, {**properties, **updates}, location=found.text(3), owner=found.text(6) or self._owner, found=found
         )
         try:
             self._metastore.alter_database(name, database)

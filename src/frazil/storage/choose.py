@@ -5,6 +5,7 @@
     s3:, s3a:, s3n:         Amazon S3 and stores that speak its protocol
     gs:, gcs:               Google Cloud Storage
     abfss:, abfs:, az:, …   Azure's
+    hdfs:, webhdfs:, …      HDFS, over HTTP
 
 A store is loaded and set up when the first location asks for it: nobody needs credentials, nor waits for modules, for
 what they do not use.
@@ -22,6 +23,8 @@ from typing import Final
 
 from frazil.errors import FrazilError, InvalidPropertyError, InvalidRequestError, StorageError, UnsupportedError
 from frazil.storage.base import MAX_READ_BYTES, Children, Storage, StoredFile
+from frazil.storage.hdfs_properties import HDFS_SCHEMES
+from frazil.storage.hdfs_properties import PROPERTIES as HDFS_PROPERTIES
 from frazil.storage.local import LocalStorage
 from frazil.storage.locations import is_within, parse_location, scheme_of, strip_slashes
 from frazil.storage.new_file import NewFile
@@ -38,7 +41,7 @@ READ_ROOTS: Final = "read.roots"
 READ_SCHEMES: Final = "read.schemes"
 DELETE_ROOTS: Final = "delete.roots"
 
-KNOWN_PROPERTIES: Final = PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
+KNOWN_PROPERTIES: Final = PROPERTIES | HDFS_PROPERTIES | {READ_ROOTS, READ_SCHEMES, DELETE_ROOTS, CREDENTIAL_ENDPOINTS}
 """Every property that says where files are kept and how they are reached."""
 
 
@@ -291,8 +294,13 @@ def choose_storage(
 
         return open_azure(known.account(AZURE))
 
+    def make_hdfs() -> Storage:
+        from frazil.storage.object_stores import open_hdfs
+
+        return open_hdfs(own, places)
+
     makers = dict.fromkeys(S3_SCHEMES, make_s3) | dict.fromkeys(GCS_SCHEMES, make_gcs)
-    makers |= dict.fromkeys(AZURE_SCHEMES, make_azure)
+    makers |= dict.fromkeys(AZURE_SCHEMES, make_azure) | dict.fromkeys(HDFS_SCHEMES, make_hdfs)
     return SchemeStorage(storages, makers=makers, roots=roots, schemes=_schemes(own), stores=known)
 
 
@@ -410,7 +418,7 @@ def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
             hint="Files in memory belong to the process and the catalog that made them.",
         )
     hint = (
-        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb: or az:; "
+        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb:, az: or hdfs:; "
         f"on Spark also with those of {READ_SCHEMES}."
     )
     return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)

@@ -30,6 +30,7 @@ from frazil.storage.choose import (
     choose_storage,
     delete_roots,
 )
+from frazil.storage.hdfs_properties import HDFS_SCHEMES
 from frazil.storage.locations import scheme_of
 from frazil.storage.memory import MemoryStorage
 from frazil.storage.object_properties import is_known
@@ -78,12 +79,12 @@ def open_catalog(
         location = f"file://{folder}"
     elif scheme == "memory":
         memory, location = MemoryStorage(), MEMORY_WAREHOUSE
-    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES):
+    elif scheme in (*S3_SCHEMES, *GCS_SCHEMES, *AZURE_SCHEMES, *HDFS_SCHEMES):
         location = text
     else:
         raise InvalidRequestError(
             f"Cannot open a warehouse at a {scheme}: location: there is no storage for that scheme",
-            hint="Give a folder, an s3:, gs: or abfss: URI, or memory:.",
+            hint="Give a folder, an s3:, gs:, abfss: or hdfs: URI, or memory:.",
         )
     if trust == TRUST_NONE:
         # Metadata may name files anywhere; of an untrusted lake, only those below the warehouse are opened.

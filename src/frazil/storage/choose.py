@@ -418,7 +418,7 @@ def _no_storage(scheme: str) -> InvalidRequestError | UnsupportedError:
             hint="Files in memory belong to the process and the catalog that made them.",
         )
     hint = (
-        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb:, az: or hdfs:; "
-        f"on Spark also with those of {READ_SCHEMES}."
+        "Locations are paths, or start with file:, s3:, s3a:, s3n:, gs:, gcs:, abfss:, abfs:, wasbs:, wasb:, az: or "
+        f"hdfs:; on Spark also with those of {READ_SCHEMES}."
     )
     return UnsupportedError(f"Cannot use a {scheme}: location: there is no storage for that scheme", hint=hint)

@@ -22,7 +22,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import msgspec
@@ -51,6 +51,8 @@ from frazil.storage.hdfs_properties import DATA_NODES, ENDPOINT, HDFS_SCHEMES, T
 from frazil.storage.http import Answer, AnswerLost, HttpClient, RequestNotSent
 from frazil.storage.locations import scheme_of
 from frazil.storage.origin import Origin, parse_endpoint, split_url
+
+AnswerT = TypeVar("AnswerT")
 
 _PREFIX: Final = "/webhdfs/v1"
 _NAME: Final = re.compile(r"[\w.@\-$]{1,255}")
@@ -371,13 +373,13 @@ class HdfsStorage(Storage):
             raise
         return found if isinstance(found, dict) else None
 
-    def _asked(self, verb: str, path: str, ask: Callable[[], Any]) -> Any:
+    def _asked(self, verb: str, path: str, ask: Callable[[], AnswerT]) -> AnswerT:
         try:
             return self._repeated(verb, path, ask)
         except _Refusal as error:
             raise self._failed(verb, path, error) from error
 
-    def _repeated(self, verb: str, path: str, ask: Callable[[], Any]) -> Any:
+    def _repeated(self, verb: str, path: str, ask: Callable[[], AnswerT]) -> AnswerT:
         """Ask again after lost answers; for requests that may be carried out twice."""
         problem: Exception | None = None
         for at in range(_TRIES):

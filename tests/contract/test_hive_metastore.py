@@ -140,43 +140,6 @@ class TestOtherTables:
         assert parameters["metadata_location"] == after.metadata_location
         assert parameters["previous_metadata_location"] == loaded.metadata_location
 
-    def test_a_table_has_the_parameters_that_iceberg_java_writes(self, hive_case: CatalogCase, tmp_path: Path) -> None:
-        hive_case.catalog.create_namespace(("db",))
-        lake = frazil.connect(shared_metastore().uri, warehouse=f"file://{tmp_path}/warehouse")
-        with lake:
-            table = lake.create_table(
-                "db.t",
-                "id bigint, ts timestamptz, price decimal(9,2), tags list<string>, "
-                "at struct<x: int, y: map<string, int>>",
-                partition_by=["bucket(4, id)"],
-                properties={"gc.enabled": "false", "engine.hive.enabled": "true", "hive.metastore.table.owner": "ann"},
-            )
-            table.append(pa.table({"id": [1, 2]}))
-        found = metastore_of(hive_case.catalog).find_table("db", "t")
-        parameters = found.texts(9)
-        assert parameters["EXTERNAL"] == "TRUE"
-        assert parameters["table_type"] == "ICEBERG"
-        assert parameters["external.table.purge"] == "false"
-        assert parameters["uuid"] == table.metadata.table_uuid
-        assert parameters["numRows"] == "2"
-        assert parameters["snapshot-count"] == "1"
-        snapshot = table.current_snapshot
-        assert snapshot is not None
-        assert parameters["current-snapshot-id"] == str(snapshot.snapshot_id)
-        assert parameters["storage_handler"].endswith("HiveIcebergStorageHandler")
-        assert parameters["current-schema"].startswith('{"type":"struct","schema-id":0,"fields":[{"id":1,')
-        assert '"transform":"bucket[4]"' in parameters["default-partition-spec"]
-        assert "hive.metastore.table.owner" not in parameters
-        assert found.text(3) == "ann"
-        assert found.text(12) == "EXTERNAL_TABLE"
-        assert [(column.text(1), column.text(2)) for column in found.get(7).structs(1)] == [
-            ("id", "bigint"),
-            ("ts", "timestamp"),
-            ("price", "decimal(9,2)"),
-            ("tags", "array<string>"),
-            ("at", "struct<x:int,y:map<string,int>>"),
-        ]
-
     def test_a_view_shows_its_query_to_the_metastore(self, hive_case: CatalogCase) -> None:
         hive_case.catalog.create_namespace(("db",))
         hive_case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
@@ -232,13 +195,6 @@ class TestRaces:
             late = rejected(set_property(impatient, loaded, a="b"))
         assert isinstance(late.reason, CommitConflictError)
         assert "spark@elsewhere" in str(late.reason)
-        other.unlock(lock.lock_id)
-
-    def test_a_table_may_say_that_its_writers_do_not_lock(self, hive_case: CatalogCase) -> None:
-        loaded = made_table(hive_case.catalog, properties={"engine.hive.lock-enabled": "false"})
-        other = metastore_of(hive_case.another())
-        lock = other.lock("db", "events", "theirs", "spark", "elsewhere")
-        committed(set_property(hive_case.catalog, loaded, a="b"))
         other.unlock(lock.lock_id)
 
     def test_the_lock_of_a_writer_that_was_killed_is_given_back(self, hive_case: CatalogCase) -> None:
@@ -409,3 +365,48 @@ class TestServers:
             table.append(pa.table({"id": [1]}))
             assert table.scan().count() == 1
             lake.drop_table("given.t")
+
+
+def test_a_table_has_the_parameters_that_iceberg_java_writes(hive_case: CatalogCase, tmp_path: Path) -> None:
+    hive_case.catalog.create_namespace(("db",))
+    lake = frazil.connect(shared_metastore().uri, warehouse=f"file://{tmp_path}/warehouse")
+    with lake:
+        table = lake.create_table(
+            "db.t",
+            "id bigint, ts timestamptz, price decimal(9,2), tags list<string>, at struct<x: int, y: map<string, int>>",
+            partition_by=["bucket(4, id)"],
+            properties={"gc.enabled": "false", "engine.hive.enabled": "true", "hive.metastore.table.owner": "ann"},
+        )
+        table.append(pa.table({"id": [1, 2]}))
+    found = metastore_of(hive_case.catalog).find_table("db", "t")
+    parameters = found.texts(9)
+    assert parameters["EXTERNAL"] == "TRUE"
+    assert parameters["table_type"] == "ICEBERG"
+    assert parameters["external.table.purge"] == "false"
+    assert parameters["uuid"] == table.metadata.table_uuid
+    assert parameters["numRows"] == "2"
+    assert parameters["snapshot-count"] == "1"
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert parameters["current-snapshot-id"] == str(snapshot.snapshot_id)
+    assert parameters["storage_handler"].endswith("HiveIcebergStorageHandler")
+    assert parameters["current-schema"].startswith('{"type":"struct","schema-id":0,"fields":[{"id":1,')
+    assert '"transform":"bucket[4]"' in parameters["default-partition-spec"]
+    assert "hive.metastore.table.owner" not in parameters
+    assert found.text(3) == "ann"
+    assert found.text(12) == "EXTERNAL_TABLE"
+    assert [(column.text(1), column.text(2)) for column in found.get(7).structs(1)] == [
+        ("id", "bigint"),
+        ("ts", "timestamp"),
+        ("price", "decimal(9,2)"),
+        ("tags", "array<string>"),
+        ("at", "struct<x:int,y:map<string,int>>"),
+    ]
+
+
+def test_a_table_may_say_that_its_writers_do_not_lock(hive_case: CatalogCase) -> None:
+    loaded = made_table(hive_case.catalog, properties={"engine.hive.lock-enabled": "false"})
+    other = metastore_of(hive_case.another())
+    lock = other.lock("db", "events", "theirs", "spark", "elsewhere")
+    committed(set_property(hive_case.catalog, loaded, a="b"))
+    other.unlock(lock.lock_id)

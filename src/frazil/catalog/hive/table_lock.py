@@ -33,6 +33,9 @@ from frazil.threads import FairLock
 
 _AGENT: Final = "frazil-"
 _CREATION_TRIES: Final = 5
+_CERTAIN: Final = 3
+"""How often a server must fail to lock and to show locks before it is taken for one that has none."""
+_LOCKLESS_SECONDS: Final = 300.0
 _LOOK_SECONDS: Final = 5.0
 _GROWTH: Final = 1.5
 
@@ -95,7 +98,8 @@ class TableLocks:
         self._clock = clock
         self._guard = threading.Lock()
         self._own: dict[tuple[int, str, str], FairLock] = {}
-        self._has_locks = True
+        self._lockless_until = 0.0
+        self._was_held = False
 
     @contextlib.contextmanager
     def held(self, database: str, name: str, *, is_wanted: bool) -> Iterator[HeldLock]:
@@ -109,7 +113,7 @@ class TableLocks:
         if not own.acquire(self._settings.timeout_seconds):
             raise self._timed_out(database, name)
         try:
-            lock_id = self._acquire(database, name) if self._has_locks else None
+            lock_id = None if self._clock() < self._lockless_until else self._acquire(database, name)
             try:
                 yield HeldLock(self._metastore, lock_id, self._settings.heartbeat_seconds, self._clock)
             finally:
@@ -147,6 +151,7 @@ class TableLocks:
         except BaseException:
             self._release(lock.lock_id)
             raise
+        self._was_held = True
         return lock.lock_id
 
     def _free_stale(self, database: str, name: str, waiting: int) -> None:
@@ -163,6 +168,7 @@ class TableLocks:
     def _create(self, database: str, name: str, agent: str) -> Lock | None:
         """Ask for a lock; None if the server has no lock tables."""
         problem: Exception | None = None
+        failures = 0
         for at in range(_CREATION_TRIES):
             if at > 0:
                 self._metastore.sleep(self._settings.check_seconds * 2**at)
@@ -177,8 +183,9 @@ class TableLocks:
                 # Was it made after all?
                 found = next((one for one in self._metastore.locks(database, name) if one.agent == agent), None)
             except (CallRefused, StorageError):
-                if self._is_reachable():
-                    self._has_locks = False
+                failures += 1
+                if failures == _CERTAIN and not self._was_held and self._is_reachable():
+                    self._lockless_until = self._clock() + _LOCKLESS_SECONDS
                     return None
                 continue
             if found is not None:

@@ -26,11 +26,11 @@ from frazil.catalog.metastore_tables import MAX_PROPERTY_CHARS, TABLE_OWNER, col
 from frazil.catalog.names import Identifier
 from frazil.catalog.pointers import EntityType, PointerChange
 from frazil.errors import InvalidRequestError
+from frazil.spec.properties import ENGINE_HIVE_ENABLED
 from frazil.spec.table_metadata import TableMetadata
 from frazil.spec.types import TimestamptzNsType, TimestamptzType
 from frazil.spec.view_metadata import ViewMetadata
 
-ENGINE_ENABLED: Final = "engine.hive.enabled"
 COMMENT: Final = "comment"
 LOCATION: Final = "location"
 DATABASE_OWNER: Final = "hive.metastore.database.owner"
@@ -137,7 +137,7 @@ def _storage(
 
 
 def _is_engine_enabled(metadata: TableMetadata, form: TableForm) -> bool:
-    text = metadata.properties.get(ENGINE_ENABLED)
+    text = metadata.properties.get(ENGINE_HIVE_ENABLED.name)
     return form.is_engine_enabled if text is None else text.lower() == "true"
 
 

@@ -16,18 +16,18 @@ def section(title: str) -> str:
     return found.group(1)
 
 
-def test_every_room_said_to_be_built_exists() -> None:
+def test_every_existing_room_on_the_page_exists_in_src() -> None:
     rooms = re.findall(r"^\| `([\w/.]+)`", section("Rooms that are built"), re.MULTILINE)
     assert rooms
     assert [room for room in rooms if not (SOURCE / room).exists()] == []
 
 
-def test_every_file_on_the_two_paths_exists_or_is_marked_as_to_come() -> None:
+def test_every_file_on_both_walks_exists_or_is_marked_as_planned() -> None:
     text = section("One scan, file by file") + section("One append, file by file")
     claimed = re.findall(r"(○ )?`([a-z_]+/(?:[a-z_0-9]+\.py)?)`", text)
     assert claimed
     assert [path for to_come, path in claimed if not to_come and not (SOURCE / path).exists()] == []
 
 
-def test_the_list_of_modules_is_that_of_the_code() -> None:
+def test_module_list_matches_the_source_tree() -> None:
     assert (ROOT / "docs" / "modules.md").read_text("utf-8") == module_index(), "run make names"

@@ -28,7 +28,7 @@ def run_hook(folder: Path, title: str) -> subprocess.CompletedProcess[str]:
         "Bring " + "x" * 66,
     ],
 )
-def test_good_titles_are_taken(tmp_path: Path, title: str) -> None:
+def test_hook_accepts_valid_titles(tmp_path: Path, title: str) -> None:
     assert run_hook(tmp_path, title).returncode == 0
 
 
@@ -44,7 +44,7 @@ def test_good_titles_are_taken(tmp_path: Path, title: str) -> None:
         ("Scans: prune", "imperative"),
     ],
 )
-def test_other_titles_are_refused_with_the_reason(tmp_path: Path, title: str, reason: str) -> None:
+def test_hook_rejects_invalid_titles_with_the_reason(tmp_path: Path, title: str, reason: str) -> None:
     answer = run_hook(tmp_path, title)
     assert answer.returncode == 1
     assert reason in answer.stderr

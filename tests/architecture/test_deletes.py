@@ -33,7 +33,7 @@ PLACES: Final = {
 }
 
 
-def test_every_place_that_deletes_files_is_known() -> None:
+def test_every_call_that_deletes_files_is_listed() -> None:
     found = {
         str(one.relative_to(SOURCES))
         for one in SOURCES.rglob("*.py")

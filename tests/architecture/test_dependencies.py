@@ -32,10 +32,10 @@ def lines() -> Iterator[tuple[list[str], list[str]]]:
                 yield first.split(", "), said
 
 
-def test_every_dependency_has_a_line_and_every_line_a_dependency() -> None:
+def test_dependencies_and_their_documentation_lines_match() -> None:
     assert asked_for()
     assert {name for names, _ in lines() for name in names} == asked_for()
 
 
-def test_every_line_says_why_and_what_it_costs() -> None:
+def test_every_dependency_line_has_a_reason_and_a_cost() -> None:
     assert [names for names, said in lines() if len(said) != 2 or "" in said] == []

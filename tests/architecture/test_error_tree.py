@@ -36,7 +36,7 @@ def drawn_tree() -> dict[str, str | None]:
     return parents
 
 
-def test_the_drawn_tree_is_the_tree() -> None:
+def test_documented_error_tree_matches_the_classes() -> None:
     actual = {
         kind.__name__: next((base.__name__ for base in kind.__bases__ if issubclass(base, errors.FrazilError)), None)
         for kind in error_classes()
@@ -72,5 +72,5 @@ def test_only_a_lost_race_is_retryable() -> None:
     assert [kind for kind in error_classes() if kind.retryable] == [errors.CommitConflictError]
 
 
-def test_every_error_says_what_it_means() -> None:
+def test_every_error_has_a_docstring() -> None:
     assert [kind.__name__ for kind in error_classes() if not kind.__dict__.get("__doc__")] == []

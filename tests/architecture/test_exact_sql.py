@@ -31,7 +31,7 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def test_text_reaches_sparks_parser_by_one_door() -> None:
+def test_only_one_module_passes_text_to_the_spark_parser() -> None:
     found = {
         path.name: texts
         for room in ("spark", "lake")

@@ -44,7 +44,7 @@ def contracts() -> list[dict[str, Any]]:
     return found
 
 
-def test_every_import_contract_is_kept() -> None:
+def test_import_contracts_hold() -> None:
     loggers = [one for one in logging.root.manager.loggerDict.values() if isinstance(one, logging.Logger)]
     before = [logger.disabled for logger in loggers]
     assert lint_imports(config_filename=str(PYPROJECT), no_cache=True) == 0
@@ -53,7 +53,7 @@ def test_every_import_contract_is_kept() -> None:
         logger.disabled = was_disabled
 
 
-def test_the_contracts_have_no_exceptions() -> None:
+def test_import_contracts_have_no_exceptions() -> None:
     text = PYPROJECT.read_text("utf-8")
     config = text[text.index("[tool.importlinter]") :]
     for word in ("ignore_imports", "exhaustive_ignores", "allow_indirect_imports"):
@@ -61,7 +61,7 @@ def test_the_contracts_have_no_exceptions() -> None:
     assert {contract["id"] for contract in contracts()} == {"layers", "spark-layers", "no-jvm"}
 
 
-def test_only_the_public_face_imports_rooms_for_type_checkers_alone() -> None:
+def test_only_the_top_level_package_uses_type_checking_imports() -> None:
     wrong = []
     for file in source_files():
         for node in ast.walk(file.tree):
@@ -71,7 +71,7 @@ def test_only_the_public_face_imports_rooms_for_type_checkers_alone() -> None:
     assert wrong == []
 
 
-def test_the_layers_are_those_the_architecture_page_draws() -> None:
+def test_contract_layers_match_the_architecture_page() -> None:
     (layers,) = (contract["layers"] for contract in contracts() if contract["id"] == "layers")
     page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     drawn = re.search(r"```layers\n(.*?)```", page, re.DOTALL)
@@ -92,7 +92,7 @@ def for_type_checkers(tree: ast.AST) -> set[ast.AST]:
     }
 
 
-def test_only_the_spark_room_imports_spark() -> None:
+def test_only_the_spark_package_imports_pyspark() -> None:
     wrong = [
         f"{file.place(node)} imports {module}"
         for file in source_files()
@@ -103,7 +103,7 @@ def test_only_the_spark_room_imports_spark() -> None:
     assert wrong == []
 
 
-def test_imports_stand_at_the_top_of_their_module() -> None:
+def test_imports_are_at_the_top_of_the_module() -> None:
     wrong = []
     for file in source_files():
         functions = [node for node in ast.walk(file.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -117,7 +117,7 @@ def test_imports_stand_at_the_top_of_their_module() -> None:
     assert wrong == []
 
 
-def test_modules_of_frazil_are_imported_by_statements_that_type_checkers_and_contracts_see() -> None:
+def test_frazil_modules_are_imported_statically() -> None:
     wrong = [
         f"{file.place(node)} imports {ast.unparse(argument)}"
         for file in source_files()
@@ -129,7 +129,7 @@ def test_modules_of_frazil_are_imported_by_statements_that_type_checkers_and_con
     assert wrong == []
 
 
-def test_slow_packages_are_not_imported_at_the_top() -> None:
+def test_slow_packages_are_not_imported_at_module_level() -> None:
     wrong = [
         f"{file.place(node)} imports {module}"
         for file in source_files()

@@ -21,7 +21,7 @@ def test_every_package_is_pinned_by_hash(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [path.name for path in LOCKS])
-def test_a_lock_names_no_host(name: str) -> None:
+def test_locks_name_no_host(name: str) -> None:
     text = (ROOT / "requirements" / name).read_text("utf-8")
     assert "://" not in text
     assert "--index" not in text
@@ -41,7 +41,7 @@ def test_every_dependency_is_locked() -> None:
     assert {re.match(r"[\w.-]+", one)[0] for one in wanted} - locked == set()  # type: ignore[index]
 
 
-def test_spark_is_locked_apart() -> None:
+def test_spark_has_its_own_lock() -> None:
     spark = (ROOT / "requirements" / "spark.lock").read_text("utf-8")
     assert "\npyspark==" in spark
     assert "\npyspark==" not in (ROOT / "requirements" / "dev.lock").read_text("utf-8")

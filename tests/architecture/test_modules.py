@@ -22,11 +22,11 @@ def test_no_file_is_longer_than_700_lines() -> None:
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert [file.name for file in source_files() if not ast.get_docstring(file.tree)] == []
 
 
-def test_init_files_hold_re_exports_only() -> None:
+def test_init_files_only_re_export() -> None:
     wrong = []
     for file in source_files():
         if not file.name.endswith("__init__.py"):
@@ -52,7 +52,7 @@ def is_late_export(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name in ("__getattr__", "__dir__")
 
 
-def test_no_module_is_a_drawer() -> None:
+def test_no_module_name_is_a_catch_all() -> None:
     parts = {file.name: re.split(r"[/.]", file.name) for file in source_files()}
     assert [name for name, words in parts.items() if any(BANNED_NAMES.search(word) for word in words)] == []
 
@@ -68,7 +68,7 @@ def test_names_follow_the_house_rules() -> None:
     assert wrong == []
 
 
-def test_no_builtin_error_is_raised() -> None:
+def test_no_builtin_exceptions_are_raised() -> None:
     wrong = []
     for file in source_files():
         for node in ast.walk(file.tree):
@@ -79,7 +79,7 @@ def test_no_builtin_error_is_raised() -> None:
     assert wrong == []
 
 
-def test_only_the_terminal_reads_the_environment() -> None:
+def test_only_the_cli_reads_environment_variables() -> None:
     wrong = []
     for file in source_files():
         if file.room == "cli":
@@ -90,7 +90,7 @@ def test_only_the_terminal_reads_the_environment() -> None:
     assert wrong == []
 
 
-def test_spec_values_know_nothing_of_bytes_on_disk_or_arrow() -> None:
+def test_spec_does_not_depend_on_encodings_or_arrow() -> None:
     banned = {"pyarrow", "numpy", "pandas", "json", "msgspec", "io", "os", "pathlib", "zstandard", "sqlite3", "gzip"}
     wrong = []
     for file in source_files():

@@ -16,13 +16,13 @@ MOST_WITHOUT = 0
 """So many rows have no test yet; the number may fall and not rise."""
 
 
-def test_the_page_is_what_the_lists_say() -> None:
+def test_options_page_matches_the_option_tables() -> None:
     assert PAGE.read_text() == options_markdown(read_shown(), REWRITES), (
         "run python -m tests.architecture.options_page --write"
     )
 
 
-def test_tests_are_of_rows_that_there_are_and_few_rows_have_none() -> None:
+def test_tests_named_on_the_page_refer_to_existing_rows() -> None:
     shown, rows = set(read_shown()), all_rows()
     assert not shown - set(rows)
     without = [one for one in rows if one not in shown]
@@ -30,7 +30,7 @@ def test_tests_are_of_rows_that_there_are_and_few_rows_have_none() -> None:
 
 
 @pytest.mark.parametrize("row", sorted(read_shown().items()), ids=lambda row: " ".join(row[0]))
-def test_the_test_of_a_row_is_there_and_names_it(row: tuple[tuple[str, str], str]) -> None:
+def test_named_tests_exist_and_mention_their_option(row: tuple[tuple[str, str], str]) -> None:
     (section, name), test = row
     text = text_of(test)
     assert text is not None, f"there is no {test}"
@@ -44,12 +44,12 @@ def test_the_test_of_a_row_is_there_and_names_it(row: tuple[tuple[str, str], str
 
 
 @pytest.mark.parametrize("row", sorted(read_shown().items()), ids=lambda row: " ".join(row[0]))
-def test_the_test_of_what_is_honoured_looks_at_what_came_out(row: tuple[tuple[str, str], str]) -> None:
+def test_tests_of_honoured_options_check_their_effect(row: tuple[tuple[str, str], str]) -> None:
     (section, name), test = row
     if answer_of(section, name) == "honoured":
         assert shows_something(test), f"{test} has no assert"
 
 
 @pytest.mark.parametrize("name", PROCEDURES)
-def test_every_procedure_takes_the_arguments_that_the_jars_takes(name: str) -> None:
+def test_procedures_accept_all_arguments_of_the_jar(name: str) -> None:
     assert set(PROCEDURES[name]) <= {one.name for one in OURS[name].parameters}

@@ -13,7 +13,7 @@ BY_NAME = {"comment", "format-version"}
 """What code knows by its name rather than by its constant."""
 
 
-def test_a_property_is_honoured_where_code_reads_it() -> None:
+def test_honoured_properties_are_read_by_the_code() -> None:
     words: set[str] = set()
     for file in source_files():
         if not file.name.startswith(("spec/property", "spec/properties", "jar/options")):

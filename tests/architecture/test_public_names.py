@@ -26,11 +26,11 @@ def run_python(code: str) -> str:
     return done.stdout
 
 
-def test_the_list_of_public_names_is_current() -> None:
+def test_public_names_file_is_current() -> None:
     assert LIST.read_text("utf-8").splitlines() == public_names(), "run `make names` if the change is meant"
 
 
-def test_what_public_methods_return_is_listed_too() -> None:
+def test_types_returned_by_public_methods_are_listed() -> None:
     lines = public_names()
     listed = {line.partition("(")[0].partition(".")[0] for line in lines}
     for _, _, things in SECTIONS:
@@ -47,7 +47,7 @@ def _classes_of_frazil() -> set[str]:
     return {kind.__name__ for kind in found if kind.__module__.startswith("frazil.")}
 
 
-def test_every_exported_name_exists_and_is_in_order() -> None:
+def test_exported_names_exist_and_are_sorted() -> None:
     assert [name for name in frazil.__all__ if not hasattr(frazil, name)] == []
     assert sorted(frazil.__all__) == list(frazil.__all__)
     assert len(set(frazil.__all__)) == len(frazil.__all__)

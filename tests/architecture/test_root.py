@@ -34,7 +34,7 @@ EXPECTED = {
 }
 
 
-def test_the_root_holds_what_is_listed() -> None:
+def test_root_contains_only_listed_entries() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listed.returncode:
         pytest.skip("not a clone of the repository")

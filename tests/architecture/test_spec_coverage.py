@@ -61,14 +61,14 @@ def exists(test: str) -> bool:
     return file_name.startswith("tests/") and path.is_file() and (not name or name in names_of_tests(path))
 
 
-def test_every_row_is_marked() -> None:
+def test_every_row_has_a_status() -> None:
     assert len(rows()) > 100
     assert [row for row in rows() if not set(row.marks) <= MARKS] == []
 
 
-def test_every_test_named_exists() -> None:
+def test_every_test_named_in_the_table_exists() -> None:
     assert [(row.heading, test) for row in rows() for test in row.tests if not exists(test)] == []
 
 
-def test_what_is_said_to_work_has_a_test() -> None:
+def test_every_supported_row_names_a_test() -> None:
     assert [row.heading for row in rows() if {"✓", "◐"} & set(row.marks) and not row.tests] == []

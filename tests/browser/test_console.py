@@ -126,7 +126,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("name", list(PAGES))
-def test_every_page_is_shown_in_both_themes(tab: Tab, name: str, request: pytest.FixtureRequest) -> None:
+def test_every_page_renders_in_both_themes(tab: Tab, name: str, request: pytest.FixtureRequest) -> None:
     tab.open(PAGES[name])
     assert tab.page.locator("h1").count() == 1
     assert tab.page.locator(".problem").count() == 0
@@ -146,7 +146,7 @@ def test_every_page_is_shown_in_both_themes(tab: Tab, name: str, request: pytest
         tab.page.screenshot(path=PICTURES / f"{name}-{theme}.png", animations="disabled")
 
 
-def test_the_pictures_of_the_docs_are_there() -> None:
+def test_documentation_pictures_exist() -> None:
     page = (ROOT / "docs" / "console.md").read_text("utf-8")
     for picture in re.findall(r"\(console/([\w-]+\.png)\)", page):
         assert (PICTURES / picture).stat().st_size < 200_000
@@ -163,7 +163,7 @@ def test_every_page_fits_a_narrow_screen(chromium: Any, demo: Served, name: str)
     context.close()
 
 
-def test_pages_work_without_script(chromium: Any, demo: Served) -> None:
+def test_pages_work_without_javascript(chromium: Any, demo: Served) -> None:
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     for path in PAGES.values():
@@ -178,7 +178,7 @@ def test_pages_work_without_script(chromium: Any, demo: Served) -> None:
     context.close()
 
 
-def test_the_list_is_searched_and_sorted_in_place(light: Tab) -> None:
+def test_table_list_can_be_searched_and_sorted_in_place(light: Tab) -> None:
     light.open("/")
     page = light.page
     page.keyboard.press("/")
@@ -195,7 +195,7 @@ def test_the_list_is_searched_and_sorted_in_place(light: Tab) -> None:
     assert page.locator("#tables tbody tr").first.get_attribute("data-name") == "city.riders"
 
 
-def test_the_keyboard_leads_everywhere(light: Tab) -> None:
+def test_everything_is_reachable_by_keyboard(light: Tab) -> None:
     light.open("/")
     page = light.page
     for _ in range(2):
@@ -218,7 +218,7 @@ def test_the_keyboard_leads_everywhere(light: Tab) -> None:
     assert page.url.endswith("/sql")
 
 
-def test_the_theme_that_was_chosen_stays(light: Tab) -> None:
+def test_chosen_theme_persists(light: Tab) -> None:
     light.open("/")
     before = light.style("body", "background-color")
     light.page.get_by_role("button", name="Change between light and dark").click()
@@ -228,7 +228,7 @@ def test_the_theme_that_was_chosen_stays(light: Tab) -> None:
     assert light.style("body", "background-color") == after
 
 
-def test_two_clicked_snapshots_give_their_difference(light: Tab) -> None:
+def test_selecting_two_snapshots_shows_their_difference(light: Tab) -> None:
     light.open(f"{TRIPS}/history")
     page = light.page
     boxes = page.locator("input[name=snapshot]")
@@ -246,7 +246,7 @@ def test_two_clicked_snapshots_give_their_difference(light: Tab) -> None:
     assert "added" in page.get_by_label("Rows").inner_text()
 
 
-def test_a_partition_of_the_map_leads_to_its_files(light: Tab) -> None:
+def test_partition_map_links_to_the_files_of_a_partition(light: Tab) -> None:
     light.open(f"{TRIPS}/files")
     with light.page.expect_navigation():
         light.page.locator("svg a").first.click()
@@ -258,7 +258,7 @@ def test_a_partition_of_the_map_leads_to_its_files(light: Tab) -> None:
     assert "Row groups" in light.page.locator("main").inner_text()
 
 
-def test_a_finding_is_tried_run_and_gone(chromium: Any, tmp_path: Path) -> None:
+def test_maintenance_finding_can_be_previewed_run_and_resolved(chromium: Any, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("shop.small", "id bigint, ts timestamptz, kind string")
         for at in range(6):
@@ -283,7 +283,7 @@ def test_a_finding_is_tried_run_and_gone(chromium: Any, tmp_path: Path) -> None:
         context.close()
 
 
-def test_a_stranger_s_names_and_values_run_nothing(chromium: Any, tmp_path: Path) -> None:
+def test_untrusted_names_and_values_execute_no_script(chromium: Any, tmp_path: Path) -> None:
     evil = "<img src=x onerror=alert(1)>\"'><script>alert(2)</script>"
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table(("n", evil), f"id bigint, `{evil}` string", properties={evil: evil, "comment": evil})
@@ -304,7 +304,7 @@ def test_a_stranger_s_names_and_values_run_nothing(chromium: Any, tmp_path: Path
         context.close()
 
 
-def test_another_site_s_page_gets_nothing(chromium: Any, demo: Served) -> None:
+def test_cross_site_pages_receive_no_data(chromium: Any, demo: Served) -> None:
     context = chromium.new_context()
     page = context.new_page()
     page.route("http://evil.example/**", lambda route: route.fulfill(content_type="text/html", body="<p>evil</p>"))

@@ -78,7 +78,7 @@ class Race:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("processes", PROCESSES)
-def test_processes_that_race_lose_nothing_and_repeat_nothing(
+def test_racing_processes_lose_and_duplicate_nothing(
     kind: str, processes: int, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     # Both format versions, and expiry with and without deleting files, are spread over the races.
@@ -86,7 +86,7 @@ def test_processes_that_race_lose_nothing_and_repeat_nothing(
     race(kind, processes, COMMITS, 2 + turn % 2, turn % 3 == 0, tmp_path, record_property)
 
 
-def test_a_short_race_loses_nothing(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+def test_short_race_loses_nothing(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     race("sqlite", 3, 40, 3, False, tmp_path, record_property)
 
 
@@ -134,14 +134,14 @@ def race(
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_processes_that_are_killed_leave_a_table_that_reads(
+def test_killed_processes_leave_a_readable_table(
     kind: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     kill_writers(kind, KILLS, 3, tmp_path, record_property)
 
 
 @pytest.mark.extended
-def test_a_few_processes_that_are_killed_leave_a_table_that_reads(
+def test_few_killed_processes_leave_a_readable_table(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     kill_writers("filesystem", 4, 2, tmp_path, record_property)

@@ -60,7 +60,7 @@ CASES = [
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("scenario", "kind", "version", "rival"), CASES)
-def test_a_fault_at_any_call_loses_nothing_and_repeats_nothing(
+def test_fault_at_any_call_loses_and_duplicates_nothing(
     scenario: Scenario,
     kind: str,
     version: int,
@@ -160,7 +160,7 @@ class Points:
         self._check()
 
 
-def test_every_action_is_among_those_that_meet_faults() -> None:
+def test_every_action_is_covered_by_fault_tests() -> None:
     found = [import_module(f"frazil.commit.{one.name}") for one in iter_modules(frazil.commit.__path__)]
     rooms = [one for one in found if one is not action]
     actions = {

@@ -78,14 +78,14 @@ class Demand:
         return Changes((SetProperties(FrozenMap({"a": "1"})),), (AssertRefSnapshotId("main", 12345),))
 
 
-def test_what_an_action_requires_of_the_table_is_asked() -> None:
+def test_commits_check_the_requirements_of_their_actions() -> None:
     lab = Lab()
     with pytest.raises(CommitConflictError):
         lab.commit(Demand())
     assert "a" not in lab.load().metadata.properties
 
 
-def test_a_clock_that_runs_backwards_makes_no_snapshot_older_than_the_last() -> None:
+def test_clock_going_backwards_never_produces_an_older_snapshot() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     first = lab.snapshot.timestamp_ms
@@ -94,7 +94,7 @@ def test_a_clock_that_runs_backwards_makes_no_snapshot_older_than_the_last() -> 
     assert lab.snapshot.timestamp_ms >= first
 
 
-def test_one_commit_brings_one_vector_for_a_data_file() -> None:
+def test_commit_adds_at_most_one_vector_per_data_file() -> None:
     lab = Lab(format_version=3)
     file = lab.file([1, 2, 3])
     lab.commit(Append((file,)))
@@ -126,7 +126,7 @@ class AddEntries:
         )
 
 
-def test_an_append_that_brought_deletes_is_not_repeated() -> None:
+def test_cherry_pick_of_an_append_with_deletes_is_refused() -> None:
     lab = Lab()
     file = lab.file([1, 2])
     lab.commit(Append((file,)), CreateRef("dev", "branch"))
@@ -138,7 +138,7 @@ def test_an_append_that_brought_deletes_is_not_repeated() -> None:
         lab.commit(CherryPick(picked.snapshot_id))
 
 
-def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:
+def test_table_with_two_vectors_for_a_file_accepts_no_third() -> None:
     lab = Lab(format_version=3)
     file = lab.file([1, 2, 3])
     lab.commit(Append((file,)))
@@ -148,13 +148,13 @@ def test_a_table_with_two_vectors_for_a_data_file_takes_no_third() -> None:
         lab.commit(RowDelta(lab.vectors({file: [2]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
 
 
-def test_a_read_of_a_snapshot_that_an_empty_table_never_had_is_refused() -> None:
+def test_reading_an_unknown_snapshot_of_an_empty_table_is_refused() -> None:
     lab = Lab()
-    with pytest.raises(ConcurrentChangeError, match="no snapshot"):
+    with pytest.raises(ConcurrentChangeError, match="no longer has a snapshot"):
         lab.commit(Append((lab.file([1]),), read=ReadSet(12345)))
 
 
-def test_a_row_delta_does_not_remove_a_file_that_got_deletes_meanwhile() -> None:
+def test_row_delta_does_not_remove_a_file_with_concurrent_deletes() -> None:
     lab = Lab(partition_by=["k"])
     file = lab.file([1, 2], "a")
     lab.commit(Append((file,)))
@@ -179,7 +179,7 @@ class AppendInSilence:
         return replace(changes, updates=tuple(updates))
 
 
-def test_a_snapshot_that_does_not_say_what_it_did_may_have_done_anything() -> None:
+def test_snapshot_without_a_summary_may_conflict_with_anything() -> None:
     lab = Lab(format_version=1)
     lab.commit(Append((lab.file([1]),)))
     read = ReadSet(lab.snapshot.snapshot_id)
@@ -202,21 +202,21 @@ class WriteThenFail:
         raise self.error
 
 
-def test_an_error_that_forbids_cleaning_up_leaves_every_file() -> None:
+def test_error_that_forbids_cleanup_keeps_every_file() -> None:
     lab = Lab()
     with pytest.raises(CommitStateUnknownError):
         lab.commit(WriteThenFail(CommitStateUnknownError("Cannot tell")))
     assert any(path.endswith("written.avro") for path in lab.stored())
 
 
-def test_an_error_that_allows_cleaning_up_leaves_none() -> None:
+def test_error_that_allows_cleanup_deletes_every_file() -> None:
     lab = Lab()
     with pytest.raises(StorageError):
         lab.commit(WriteThenFail(StorageError("Cannot")))
     assert not any(path.endswith("written.avro") for path in lab.stored())
 
 
-def test_after_an_unknown_outcome_a_later_success_deletes_nothing_either() -> None:
+def test_success_after_an_unknown_outcome_deletes_no_files() -> None:
     lab = Lab()
     mine = lab.file([1])
     lab.pointers.faults = [Fate.LOST_BEFORE]
@@ -225,7 +225,7 @@ def test_after_an_unknown_outcome_a_later_success_deletes_nothing_either() -> No
     assert len(lists) == 2, "the list of the attempt in doubt was deleted"
 
 
-def test_an_id_that_another_snapshot_has_is_not_chosen() -> None:
+def test_snapshot_id_in_use_is_not_chosen() -> None:
     lab = Lab()
     first, second = lab.file([1]), lab.file([2])
     ids = lab.clock.ids
@@ -237,7 +237,7 @@ def test_an_id_that_another_snapshot_has_is_not_chosen() -> None:
     assert len(lab.load().metadata.snapshots) == 2
 
 
-def test_a_name_that_is_taken_is_anothers_file_and_stays() -> None:
+def test_existing_file_with_the_same_name_is_not_overwritten_or_deleted() -> None:
     lab = Lab()
     mine = lab.file([1])
     before = lab.stored()
@@ -263,7 +263,7 @@ class Adopt:
         return snapshot_changes(writer, ChangedFiles(list(self.manifests), SummaryCounts(), 0), parent, MAIN, "append")
 
 
-def test_clean_up_keeps_manifests_that_another_snapshot_has_come_to_use() -> None:
+def test_cleanup_keeps_manifests_that_another_snapshot_uses() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "0"})
     transaction = lab.transaction()
     staged = transaction.table(lab.load()).add(Append((lab.file([1]),)))
@@ -275,7 +275,7 @@ def test_clean_up_keeps_manifests_that_another_snapshot_has_come_to_use() -> Non
     assert staged.manifest_list not in lab.stored()
 
 
-def test_a_commit_that_landed_keeps_its_files_whatever_fails_after_a_refusal() -> None:
+def test_landed_commit_keeps_its_files_after_a_refusal_and_a_later_fault() -> None:
     for call in range(1, 20):
         lab = Lab(properties={"commit.retry.num-retries": "0"})
         mine = lab.file([1])
@@ -314,7 +314,7 @@ class LateCatalog(LabCatalog):
         return super()._commit(kind, changes)
 
 
-def test_an_attempt_that_lands_after_the_next_was_prepared_keeps_its_files() -> None:
+def test_late_landing_of_an_earlier_attempt_keeps_its_files() -> None:
     lab = Lab()
     mine = lab.file([1])
     lab.catalog = LateCatalog(lab)
@@ -334,7 +334,7 @@ def _lab_with_a_vector() -> tuple[Lab, RowDelta]:
     return lab, RowDelta(lab.vectors({file: [1]}), read, "delete")
 
 
-def test_a_vector_that_landed_stays_whatever_fails_after_a_refusal() -> None:
+def test_landed_vector_is_kept_after_a_refusal_and_a_later_fault() -> None:
     # United vectors are files of the commit that no manifest list names.
     for call in range(1, 30):
         lab, action = _lab_with_a_vector()
@@ -368,7 +368,7 @@ class CoveredCatalog(LabCatalog):
         return Rejected(CommitConflictError("Cannot commit: a repeated request met its own commit"))
 
 
-def test_vectors_of_a_commit_that_landed_stay_though_its_snapshot_has_expired() -> None:
+def test_landed_vectors_are_kept_after_their_snapshot_expired() -> None:
     lab, action = _lab_with_a_vector()
     lab.catalog = CoveredCatalog(lab)
 
@@ -385,7 +385,7 @@ def test_vectors_of_a_commit_that_landed_stay_though_its_snapshot_has_expired() 
 
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 @pytest.mark.parametrize("change", ["deleted rows", "removed a file", "added rows"])
-def test_an_overwrite_of_a_whole_table_sees_all_that_others_did(change: str, isolation: IsolationLevel) -> None:
+def test_full_table_overwrite_sees_all_concurrent_changes(change: str, isolation: IsolationLevel) -> None:
     lab = Lab()
     file = lab.file([1, 2])
     lab.commit(Append((file,)))
@@ -404,7 +404,7 @@ def test_an_overwrite_of_a_whole_table_sees_all_that_others_did(change: str, iso
             lab.commit(new)
 
 
-def test_a_creation_that_landed_and_was_refused_keeps_its_files() -> None:
+def test_landed_creation_reported_as_refused_keeps_its_files() -> None:
     lab = Lab()
     staged = lab.catalog.stage_table(("db", "new"), SCHEMA)
     transaction = lab.transaction()
@@ -432,7 +432,7 @@ class ShareList:
         return Changes((AddSnapshot(replace(current, snapshot_id=context.snapshot_id, sequence_number=number)),))
 
 
-def test_a_manifest_list_that_two_snapshots_share_stays_while_one_is_left() -> None:
+def test_manifest_list_shared_by_two_snapshots_is_kept_while_one_remains() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.commit(ShareList())
@@ -443,7 +443,7 @@ def test_a_manifest_list_that_two_snapshots_share_stays_while_one_is_left() -> N
     lab.check_readable()
 
 
-def test_a_statistics_file_that_two_snapshots_share_stays_while_one_is_left() -> None:
+def test_statistics_file_shared_by_two_snapshots_is_kept_while_one_remains() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     first = lab.snapshot.snapshot_id
@@ -475,7 +475,7 @@ class LatePointers(MemoryPointers):
         return super().locations()
 
 
-def test_a_purge_drops_only_the_state_whose_files_it_deletes() -> None:
+def test_purge_drops_only_the_state_whose_files_it_deletes() -> None:
     lab = Lab()
     pointers = LatePointers()
     catalog = PointerCatalog("lake", "memory://purged", lab.storage, pointers, now_ms=lab.clock.now)
@@ -510,7 +510,7 @@ class Recorder:
         return connection
 
 
-def test_sqlite_syncs_what_it_commits(tmp_path: Path) -> None:
+def test_sqlite_commits_are_synced_to_disk(tmp_path: Path) -> None:
     recorder = Recorder()
     database = SqliteDatabase(tmp_path / "catalog.db", connect=recorder)
     assert recorder.connections[0].execute("PRAGMA synchronous").fetchone() == (2,)
@@ -518,7 +518,7 @@ def test_sqlite_syncs_what_it_commits(tmp_path: Path) -> None:
     database.close()
 
 
-def test_sqlite_holds_the_write_lock_from_the_first_statement_on(tmp_path: Path) -> None:
+def test_sqlite_takes_the_write_lock_at_the_first_statement(tmp_path: Path) -> None:
     first = SqliteDatabase(tmp_path / "catalog.db")
     second = SqliteDatabase(tmp_path / "catalog.db", busy_timeout_ms=50)
     with first.transaction() as run:
@@ -533,7 +533,7 @@ def test_sqlite_holds_the_write_lock_from_the_first_statement_on(tmp_path: Path)
     second.close()
 
 
-def test_pointers_of_several_tables_are_moved_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_table_pointers_are_updated_in_name_order(tmp_path: Path) -> None:
     recorder = Recorder()
     pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db", connect=recorder), "lake")
     pointers.create_namespace(("db",), {})
@@ -546,7 +546,7 @@ def test_pointers_of_several_tables_are_moved_in_the_order_of_their_names(tmp_pa
     pointers.close()
 
 
-def test_a_pointer_that_became_a_views_is_not_moved_as_a_tables(tmp_path: Path) -> None:
+def test_pointer_that_became_a_view_is_not_updated_as_a_table(tmp_path: Path) -> None:
     pointers = SqlPointers(SqliteDatabase(tmp_path / "catalog.db"), "lake")
     pointers.create_namespace(("db",), {})
     assert pointers.swap([PointerChange(EntityType.VIEW, ("db", "v"), None, "v1")]) is None
@@ -556,7 +556,7 @@ def test_a_pointer_that_became_a_views_is_not_moved_as_a_tables(tmp_path: Path) 
     pointers.close()
 
 
-def test_a_kept_connection_to_a_database_that_was_replaced_is_not_used(tmp_path: Path) -> None:
+def test_pooled_connection_to_a_replaced_database_is_not_reused(tmp_path: Path) -> None:
     path = tmp_path / "catalog.db"
     catalog = SqlCatalog("lake", "memory://lake", SqliteDatabase(path), MemoryStorage())
     catalog.create_namespace(("old",))
@@ -571,7 +571,7 @@ def test_a_kept_connection_to_a_database_that_was_replaced_is_not_used(tmp_path:
 # States in files
 
 
-def test_the_two_newest_states_are_never_emptied() -> None:
+def test_two_newest_states_are_never_emptied() -> None:
     storage = MemoryStorage()
     states = VersionFiles(storage, "memory://lake/t")
     for version in (1, 2, 3):
@@ -596,7 +596,7 @@ def _synced(patch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def test_a_file_written_over_another_is_synced_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwriting_a_file_syncs_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage(new_id=lambda: "id")
     storage.create(f"{tmp_path}/f", b"1")
     synced = _synced(monkeypatch)
@@ -604,7 +604,7 @@ def test_a_file_written_over_another_is_synced_with_its_folder(tmp_path: Path, m
     assert synced == [f"{tmp_path}/.f.id.tmp", str(tmp_path)]
 
 
-def test_a_folder_is_synced_into_the_one_above_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_folder_is_synced_in_its_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage()
     storage.create(f"{tmp_path}/f", b"1")
     synced = _synced(monkeypatch)
@@ -612,9 +612,7 @@ def test_a_folder_is_synced_into_the_one_above_it(tmp_path: Path, monkeypatch: p
     assert synced == [str(tmp_path)]
 
 
-def test_a_file_written_in_pieces_is_synced_before_it_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_multipart_file_is_synced_before_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage(new_id=lambda: "id")
     storage.create(f"{tmp_path}/f", b"1")
     with storage.open_new(f"{tmp_path}/g") as file:
@@ -625,7 +623,7 @@ def test_a_file_written_in_pieces_is_synced_before_it_has_its_name(
 
 
 @pytest.mark.parametrize("is_in_pieces", [False, True])
-def test_a_temporary_name_that_is_taken_is_not_written_to(tmp_path: Path, is_in_pieces: bool) -> None:
+def test_existing_temporary_name_is_not_written_to(tmp_path: Path, is_in_pieces: bool) -> None:
     storage = LocalStorage(new_id=lambda: "id")
     other = tmp_path / ".f.id.tmp"
     other.write_bytes(b"bytes of another writer")
@@ -642,7 +640,7 @@ def test_a_temporary_name_that_is_taken_is_not_written_to(tmp_path: Path, is_in_
     assert not (tmp_path / "f").exists()
 
 
-def test_properties_set_by_two_writers_are_both_there() -> None:
+def test_properties_set_by_concurrent_writers_are_both_kept() -> None:
     catalog = MemoryCatalog()
     catalog.create_namespace(("db",))
     loaded = catalog.create_table(TABLE, SCHEMA)
@@ -654,7 +652,7 @@ def test_properties_set_by_two_writers_are_both_there() -> None:
     assert properties["a"] == properties["b"] == "1"
 
 
-def test_of_two_who_create_a_table_the_second_leaves_the_firsts_files() -> None:
+def test_loser_of_a_create_race_keeps_the_files_of_the_winner() -> None:
     lab = Lab()
     transactions = [lab.transaction() for _ in range(2)]
     for one in transactions:

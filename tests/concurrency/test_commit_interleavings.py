@@ -385,7 +385,7 @@ PAIRS = list(itertools.product(OPERATIONS, repeat=2))
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda one: one.__name__)
-def test_two_operations_end_like_one_after_the_other(
+def test_two_concurrent_operations_are_serializable(
     first: Plan, second: Plan, isolation: IsolationLevel, version: int
 ) -> None:
     check_like_some_order(version, isolation, first, second)
@@ -394,7 +394,7 @@ def test_two_operations_end_like_one_after_the_other(
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("at", range(10))
-def test_three_operations_end_like_one_after_the_other(at: int, version: int) -> None:
+def test_three_concurrent_operations_are_serializable(at: int, version: int) -> None:
     chance = random.Random(at)
     for _ in range(20):
         check_like_some_order(version, "serializable", *chance.sample(OPERATIONS, 3))
@@ -416,7 +416,7 @@ def check_like_some_order(version: int, isolation: IsolationLevel, *plans: Plan)
     assert any(result.view == view for view in views)
 
 
-def test_what_the_reference_loses_is_not_lost() -> None:
+def test_updates_that_iceberg_java_loses_are_not_lost() -> None:
     # An UPDATE and a DELETE of the same row, merge-on-read: the row must not survive both.
     for version in (2, 3):
         assert run(version, "snapshot", row_add, row_delete, interleaved=True).is_refused

@@ -31,72 +31,72 @@ CONFLICTS = "tests/unit/commit/test_conflicts.py"
 PICKS = "tests/unit/commit/test_cherry_pick.py"
 HERE = "tests/concurrency/test_isolation_rules.py"
 RULES = {
-    "blind append": (CONFLICTS, "test_a_blind_append_never_conflicts"),
+    "blind append": (CONFLICTS, "test_blind_append_never_conflicts"),
     "blind append, a required column appeared": (
         CONFLICTS,
-        "test_an_append_is_refused_when_a_required_column_without_default_appeared",
+        "test_append_is_refused_after_a_required_column_without_default_was_added",
     ),
-    "blind append, the spec changed": (CONFLICTS, "test_an_append_keeps_the_spec_its_files_were_written_with"),
-    "append that read the table": (CONFLICTS, "test_an_append_of_rows_read_from_the_table"),
+    "blind append, the spec changed": (CONFLICTS, "test_append_keeps_the_spec_of_its_files"),
+    "append that read the table": (CONFLICTS, "test_append_that_read_the_table_validates_its_reads"),
     "MERGE with no match": (
         CONFLICTS,
-        "test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the_same",
+        "test_merge_without_matches_conflicts_with_one_inserting_the_same_key",
     ),
-    "delete by expression": (CONFLICTS, "test_a_delete_by_filter_takes_what_others_added"),
+    "delete by expression": (CONFLICTS, "test_delete_by_filter_removes_concurrently_added_rows"),
     "delete by expression, a file matches in part": (
         CONFLICTS,
-        "test_a_delete_by_filter_refuses_a_file_that_others_added_and_only_some_rows_of_match",
+        "test_delete_by_filter_refuses_partially_matching_concurrent_files",
     ),
-    "delete named files": (CONFLICTS, "test_a_delete_of_a_named_file_that_is_gone_is_refused"),
-    "copy-on-write, the file is gone": (CONFLICTS, "test_copy_on_write_refuses_a_replaced_file_that_is_gone"),
+    "delete named files": (CONFLICTS, "test_delete_of_a_missing_file_is_refused"),
+    "copy-on-write, the file is gone": (CONFLICTS, "test_copy_on_write_refuses_a_missing_replaced_file"),
     "copy-on-write, the file got deletes": (CONFLICTS, "test_copy_on_write_refuses_new_deletes_of_a_replaced_file"),
-    "copy-on-write, rows were added": (CONFLICTS, "test_copy_on_write_and_rows_added_where_it_read"),
-    "row delta DELETE, the rows moved": (CONFLICTS, "test_a_row_delete_refuses_a_file_whose_rows_moved"),
-    "row delta DELETE, another vector": (CONFLICTS, "test_two_row_deletes_of_one_file_are_united_in_v3"),
+    "copy-on-write, rows were added": (CONFLICTS, "test_copy_on_write_and_rows_added_to_its_read_set"),
+    "row delta DELETE, the rows moved": (CONFLICTS, "test_row_delete_refuses_a_file_whose_rows_moved"),
+    "row delta DELETE, another vector": (CONFLICTS, "test_two_row_deletes_of_one_file_are_merged_in_v3"),
     "row delta DELETE against UPDATE": (
         CONFLICTS,
-        "test_a_row_delete_does_not_lose_against_an_update_of_the_same_rows",
+        "test_row_delete_does_not_lose_to_an_update_of_the_same_rows",
     ),
-    "row delta DELETE, rows were added": (CONFLICTS, "test_a_row_delete_and_rows_added_where_it_read"),
-    "row delta UPDATE and MERGE": (CONFLICTS, "test_an_update_refuses_deletes_where_it_read"),
-    "row delta UPDATE, the file is gone": (CONFLICTS, "test_an_update_refuses_a_file_that_a_delete_removed"),
-    "row delta UPDATE, rows were added": (CONFLICTS, "test_an_update_and_rows_added_where_it_read"),
-    "equality delete upsert": (CONFLICTS, "test_an_equality_delete_upsert_never_conflicts"),
-    "compaction, the file is gone": (CONFLICTS, "test_compaction_refuses_a_file_that_is_gone"),
-    "compaction, new deletes by position": (CONFLICTS, "test_compaction_refuses_new_deletes_by_position"),
+    "row delta DELETE, rows were added": (CONFLICTS, "test_row_delete_and_rows_added_to_its_read_set"),
+    "row delta UPDATE and MERGE": (CONFLICTS, "test_update_refuses_deletes_in_its_read_set"),
+    "row delta UPDATE, the file is gone": (CONFLICTS, "test_update_refuses_a_removed_file"),
+    "row delta UPDATE, rows were added": (CONFLICTS, "test_update_and_rows_added_to_its_read_set"),
+    "equality delete upsert": (CONFLICTS, "test_equality_delete_upsert_never_conflicts"),
+    "compaction, the file is gone": (CONFLICTS, "test_compaction_refuses_a_missing_file"),
+    "compaction, new deletes by position": (CONFLICTS, "test_compaction_refuses_new_position_deletes"),
     "compaction, new equality deletes": (CONFLICTS, "test_compaction_and_new_equality_deletes"),
     "compaction, more rows": (CONFLICTS, "test_compaction_refuses_more_rows_than_it_replaces"),
-    "compaction and appends": (CONFLICTS, "test_compaction_passes_appends_and_appends_pass_compaction"),
-    "delete file rewrite": (CONFLICTS, "test_a_rewrite_of_delete_files_refuses_one_that_is_gone_or_without_number"),
-    "delete file rewrite, its number": (CONFLICTS, "test_a_rewrite_of_delete_files_keeps_their_sequence_number"),
-    "overwrite by filter": (CONFLICTS, "test_an_overwrite_by_filter"),
-    "dynamic partition overwrite": (CONFLICTS, "test_a_dynamic_overwrite"),
+    "compaction and appends": (CONFLICTS, "test_compaction_and_appends_do_not_conflict"),
+    "delete file rewrite": (CONFLICTS, "test_rewrite_of_delete_files_refuses_missing_or_unnumbered_files"),
+    "delete file rewrite, its number": (CONFLICTS, "test_rewritten_delete_files_keep_their_sequence_number"),
+    "overwrite by filter": (CONFLICTS, "test_overwrite_by_filter"),
+    "dynamic partition overwrite": (CONFLICTS, "test_dynamic_overwrite"),
     "dynamic partition overwrite, another spec": (
         CONFLICTS,
-        "test_a_dynamic_overwrite_refuses_data_of_another_spec",
+        "test_dynamic_overwrite_refuses_data_of_another_spec",
     ),
     "dynamic partition overwrite, no partitions": (
         CONFLICTS,
-        "test_a_dynamic_overwrite_of_an_unpartitioned_table_is_of_the_whole_table",
+        "test_dynamic_overwrite_of_an_unpartitioned_table_covers_the_whole_table",
     ),
-    "rewrite manifests": (CONFLICTS, "test_a_rewrite_of_manifests_passes_all_changes"),
-    "cherry-pick, picked already": (PICKS, "test_what_is_in_the_branch_already_is_refused"),
-    "cherry-pick, touched partitions": (PICKS, "test_a_dynamic_overwrite_is_refused_where_its_partitions_changed"),
-    "schema": (HERE, "test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
-    "partition spec": (HERE, "test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own"),
-    "sort order": (HERE, "test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept"),
-    "drop old schemas and specs": (HERE, "test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped"),
-    "properties": (CONFLICTS, "test_properties_are_set_on_top_of_others"),
-    "expire, a snapshot gained a reference": (CONFLICTS, "test_a_tag_made_during_an_expiry_keeps_its_snapshot"),
+    "rewrite manifests": (CONFLICTS, "test_rewrite_of_manifests_accepts_all_changes"),
+    "cherry-pick, picked already": (PICKS, "test_snapshot_already_in_the_branch_is_refused"),
+    "cherry-pick, touched partitions": (PICKS, "test_dynamic_overwrite_is_refused_if_its_partitions_changed"),
+    "schema": (HERE, "test_concurrent_schema_changes_are_both_applied_with_distinct_ids"),
+    "partition spec": (HERE, "test_concurrent_spec_changes_are_both_applied_with_distinct_ids"),
+    "sort order": (HERE, "test_last_of_two_concurrent_sort_orders_becomes_the_default_and_both_are_kept"),
+    "drop old schemas and specs": (HERE, "test_schema_that_a_branch_has_started_to_use_is_not_dropped"),
+    "properties": (CONFLICTS, "test_properties_are_applied_over_concurrent_ones"),
+    "expire, a snapshot gained a reference": (CONFLICTS, "test_tag_created_during_an_expiry_keeps_its_snapshot"),
     "remove a reference that moved": (
         "tests/unit/commit/test_transaction.py",
-        "test_dropping_a_branch_that_moved_meanwhile_is_prepared_again",
+        "test_drop_of_a_concurrently_moved_branch_is_retried",
     ),
-    "create a table": (HERE, "test_of_two_who_create_a_table_the_second_is_refused"),
-    "rename a table": (HERE, "test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing"),
-    "replace a view": (HERE, "test_of_two_who_replace_a_view_the_second_is_refused"),
-    "a window that cannot be walked": (CONFLICTS, "test_an_operation_whose_history_has_expired_is_refused"),
-    "other branches": (CONFLICTS, "test_only_the_same_branch_counts"),
+    "create a table": (HERE, "test_second_of_two_concurrent_table_creations_is_refused"),
+    "rename a table": (HERE, "test_commit_to_a_renamed_table_is_refused_and_changes_nothing"),
+    "replace a view": (HERE, "test_second_of_two_concurrent_view_replacements_is_refused"),
+    "a window that cannot be walked": (CONFLICTS, "test_operation_with_an_expired_base_is_refused"),
+    "other branches": (CONFLICTS, "test_only_changes_on_the_same_branch_conflict"),
 }
 
 
@@ -106,7 +106,7 @@ def test_every_rule_has_a_test_of_that_name(file: str, name: str) -> None:
     assert re.search(rf"^def {name}\(", text, re.MULTILINE) is not None
 
 
-def test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+def test_concurrent_schema_changes_are_both_applied_with_distinct_ids() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -116,7 +116,7 @@ def test_schema_changes_of_two_writers_are_both_there_with_ids_of_their_own() ->
     assert lab.load().metadata.last_column_id == 5
 
 
-def test_a_schema_change_that_contradicts_another_is_refused() -> None:
+def test_contradicting_schema_change_is_refused() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -124,7 +124,7 @@ def test_a_schema_change_that_contradicts_another_is_refused() -> None:
         lab.commit(UpdateSchema(lambda update: update.add_column("x", "string")), loaded=stale)
 
 
-def test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> None:
+def test_concurrent_spec_changes_are_both_applied_with_distinct_ids() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSpec(lambda update: update.add_field("k")))
@@ -135,7 +135,7 @@ def test_spec_changes_of_two_writers_are_both_there_with_ids_of_their_own() -> N
     assert len(metadata.partition_specs) == 3
 
 
-def test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept() -> None:
+def test_last_of_two_concurrent_sort_orders_becomes_the_default_and_both_are_kept() -> None:
     lab = Lab()
     stale = lab.load()
     lab.commit(UpdateSortOrder(("id",)))
@@ -145,7 +145,7 @@ def test_of_two_sort_orders_the_last_is_the_default_and_both_are_kept() -> None:
     assert len({one.order_id for one in metadata.sort_orders}) == len(metadata.sort_orders) == 3
 
 
-def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
+def test_schema_that_a_branch_has_started_to_use_is_not_dropped() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)), CreateRef("dev", "branch"))
     lab.commit(UpdateSchema(lambda update: update.add_column("x", "long")))
@@ -160,7 +160,7 @@ def test_a_schema_that_a_branch_came_to_use_meanwhile_is_not_dropped() -> None:
     lab.check_readable()
 
 
-def test_of_two_who_create_a_table_the_second_is_refused() -> None:
+def test_second_of_two_concurrent_table_creations_is_refused() -> None:
     lab = Lab()
     staged = [lab.catalog.stage_table(("db", "new"), SCHEMA) for _ in range(2)]
     assert isinstance(lab.catalog.commit(staged[0], ()), Committed)
@@ -169,7 +169,7 @@ def test_of_two_who_create_a_table_the_second_is_refused() -> None:
     assert lab.load(("db", "new")).metadata.table_uuid == staged[0].metadata.table_uuid
 
 
-def test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing() -> None:
+def test_commit_to_a_renamed_table_is_refused_and_changes_nothing() -> None:
     lab = Lab()
     transaction = Transaction(lab.catalog, pace=lab.pace, threads=1)
     transaction.table(lab.load()).add(Append((lab.file([1]),)))
@@ -182,7 +182,7 @@ def test_a_commit_to_a_table_that_was_renamed_is_refused_and_changes_nothing() -
         lab.catalog.rename_table(("db", "other"), TABLE)
 
 
-def test_of_two_who_replace_a_view_the_second_is_refused() -> None:
+def test_second_of_two_concurrent_view_replacements_is_refused() -> None:
     catalog = MemoryCatalog()
     catalog.create_namespace(("db",))
     version = ViewVersion(1, 0, 1, (SqlRepresentation("SELECT 1 AS id", "spark"),), ("db",))

@@ -141,7 +141,7 @@ def run(folder: Path, version: int, catalog: str | None, turns: int | None) -> N
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("version", "catalog"), [(2, None), (3, "filesystem")], ids=["sqlite", "filesystem"])
-def test_jobs_beside_writers_and_each_other_lose_and_double_nothing(
+def test_maintenance_beside_writers_loses_and_duplicates_nothing(
     tmp_path: Path, version: int, catalog: str | None
 ) -> None:
     run(tmp_path / "lake", version, catalog, 3)
@@ -150,5 +150,5 @@ def test_jobs_beside_writers_and_each_other_lose_and_double_nothing(
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("catalog", [None, "filesystem"], ids=["sqlite", "filesystem"])
-def test_jobs_that_never_rest_lose_and_double_nothing(tmp_path: Path, version: int, catalog: str | None) -> None:
+def test_continuous_maintenance_loses_and_duplicates_nothing(tmp_path: Path, version: int, catalog: str | None) -> None:
     run(tmp_path / "lake", version, catalog, None)

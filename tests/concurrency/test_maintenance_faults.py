@@ -172,7 +172,7 @@ def run_all(job: Job, kind: FaultKind, *, step: int) -> int:
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", [FaultKind.IO_ERROR, FaultKind.APPLIED_BUT_ERROR, FaultKind.CRASH_AFTER])
 @pytest.mark.parametrize("name", JOBS)
-def test_a_fault_at_some_calls_of_maintenance_changes_no_rows(name: str, kind: FaultKind) -> None:
+def test_fault_at_some_calls_of_maintenance_preserves_rows(name: str, kind: FaultKind) -> None:
     assert run_all(JOBS[name], kind, step=9) >= 1
 
 
@@ -180,5 +180,5 @@ def test_a_fault_at_some_calls_of_maintenance_changes_no_rows(name: str, kind: F
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", list(FaultKind))
 @pytest.mark.parametrize("name", JOBS)
-def test_a_fault_at_any_call_of_maintenance_changes_no_rows(name: str, kind: FaultKind) -> None:
+def test_fault_at_any_call_of_maintenance_preserves_rows(name: str, kind: FaultKind) -> None:
     assert run_all(JOBS[name], kind, step=1) >= 5

@@ -231,7 +231,7 @@ def send_twice(opening: Open, name: str, *, others: bool) -> None:
 
 @pytest.mark.parametrize("others", [True, False], ids=["others came between", "at once"])
 @pytest.mark.parametrize("name", CASES)
-def test_a_request_whose_answer_was_not_kept_is_done_once_and_answered_as_done(
+def test_request_with_a_lost_response_is_applied_once_and_acknowledged(
     tmp_path: Path, request: pytest.FixtureRequest, name: str, others: bool
 ) -> None:
     send_twice(_opening("sqlite", tmp_path, request), name, others=others)
@@ -239,7 +239,9 @@ def test_a_request_whose_answer_was_not_kept_is_done_once_and_answered_as_done(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", CASES)
-def test_the_same_in_postgresql(tmp_path: Path, request: pytest.FixtureRequest, name: str) -> None:
+def test_request_with_a_lost_response_is_applied_once_in_postgresql(
+    tmp_path: Path, request: pytest.FixtureRequest, name: str
+) -> None:
     send_twice(_opening("postgresql", tmp_path, request), name, others=True)
 
 
@@ -299,7 +301,7 @@ class Persistent(threading.Thread):
 
 
 @pytest.mark.extended
-def test_requests_sent_until_they_are_answered_are_all_done_once_while_the_server_is_killed(tmp_path: Path) -> None:
+def test_requests_retried_across_server_kills_are_applied_once(tmp_path: Path) -> None:
     chance, kills = random.Random(11), int(os.environ.get("FRAZIL_KILLS", "4"))
     server, stop = ServeProcess(tmp_path), threading.Event()
     server.start()
@@ -323,7 +325,7 @@ def test_requests_sent_until_they_are_answered_are_all_done_once_while_the_serve
         assert catalog.list_namespaces() == ()
 
 
-def test_servers_on_one_database_carry_out_a_request_once(tmp_path: Path) -> None:
+def test_servers_sharing_a_database_apply_a_request_once(tmp_path: Path) -> None:
     with (
         served(tmp_path / "wh", state=tmp_path / "1.db") as first,
         served(tmp_path / "wh", state=tmp_path / "2.db") as second,
@@ -338,7 +340,7 @@ def test_servers_on_one_database_carry_out_a_request_once(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["dropTable", "renameTable", "dropNamespace", "updateTable", "createView"])
-def test_a_lost_answer_of_the_database_is_found_out_when_the_request_is_sent_again(tmp_path: Path, name: str) -> None:
+def test_lost_database_response_is_resolved_on_retry(tmp_path: Path, name: str) -> None:
     (method, path, body), others = CASES[name]
     with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
         set_up(server)
@@ -364,7 +366,9 @@ def test_a_lost_answer_of_the_database_is_found_out_when_the_request_is_sent_aga
         assert state_of(catalog) == before
 
 
-def test_without_marks_a_request_is_done_once_or_nobody_knows(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_without_idempotency_records_a_retried_request_is_applied_once_or_unknown(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     opening = _opening("filesystem", tmp_path, request)
     with opening() as server:
         server.make_table("a")
@@ -412,7 +416,7 @@ def _append(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_without_marks_a_request_that_changed_nothing_can_be_sent_again(
+def test_without_idempotency_records_a_request_that_changed_nothing_can_be_retried(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     with _opening("filesystem", tmp_path, request)() as server:
@@ -428,7 +432,7 @@ def test_without_marks_a_request_that_changed_nothing_can_be_sent_again(
         assert keyed(server, "POST", A, properties(x="1"), key).code == 200
 
 
-def test_marks_are_forgotten_when_their_time_is_over(tmp_path: Path) -> None:
+def test_idempotency_records_expire(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         key = new_key()
         assert keyed(server, "POST", NAMESPACES, {"namespace": ["n"]}, key).code == 200
@@ -442,7 +446,7 @@ def test_marks_are_forgotten_when_their_time_is_over(tmp_path: Path) -> None:
         assert marks.find(key) is None
 
 
-def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_path: Path) -> None:
+def test_database_without_create_table_rights_is_served_without_idempotency_records(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         set_up(server)
     opened = open_catalog(tmp_path / "wh")
@@ -458,7 +462,7 @@ def test_a_database_in_which_no_table_may_be_made_is_served_without_marks(tmp_pa
 
 
 @pytest.mark.extended
-def test_a_role_that_may_not_write_to_the_table_of_marks_is_served_without_them(
+def test_role_without_write_access_to_idempotency_records_is_served_without_them(
     tmp_path: Path, postgres_server: PostgresServer
 ) -> None:
     psycopg = pytest.importorskip("psycopg")

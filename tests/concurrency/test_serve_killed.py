@@ -147,18 +147,18 @@ def _write_and_kill(folder: Path, *, writers: int, seconds: float, seed: int) ->
 
 
 @pytest.mark.extended
-def test_no_acknowledged_commit_is_lost_or_doubled_when_the_server_is_killed(tmp_path: Path) -> None:
+def test_acknowledged_commits_survive_server_kills_exactly_once(tmp_path: Path) -> None:
     _write_and_kill(tmp_path, writers=3, seconds=4, seed=7)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_sixteen_writers_for_ten_minutes_beside_a_server_that_is_killed(tmp_path: Path) -> None:
+def test_sixteen_writers_run_for_ten_minutes_while_the_server_is_killed(tmp_path: Path) -> None:
     seconds = float(os.environ.get("FRAZIL_KILL_SECONDS", "600"))
     _write_and_kill(tmp_path, writers=16, seconds=seconds, seed=int(time.time()))
 
 
-def test_a_signal_ends_the_server_and_loses_nothing(tmp_path: Path) -> None:
+def test_signal_stops_the_server_without_losing_commits(tmp_path: Path) -> None:
     server = ServeProcess(tmp_path)
     server.start()
     with frazil.connect(server.uri) as lake:

@@ -61,9 +61,7 @@ def faulty(address: str, seed: int, *, has_keys: bool) -> tuple[frazil.Lake, Fau
 
 @pytest.mark.extended
 @pytest.mark.parametrize("has_keys", [True, False], ids=["with-keys", "without-keys"])
-def test_appends_whose_answers_are_lost_are_in_the_table_once_or_say_that_they_may_not_be(
-    tmp_path: Path, has_keys: bool
-) -> None:
+def test_appends_with_lost_responses_land_at_most_once_or_report_unknown(tmp_path: Path, has_keys: bool) -> None:
     with served(tmp_path / "wh") as server:
         address = f"http://127.0.0.1:{server.port}"
         waits = {
@@ -109,7 +107,7 @@ def test_appends_whose_answers_are_lost_are_in_the_table_once_or_say_that_they_m
         assert len(acknowledged) >= 40
 
 
-def test_several_tables_whose_answer_was_lost_change_together_or_not_at_all(tmp_path: Path) -> None:
+def test_multi_table_commit_with_a_lost_response_is_atomic(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         address = f"http://127.0.0.1:{server.port}"
         waits = {

@@ -223,7 +223,7 @@ def judge(history: History) -> list[str]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_what_clients_are_told_is_so(tmp_path: Path, seed: int) -> None:
+def test_responses_to_clients_match_the_history_of_the_table(tmp_path: Path, seed: int) -> None:
     with served(tmp_path / "wh", state=tmp_path / "serve.db") as server, ExitStack() as stack:
         history = History(server, tmp_path / "wh")
         with frazil.connect(server.uri) as lake:

@@ -75,7 +75,7 @@ def new_table(version: int, mode: str) -> tuple[MemoryStorage, str]:
 @pytest.mark.parametrize("error", [StorageError, KeyboardInterrupt])
 @pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_that_is_stopped_at_any_file_leaves_none(
+def test_change_stopped_at_any_file_leaves_no_files(
     change: str, version: int, mode: str, error: type[BaseException]
 ) -> None:
     inner, metadata_location = new_table(version, mode)

@@ -306,7 +306,7 @@ def points(verb: str) -> tuple[Point, ...]:
 @pytest.mark.extended
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb: str) -> None:
+def test_verb_beside_a_rival_is_serializable_or_refused(verb: str) -> None:
     for rival in ("append", "exchange columns", *(("add another column",) if "new column" in verb else ())):
         race(verb, rival, "written" if verb in HAS_DATA else "commit")
 
@@ -314,14 +314,14 @@ def test_a_verb_beside_a_rival_ends_like_one_after_the_other_or_is_refused(verb:
 @pytest.mark.extended
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", CHANGES_ROWS)
-def test_a_change_of_rows_beside_a_change_of_the_same_rows_loses_neither(verb: str, form: Form) -> None:
+def test_concurrent_changes_to_the_same_rows_are_both_preserved(verb: str, form: Form) -> None:
     for rival in ("append", "delete a row", "update rows", "upsert", "compact"):
         race(verb, rival, "commit", form, checks=True)
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", ["overwrite", "overwrite by nothing", "overwrite a partition"])
-def test_an_overwrite_of_whole_files_beside_a_compaction_is_done(verb: str, form: Form) -> None:
+def test_whole_file_overwrite_beside_a_compaction_succeeds(verb: str, form: Form) -> None:
     world = World(form)
     handle = world.table()
     with Race(world.lake.catalog, "commit", lambda: run(world, RIVALS["compact"])) as racing:
@@ -335,7 +335,7 @@ def test_an_overwrite_of_whole_files_beside_a_compaction_is_done(verb: str, form
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_beside_every_rival_at_every_point(verb: str, form: Form) -> None:
+def test_every_verb_beside_every_rival_at_every_point_is_serializable(verb: str, form: Form) -> None:
     for rival in RIVALS:
         for point in points(verb):
             race(verb, rival, point, form, checks=True)
@@ -343,7 +343,7 @@ def test_every_verb_beside_every_rival_at_every_point(verb: str, form: Form) -> 
 
 @pytest.mark.parametrize("point", ["begun", "commit"])
 @pytest.mark.parametrize("verb", REPLACES)
-def test_what_replaces_rows_never_erases_a_rivals_append(verb: str, point: Point) -> None:
+def test_replacing_verbs_never_erase_a_concurrent_append(verb: str, point: Point) -> None:
     for rival in ADDS:
         race(verb, rival, point)
 
@@ -352,7 +352,7 @@ def test_what_replaces_rows_never_erases_a_rivals_append(verb: str, point: Point
     "verb",
     ["overwrite", "overwrite a partition", "overwrite partitions", "transaction", "update", "overwrite rows", "merge"],
 )
-def test_a_refused_verb_leaves_no_file(verb: str) -> None:
+def test_refused_verb_leaves_no_files(verb: str) -> None:
     world = World()
     handle = world.table()
     before = files(world)
@@ -369,7 +369,7 @@ def files(world: World) -> set[str]:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_loads_its_table_once(verb: str) -> None:
+def test_verb_loads_its_table_once(verb: str) -> None:
     world = World()
     handle = world.table()
     with Race(world.lake.catalog) as counting:

@@ -22,7 +22,9 @@ MISSING = object()
         ({}, {"y": -1}, {"x": 0, "y": -1}),
     ],
 )
-def test_the_table_of_struct_defaults(kind: DefaultKind, point_default: Any, data: Any, result: Any) -> None:
+def test_struct_defaults_match_the_table_of_the_specification(
+    kind: DefaultKind, point_default: Any, data: Any, result: Any
+) -> None:
     x = NestedField(2, "x", INT, initial_default=0, write_default=0)
     y = NestedField(3, "y", INT, initial_default=0, write_default=0)
     point = NestedField(1, "point", StructType((x, y)), initial_default=point_default, write_default=point_default)

@@ -42,14 +42,14 @@ def fixture(fixtures_dir: Path, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_reference_vectors_are_read(fixtures_dir: Path, name: str) -> None:
+def test_deletion_vectors_of_iceberg_java_are_read(fixtures_dir: Path, name: str) -> None:
     data = fixture(fixtures_dir, f"{name}-position-index.bin")
     vector = decode_deletion_vector(data, record_count=len(VECTORS[name]))
     assert vector.to_numpy().tolist() == VECTORS[name]
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_vectors_are_written_byte_for_byte_as_the_reference_writes_them(fixtures_dir: Path, name: str) -> None:
+def test_vectors_are_byte_identical_to_those_of_iceberg_java(fixtures_dir: Path, name: str) -> None:
     data = fixture(fixtures_dir, f"{name}-position-index.bin")
     positions = VECTORS[name]
     assert encode_deletion_vector(DeletionVector(positions)) == data
@@ -63,13 +63,13 @@ def test_roaring_samples_round_trip(fixtures_dir: Path, name: str) -> None:
     assert encode_roaring64(decode_roaring64(data)) == data
 
 
-def test_roaring_samples_hold_what_they_say(fixtures_dir: Path) -> None:
+def test_roaring_samples_have_the_expected_positions(fixtures_dir: Path) -> None:
     spread = DeletionVector.from_bitmaps(decode_roaring64(fixture(fixtures_dir, "64mapspreadvals.bin")))
     assert spread.to_numpy().tolist() == [(key << 32) + low for key in range(10) for low in range(10)]
     small = DeletionVector.from_bitmaps(decode_roaring64(fixture(fixtures_dir, "64map32bitvals.bin")))
     assert list(small) == list(range(10))
 
 
-def test_the_sample_of_high_keys_is_refused(fixtures_dir: Path) -> None:
+def test_roaring_sample_with_high_keys_is_refused(fixtures_dir: Path) -> None:
     with pytest.raises(InvalidPuffinError, match="the key 4022190063 is above 2147483647"):
         decode_roaring64(fixture(fixtures_dir, "64maphighvals.bin"))

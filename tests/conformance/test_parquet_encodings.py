@@ -37,13 +37,13 @@ def read(path: Path) -> pa.Table:
     return pa.Table.from_batches(read_columns(LocalStorage(), file, schema, ReadRules(schema)))
 
 
-def test_there_are_files_of_every_type(fixtures_dir: Path) -> None:
+def test_every_type_has_sample_files(fixtures_dir: Path) -> None:
     assert {Path(one).stem.removesuffix("_with_nulls") for one in FILES} == set(TYPES)
     assert len(FILES) > 40
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_an_encoded_file_reads_equal_to_its_plain_twin(name: str, fixtures_dir: Path) -> None:
+def test_encoded_file_equals_its_plain_twin(name: str, fixtures_dir: Path) -> None:
     path = fixtures_dir / "parquet-encodings" / name
     found, plain = read(path), read(path.parent.parent / "PLAIN" / path.name)
     assert found.num_rows == 1000

@@ -21,7 +21,7 @@ def fixture(fixtures_dir: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
-def test_the_empty_file_is_read_and_written(fixtures_dir: Path) -> None:
+def test_empty_puffin_file_round_trips(fixtures_dir: Path) -> None:
     data = fixture(fixtures_dir, "empty-puffin-uncompressed.bin")
     footer = decode_puffin_footer(data)
     assert (footer.blobs, dict(footer.properties), footer.footer_size) == ((), {}, 28)
@@ -29,7 +29,7 @@ def test_the_empty_file_is_read_and_written(fixtures_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name, codec", SAMPLES)
-def test_the_samples_are_read(fixtures_dir: Path, name: str, codec: str | None) -> None:
+def test_puffin_samples_are_read(fixtures_dir: Path, name: str, codec: str | None) -> None:
     data = fixture(fixtures_dir, name)
     footer = decode_puffin_footer(data)
     assert footer.properties == {"created-by": "Test 1234"}
@@ -41,13 +41,13 @@ def test_the_samples_are_read(fixtures_dir: Path, name: str, codec: str | None) 
 
 
 @pytest.mark.parametrize("name, codec", SAMPLES)
-def test_the_samples_are_written_byte_for_byte(fixtures_dir: Path, name: str, codec: Any) -> None:
+def test_puffin_samples_are_written_byte_for_byte(fixtures_dir: Path, name: str, codec: Any) -> None:
     writer = PuffinWriter({"created-by": "Test 1234"})
     for at, (kind, data) in enumerate((("some-blob", FIRST), ("some-other-blob", SECOND))):
         writer.add_blob(kind, data, fields=[at + 1], snapshot_id=2, sequence_number=1, compression_codec=codec)
     assert writer.finish() == fixture(fixtures_dir, name)
 
 
-def test_the_known_footer_size_of_a_sample_is_accepted(fixtures_dir: Path) -> None:
+def test_recorded_footer_size_of_a_sample_is_accepted(fixtures_dir: Path) -> None:
     data = fixture(fixtures_dir, "sample-metric-data-compressed-zstd.bin")
     assert read_puffin_footer(range_reader(data), len(data), footer_size=314).footer_size == 314

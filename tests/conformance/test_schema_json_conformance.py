@@ -79,16 +79,16 @@ from tests.support.type_json import decode_type
         ),
     ],
 )
-def test_every_type_has_the_json_form_of_the_table(kind: Type, form: Any) -> None:
+def test_every_type_has_its_specified_json_form(kind: Type, form: Any) -> None:
     assert encode_type(kind) == form
     assert decode_type(form) == kind
 
 
-def test_the_other_spelling_of_decimals_is_read() -> None:
+def test_alternative_spelling_of_decimals_is_read() -> None:
     assert decode_type("decimal(9,2)") == DecimalType(9, 2)
 
 
-def test_the_struct_of_the_table_is_read_and_written_back() -> None:
+def test_specified_struct_example_round_trips() -> None:
     element = {"type": "list", "element-id": 3, "element": "string", "element-required": False}
     value = {
         "type": "struct",
@@ -116,7 +116,7 @@ VALID = [
 
 
 @pytest.mark.parametrize("name", VALID)
-def test_the_schemas_of_valid_fixtures_survive_a_round_trip(fixtures_dir: Path, name: str) -> None:
+def test_schemas_of_valid_fixtures_round_trip(fixtures_dir: Path, name: str) -> None:
     document = json.loads((fixtures_dir / "table-metadata" / name).read_text())
     schemas = document.get("schemas") or [document["schema"]]
     for value in schemas:
@@ -124,7 +124,7 @@ def test_the_schemas_of_valid_fixtures_survive_a_round_trip(fixtures_dir: Path, 
         assert encode_schema(schema) == {"schema-id": 0} | value
 
 
-def test_a_schema_without_its_type_is_refused(fixtures_dir: Path) -> None:
+def test_schema_without_a_type_is_refused(fixtures_dir: Path) -> None:
     document = json.loads((fixtures_dir / "table-metadata" / "TableMetadataV1MissingSchemaType.json").read_text())
     with pytest.raises(InvalidMetadataError, match=r"schema\.type"):
         decode_schema(JsonObject(document["schema"], where="schema", heading="Schemas"))

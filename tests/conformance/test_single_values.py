@@ -91,7 +91,7 @@ def test_binary_single_values_have_the_specified_bytes(value: Any, kind: Type, d
         (DecimalType(38, 2), 2, DecimalType(3, 2), Decimal("3.45"), Decimal("3.45")),
     ],
 )
-def test_bounds_written_before_a_promotion_are_read_by_their_length(
+def test_bounds_written_before_a_promotion_are_decoded_by_their_length(
     current: Type, length: int, written: Type, value: Any, read: Any
 ) -> None:
     data = encode_bound(value, written)
@@ -100,7 +100,7 @@ def test_bounds_written_before_a_promotion_are_read_by_their_length(
     assert type(decode_bound(data, current)) is type(read)
 
 
-def test_a_float_bound_read_as_double_keeps_nan() -> None:
+def test_nan_bound_of_a_float_is_preserved_when_read_as_double() -> None:
     assert math.isnan(decode_bound(encode_bound(math.nan, FLOAT), DOUBLE))
 
 
@@ -175,5 +175,5 @@ def test_json_single_values_have_the_specified_form(value: Any, kind: Type, json
         ),
     ],
 )
-def test_the_references_json_values_survive_a_round_trip(kind: Type, json_value: Any) -> None:
+def test_json_values_of_iceberg_java_round_trip(kind: Type, json_value: Any) -> None:
     assert encode_json_value(decode_json_value(json_value, kind), kind) == json_value

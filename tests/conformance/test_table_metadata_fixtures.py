@@ -51,7 +51,7 @@ def test_every_fixture_is_accounted_for(fixtures_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_sound_file_of_the_reference_round_trips(fixtures_dir: Path, name: str) -> None:
+def test_valid_fixture_round_trips(fixtures_dir: Path, name: str) -> None:
     table = load(fixtures_dir, name)
     text = encode_table_metadata(table)
     assert decode_table_metadata(text) == table
@@ -62,7 +62,7 @@ def test_a_sound_file_of_the_reference_round_trips(fixtures_dir: Path, name: str
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_broken_file_of_the_reference_is_refused_by_the_fields_name(fixtures_dir: Path, name: str) -> None:
+def test_invalid_fixture_is_refused_with_the_field_name(fixtures_dir: Path, name: str) -> None:
     error, field = BAD[name]
     with pytest.raises(error) as caught:
         load(fixtures_dir, name)
@@ -70,7 +70,7 @@ def test_a_broken_file_of_the_reference_is_refused_by_the_fields_name(fixtures_d
     assert str(caught.value.context["path"]).endswith(f"{name}.json")
 
 
-def test_the_full_v2_file_is_read_as_the_reference_reads_it(fixtures_dir: Path) -> None:
+def test_full_v2_fixture_is_read_like_iceberg_java(fixtures_dir: Path) -> None:
     table = load(fixtures_dir, "TableMetadataV2Valid")
     assert table.table_uuid == "9c12d441-03fe-4693-9a96-a0705ddf69c1"
     assert (table.last_sequence_number, table.last_updated_ms, table.last_column_id) == (34, 1602638573590, 3)
@@ -87,19 +87,19 @@ def test_the_full_v2_file_is_read_as_the_reference_reads_it(fixtures_dir: Path) 
     assert table.refs == {"main": SnapshotRef(3055729675574597004)}
 
 
-def test_the_v3_file_has_row_ids_and_defaults(fixtures_dir: Path) -> None:
+def test_v3_fixture_has_row_ids_and_defaults(fixtures_dir: Path) -> None:
     table = load(fixtures_dir, "TableMetadataV3ValidMinimal")
     assert (table.format_version, table.next_row_id) == (3, 0)
     assert (table.current_schema.field("x").initial_default, table.current_schema.field("x").write_default) == (1, 1)
 
 
-def test_the_v1_file_is_filled_in(fixtures_dir: Path) -> None:
+def test_v1_fixture_gets_default_values(fixtures_dir: Path) -> None:
     table = load(fixtures_dir, "TableMetadataV1Valid")
     assert (table.current_schema_id, table.default_spec_id, table.last_partition_id) == (0, 0, 1000)
     assert (table.current_snapshot_id, table.refs) == (None, {})
 
 
-def test_the_statistics_files_are_read(fixtures_dir: Path) -> None:
+def test_statistics_fixtures_are_read(fixtures_dir: Path) -> None:
     blob = BlobMetadata("ndv", 3055729675574597004, 1, (1,))
     assert load(fixtures_dir, "TableMetadataStatisticsFiles").statistics == (
         StatisticsFile(3055729675574597004, "s3://a/b/stats.puffin", 413, 42, (blob,)),

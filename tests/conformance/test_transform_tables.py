@@ -109,17 +109,17 @@ NOT_BUCKETABLE: list[tuple[Type, Any, int | None]] = [
 
 
 @pytest.mark.parametrize("kind, value, expected", [*BUCKETABLE, *NOT_BUCKETABLE], ids=str)
-def test_appendix_b_hashes(kind: Type, value: Any, expected: int | None) -> None:
+def test_hashes_match_appendix_b_of_the_specification(kind: Type, value: Any, expected: int | None) -> None:
     assert hash_value(value, kind) == expected
 
 
 @pytest.mark.parametrize("kind, value, expected", BUCKETABLE, ids=str)
-def test_buckets_are_the_hash_without_its_sign_bit_modulo_their_number(kind: Type, value: Any, expected: int) -> None:
+def test_bucket_is_the_non_negative_hash_modulo_the_bucket_count(kind: Type, value: Any, expected: int) -> None:
     for number in (1, 16, 100, 2**31 - 1):
         assert Bucket(number).apply(value, kind) == (expected & 0x7FFFFFFF) % number
 
 
-def test_every_nan_hashes_as_the_canonical_one() -> None:
+def test_every_nan_has_the_hash_of_the_canonical_nan() -> None:
     signalling = struct.unpack("<d", struct.pack("<Q", 0x7FF0000000000001))[0]
     negative = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000123))[0]
     assert {hash_value(one, DOUBLE) for one in (math.nan, -math.nan, signalling, negative)} == {
@@ -127,7 +127,7 @@ def test_every_nan_hashes_as_the_canonical_one() -> None:
     }
 
 
-def test_a_float_hashes_as_the_double_it_is_promoted_to() -> None:
+def test_float_has_the_hash_of_the_equal_double() -> None:
     value = struct.unpack("<f", struct.pack("<f", 1.1))[0]
     assert hash_value(value, FLOAT) == hash_value(value, DOUBLE)
 
@@ -138,7 +138,7 @@ def test_types_without_a_hash_are_refused(kind: Type) -> None:
         hash_value(b"", kind)
 
 
-def test_a_decimals_hash_does_not_depend_on_its_scale() -> None:
+def test_hash_of_a_decimal_ignores_its_scale() -> None:
     assert hash_value(Decimal("14.20"), DecimalType(9, 2)) == hash_value(Decimal(1420), DecimalType(38, 0))
     assert hash_value(Decimal("14.2"), DecimalType(9, 2)) == hash_value(Decimal("14.20"), DecimalType(9, 2))
 
@@ -175,7 +175,7 @@ def test_a_decimals_hash_does_not_depend_on_its_scale() -> None:
         (5, BINARY, b"\x01\x02", b"\x01\x02"),
     ],
 )
-def test_truncate_examples(width: int, kind: Type, value: Any, expected: Any) -> None:
+def test_truncate_matches_the_examples_of_the_specification(width: int, kind: Type, value: Any, expected: Any) -> None:
     result = Truncate(width).apply(value, kind)
     assert result == expected
     assert str(result) == str(expected)
@@ -243,7 +243,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("text", list(SOURCES))
-def test_source_types_are_those_of_the_table(text: str) -> None:
+def test_source_types_match_the_specification(text: str) -> None:
     transform = parse_transform(text)
     assert {str(one) for one in PRIMITIVES if transform.can_transform(one)} == SOURCES[text]
     for nested in (VARIANT, ListType(1, INT)):
@@ -251,7 +251,7 @@ def test_source_types_are_those_of_the_table(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", list(SOURCES))
-def test_result_types_are_those_of_the_table(text: str) -> None:
+def test_result_types_match_the_specification(text: str) -> None:
     transform = parse_transform(text)
     for kind in PRIMITIVES:
         if transform.can_transform(kind):
@@ -260,7 +260,7 @@ def test_result_types_are_those_of_the_table(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", list(SOURCES))
-def test_every_transform_returns_null_for_null(text: str) -> None:
+def test_every_transform_maps_null_to_null(text: str) -> None:
     transform = parse_transform(text)
     for kind in PRIMITIVES:
         if transform.can_transform(kind):
@@ -268,7 +268,7 @@ def test_every_transform_returns_null_for_null(text: str) -> None:
             assert transform.human_text(None, transform.result_type(kind)) == "null"
 
 
-def test_the_column_form_agrees_with_the_table_of_hashes() -> None:
+def test_column_hashes_match_scalar_hashes() -> None:
     text = pa.array(["iceberg", None])
     assert transform_column(Bucket(2**31 - 1), text, STRING).to_pylist() == [1210000089, None]
     assert transform_column(Bucket(2**31 - 1), pa.array([34], pa.int32()), INT).to_pylist() == [2017239379]

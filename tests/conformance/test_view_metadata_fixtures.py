@@ -57,7 +57,7 @@ APPENDIX_A: dict[str, Any] = {
 }
 
 
-def test_the_valid_file_loads_and_round_trips(fixtures_dir: Path) -> None:
+def test_valid_view_fixture_round_trips(fixtures_dir: Path) -> None:
     data = (fixtures_dir / "view-metadata" / "ValidViewMetadata.json").read_bytes()
     view = decode_view_metadata(data)
     assert view.view_uuid == "fa6506c3-7681-40c8-86dc-e36561f83385"
@@ -81,7 +81,7 @@ def test_the_valid_file_loads_and_round_trips(fixtures_dir: Path) -> None:
         ("ViewMetadataMultipleSQLsForDialect", r"versions\[0\]\.representations: .*'spark-sql'"),
     ],
 )
-def test_the_invalid_files_are_refused_with_the_field_and_the_path(fixtures_dir: Path, name: str, field: str) -> None:
+def test_invalid_view_fixtures_are_refused_with_field_and_path(fixtures_dir: Path, name: str, field: str) -> None:
     data = (fixtures_dir / "view-metadata" / f"{name}.json").read_bytes()
     with pytest.raises(InvalidMetadataError, match=field) as caught:
         decode_view_metadata(data, path="s3://b/v.metadata.json")
@@ -89,12 +89,12 @@ def test_the_invalid_files_are_refused_with_the_field_and_the_path(fixtures_dir:
     assert caught.value.context["heading"] == "View Metadata"
 
 
-def test_the_example_of_the_specification_round_trips() -> None:
+def test_specification_view_example_round_trips() -> None:
     view = decode_view_metadata(json.dumps(APPENDIX_A).encode())
     assert encode_view_object(view) == APPENDIX_A
 
 
-def test_the_example_of_the_specification_is_what_a_replace_writes() -> None:
+def test_replacing_the_specification_view_writes_its_second_example() -> None:
     """The example's schema id is 1 where ids start at 0 here; all else is the same."""
     schema = Schema((NestedField(1, "event_count", INT, doc="Count of events"), NestedField(2, "event_date", DATE)))
     first, second = (

@@ -45,7 +45,7 @@ def endpoint() -> Iterator[str]:
         process.wait(20)
 
 
-def test_keys_of_a_role_are_used_and_renewed_before_they_end(endpoint: str) -> None:
+def test_role_credentials_are_renewed_before_they_expire(endpoint: str) -> None:
     now = [int(time.time() * 1000)]
     source = RoleCredentials(lambda: OWN, Role(ARN, endpoint=endpoint, seconds=900), now_ms=lambda: now[0])
     first = source()
@@ -58,7 +58,7 @@ def test_keys_of_a_role_are_used_and_renewed_before_they_end(endpoint: str) -> N
         pickle.dumps(source)
 
 
-def test_properties_name_the_role(endpoint: str) -> None:
+def test_role_is_configured_by_properties(endpoint: str) -> None:
     given = {
         "s3.access-key-id": OWN.access_key_id,
         "s3.secret-access-key": OWN.secret_access_key,
@@ -79,7 +79,7 @@ def test_properties_name_the_role(endpoint: str) -> None:
         assert "canary" not in text
 
 
-def test_a_role_that_cannot_be_had_is_an_error_without_secrets() -> None:
+def test_failure_to_assume_a_role_is_an_error_without_secrets() -> None:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{found.getsockname()[1]}"

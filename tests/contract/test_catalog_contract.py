@@ -99,53 +99,53 @@ AWKWARD = [
 
 NOT_OF_SERVICES = {
     # A service makes a change on the state it has, where the requirements hold there: it does not compare states.
-    "test_who_comes_late_is_rejected_and_leaves_nothing",
-    "test_of_all_who_start_from_one_state_one_succeeds",
-    "test_several_tables_change_together_or_not_at_all",
-    "test_a_pointer_that_moved_at_the_last_moment_holds_all_others_back",
+    "test_stale_commit_is_rejected_and_leaves_no_files",
+    "test_one_of_several_commits_from_the_same_state_succeeds",
+    "test_multi_table_commit_is_atomic",
+    "test_pointer_moved_at_the_last_moment_aborts_the_multi_table_commit",
     # Where files go, what may be registered, moved and purged, and what is checked first, is the service's to say.
-    "test_a_table_is_made_as_asked",
-    "test_a_table_dropped_is_gone_and_its_files_stay",
-    "test_a_name_dropped_can_be_taken_again",
-    "test_a_staged_table_whose_namespace_went_is_not_created",
-    "test_updates_that_no_table_takes_are_refused",
-    "test_a_new_table_does_not_move_in_with_one_that_was_renamed",
-    "test_registering_may_replace_a_table_and_commits_from_before_are_rejected",
-    "test_what_is_no_metadata_file_is_refused",
-    "test_a_table_that_another_tool_wrote_goes_on_counting",
-    "test_where_metadata_is_can_be_asked_without_reading_it",
-    "test_a_catalog_that_names_a_missing_file_says_so",
-    "test_a_table_whose_metadata_is_lost_can_be_dropped_but_not_purged",
-    "test_a_views_metadata_file_gets_a_name",
-    "test_a_view_does_not_become_a_table",
-    "test_a_catalog_is_not_pickled_and_shows_where_it_is",
-    "test_a_table_moves_where_the_catalog_can",
+    "test_table_is_created_as_requested",
+    "test_dropped_table_is_gone_and_its_files_remain",
+    "test_dropped_name_can_be_reused",
+    "test_staged_table_in_a_dropped_namespace_is_not_created",
+    "test_invalid_updates_are_refused",
+    "test_new_table_does_not_share_the_folder_of_a_renamed_one",
+    "test_registering_over_a_table_rejects_commits_based_on_the_old_one",
+    "test_registering_a_file_that_is_not_metadata_is_refused",
+    "test_registered_table_of_another_tool_continues_its_numbering",
+    "test_metadata_location_is_available_without_reading_metadata",
+    "test_missing_metadata_file_is_reported_by_the_catalog",
+    "test_table_with_lost_metadata_can_be_dropped_but_not_purged",
+    "test_view_metadata_file_is_registered_as_a_view",
+    "test_view_cannot_be_replaced_by_a_table",
+    "test_catalog_is_not_picklable_and_its_repr_shows_its_location",
+    "test_table_is_relocated_if_the_catalog_supports_it",
 }
 NOT_OF_ALL_SERVICES = {
     # Java's own has no transaction over several tables, and cannot find names again that it took.
-    "test_transactions_over_the_same_tables_do_not_wait_for_each_other_forever",
-    "test_a_table_is_created_together_with_changes_to_others",
-    "test_any_character_a_user_may_type_is_a_name",
-    "test_names_that_differ_only_in_case_or_form_are_apart",
-    "test_names_that_begin_alike_are_apart",
-    "test_no_name_leads_out_of_the_warehouse",
+    "test_overlapping_transactions_do_not_deadlock",
+    "test_table_is_created_together_with_changes_to_others",
+    "test_any_printable_character_is_allowed_in_names",
+    "test_names_differing_in_case_or_normalization_are_distinct",
+    "test_names_with_a_common_prefix_are_distinct",
+    "test_names_cannot_escape_the_warehouse",
 }
 NOT_OF_METASTORES = {
     # Namespaces have one level, and names are in lower case: tests/contract/test_metastores.py.
-    "test_namespaces_are_made_listed_and_dropped",
-    "test_a_namespace_brings_those_above_it",
+    "test_namespaces_are_created_listed_and_dropped",
+    "test_creating_a_namespace_creates_its_parents",
     "test_only_an_empty_namespace_is_dropped",
-    "test_properties_are_kept",
-    "test_names_that_begin_alike_are_apart",
-    "test_any_character_a_user_may_type_is_a_name",
-    "test_names_that_differ_only_in_case_or_form_are_apart",
-    "test_no_name_leads_out_of_the_warehouse",
-    "test_tables_are_listed_in_order",
+    "test_namespace_properties_are_stored",
+    "test_names_with_a_common_prefix_are_distinct",
+    "test_any_printable_character_is_allowed_in_names",
+    "test_names_differing_in_case_or_normalization_are_distinct",
+    "test_names_cannot_escape_the_warehouse",
+    "test_tables_are_listed_in_name_order",
     # A metastore moves one pointer at a time.
-    "test_several_tables_change_together_or_not_at_all",
-    "test_a_pointer_that_moved_at_the_last_moment_holds_all_others_back",
-    "test_a_table_is_created_together_with_changes_to_others",
-    "test_transactions_over_the_same_tables_do_not_wait_for_each_other_forever",
+    "test_multi_table_commit_is_atomic",
+    "test_pointer_moved_at_the_last_moment_aborts_the_multi_table_commit",
+    "test_table_is_created_together_with_changes_to_others",
+    "test_overlapping_transactions_do_not_deadlock",
 }
 
 
@@ -197,7 +197,7 @@ def every_file(case: CatalogCase) -> set[str]:
 
 
 class TestNamespaces:
-    def test_namespaces_are_made_listed_and_dropped(self, catalog: Catalog) -> None:
+    def test_namespaces_are_created_listed_and_dropped(self, catalog: Catalog) -> None:
         assert catalog.list_namespaces() == ()
         for namespace in (("b",), ("a",), ("a", "y"), ("a", "x"), ("a", "x", "deep")):
             assert not catalog.namespace_exists(namespace)
@@ -210,19 +210,19 @@ class TestNamespaces:
         assert catalog.list_namespaces() == (("a",),)
         assert not catalog.namespace_exists(("b",))
 
-    def test_a_namespace_is_made_once(self, catalog: Catalog) -> None:
+    def test_namespace_is_created_once(self, catalog: Catalog) -> None:
         catalog.create_namespace(("db",))
         with pytest.raises(NamespaceAlreadyExistsError, match="db"):
             catalog.create_namespace(("db",))
 
-    def test_a_namespace_brings_those_above_it(self, catalog: Catalog) -> None:
+    def test_creating_a_namespace_creates_its_parents(self, catalog: Catalog) -> None:
         catalog.create_namespace(("a", "b", "c"))
         assert catalog.namespace_exists(("a",))
         assert catalog.list_namespaces() == (("a",),)
         with pytest.raises(NamespaceAlreadyExistsError):
             catalog.create_namespace(("a", "b"))
 
-    def test_a_namespace_that_is_not_there_is_named(self, catalog: Catalog) -> None:
+    def test_error_names_the_missing_namespace(self, catalog: Catalog) -> None:
         for act in (
             catalog.drop_namespace,
             catalog.list_namespaces,
@@ -246,13 +246,13 @@ class TestNamespaces:
         catalog.drop_namespace(("a", "b"))
         assert not catalog.namespace_exists(("a", "b"))
 
-    def test_of_all_who_make_a_namespace_one_succeeds(self, case: CatalogCase) -> None:
+    def test_one_of_several_racing_namespace_creations_succeeds(self, case: CatalogCase) -> None:
         handles = [case.another() for _ in range(8)]
         results = in_threads(8, lambda at: handles[at].create_namespace(("db",)))
         assert results.count(None) == 1
         assert all(isinstance(one, NamespaceAlreadyExistsError) for one in results if one is not None)
 
-    def test_properties_are_kept(self, case: CatalogCase) -> None:
+    def test_namespace_properties_are_stored(self, case: CatalogCase) -> None:
         catalog = case.catalog
         if case.is_filesystem:
             with pytest.raises(UnsupportedError, match="properties"):
@@ -275,7 +275,7 @@ class TestNamespaces:
         with pytest.raises(NamespaceNotFoundError):
             catalog.update_namespace_properties(("no",), {"a": "2"})
 
-    def test_names_that_begin_alike_are_apart(self, catalog: Catalog) -> None:
+    def test_names_with_a_common_prefix_are_distinct(self, catalog: Catalog) -> None:
         for namespace in (("a",), ("ab",), ("a_",), ("a%",), ("A",), ("a", "b")):
             if namespace == ("A",) and isinstance(catalog.storage, MemoryStorage) is False:
                 continue
@@ -290,7 +290,7 @@ class TestNamespaces:
 
 class TestNames:
     @pytest.mark.parametrize("name", AWKWARD)
-    def test_any_character_a_user_may_type_is_a_name(self, catalog: Catalog, name: str) -> None:
+    def test_any_printable_character_is_allowed_in_names(self, catalog: Catalog, name: str) -> None:
         identifier = (name if "." not in name else "db", name)
         loaded = made_table(catalog, identifier)
         assert catalog.list_namespaces() == (identifier[:1],)
@@ -301,7 +301,7 @@ class TestNames:
         catalog.drop_table(identifier)
         assert catalog.list_tables(identifier[:1]) == ()
 
-    def test_names_that_differ_only_in_case_or_form_are_apart(self, case: CatalogCase) -> None:
+    def test_names_differing_in_case_or_normalization_are_distinct(self, case: CatalogCase) -> None:
         names = ["t", "T", "t ", "t_", "t%", "ä", "a\u0308"]
         for name in names:
             made_table(case.catalog, ("db", name), properties={"name": name})
@@ -314,7 +314,7 @@ class TestNames:
         [(), ("t",), ("db", ""), ("", "t"), ("db", "a\0b"), ("d\0b", "t"), ("db", "\ud800"), ("db", "x" * 256),
          ("db", 5), "db.t", None],
     )  # fmt: skip
-    def test_what_is_no_name_is_refused(self, catalog: Catalog, identifier: Any) -> None:
+    def test_invalid_table_names_are_refused(self, catalog: Catalog, identifier: Any) -> None:
         catalog.create_namespace(("db",))
         for act in (
             catalog.load_table,
@@ -326,13 +326,13 @@ class TestNames:
                 act(identifier)
 
     @pytest.mark.parametrize("namespace", [(), ("",), ("a", ""), ("a\0",), "a", ("\udfff",), (None,)])
-    def test_what_is_no_namespace_is_refused(self, catalog: Catalog, namespace: Any) -> None:
+    def test_invalid_namespaces_are_refused(self, catalog: Catalog, namespace: Any) -> None:
         for act in (catalog.create_namespace, catalog.drop_namespace, catalog.list_tables):
             with pytest.raises(InvalidRequestError, match="Cannot use"):
                 act(namespace)
 
     @pytest.mark.parametrize("name", ["..", ".", "a/b", "/", "../../etc", "a\\b", "a\nb", "\x7f"])
-    def test_no_name_leads_out_of_the_warehouse(self, case: CatalogCase, name: str) -> None:
+    def test_names_cannot_escape_the_warehouse(self, case: CatalogCase, name: str) -> None:
         case.catalog.create_namespace(("db",))
         if case.is_service and name in (".", ".."):
             for act in (case.catalog.load_table, case.catalog.drop_table, case.catalog.table_exists):
@@ -358,7 +358,7 @@ class TestNames:
 
 
 class TestTables:
-    def test_a_table_is_made_as_asked(self, case: CatalogCase) -> None:
+    def test_table_is_created_as_requested(self, case: CatalogCase) -> None:
         catalog = case.catalog
         schema = builders.schema()
         loaded = made_table(
@@ -383,7 +383,7 @@ class TestTables:
             back = pickle.loads(pickle.dumps(loaded))
             assert back.metadata == loaded.metadata
 
-    def test_tables_are_listed_in_order(self, catalog: Catalog) -> None:
+    def test_tables_are_listed_in_name_order(self, catalog: Catalog) -> None:
         catalog.create_namespace(("db",))
         catalog.create_namespace(("db", "sub"))
         for name in ("c", "a", "b"):
@@ -393,7 +393,7 @@ class TestTables:
         assert catalog.list_tables(("db", "sub")) == (("db", "sub", "d"),)
         assert catalog.list_namespaces(("db",)) == (("db", "sub"),)
 
-    def test_a_table_that_is_not_there_is_named(self, catalog: Catalog) -> None:
+    def test_error_names_the_missing_table(self, catalog: Catalog) -> None:
         catalog.create_namespace(("db",))
         for identifier in (("db", "none"), ("no", "none")):
             assert not catalog.table_exists(identifier)
@@ -401,14 +401,14 @@ class TestTables:
                 with pytest.raises(TableNotFoundError, match="none"):
                     act(identifier)
 
-    def test_a_name_is_taken_once(self, catalog: Catalog) -> None:
+    def test_existing_table_name_is_refused(self, catalog: Catalog) -> None:
         first = made_table(catalog)
         with pytest.raises(TableAlreadyExistsError, match=r"db\.events"):
             catalog.create_table(EVENTS, builders.schema())
         assert catalog.load_table(EVENTS).metadata == first.metadata
 
     @pytest.mark.parametrize("turn", range(3))
-    def test_of_all_who_create_a_table_one_succeeds(self, case: CatalogCase, turn: int) -> None:
+    def test_one_of_several_racing_table_creations_succeeds(self, case: CatalogCase, turn: int) -> None:
         case.catalog.create_namespace(("db",))
         handles = [case.another() for _ in range(8)]
         results = in_threads(8, lambda at: made_table(handles[at]))
@@ -417,7 +417,7 @@ class TestTables:
         assert all(isinstance(one, TableAlreadyExistsError) for one in results if one not in winners)
         assert case.catalog.load_table(EVENTS).metadata.table_uuid == winners[0].metadata.table_uuid
 
-    def test_a_staged_table_is_created_with_what_was_done_to_it(self, case: CatalogCase) -> None:
+    def test_staged_table_is_created_with_its_changes(self, case: CatalogCase) -> None:
         catalog = case.catalog
         catalog.create_namespace(("db",))
         staged = catalog.stage_table(EVENTS, builders.schema())
@@ -434,7 +434,7 @@ class TestTables:
         assert isinstance(late.reason, TableAlreadyExistsError)
         assert case.is_service or late.current_location == loaded.metadata_location
 
-    def test_a_staged_table_whose_namespace_went_is_not_created(self, case: CatalogCase) -> None:
+    def test_staged_table_in_a_dropped_namespace_is_not_created(self, case: CatalogCase) -> None:
         case.catalog.create_namespace(("db",))
         staged = case.catalog.stage_table(EVENTS, builders.schema())
         case.catalog.drop_namespace(("db",))
@@ -442,7 +442,7 @@ class TestTables:
             case.catalog.commit(staged, ())
         assert every_file(case) == set()
 
-    def test_a_table_dropped_is_gone_and_its_files_stay(self, case: CatalogCase) -> None:
+    def test_dropped_table_is_gone_and_its_files_remain(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         data = f"{loaded.metadata.location}/data/f.parquet"
         case.storage.create(data, b"rows")
@@ -453,7 +453,7 @@ class TestTables:
         assert case.storage.exists(data)
         assert case.storage.exists(loaded.metadata_location or "") != case.is_filesystem
 
-    def test_a_name_dropped_can_be_taken_again(self, case: CatalogCase) -> None:
+    def test_dropped_name_can_be_reused(self, case: CatalogCase) -> None:
         first = made_table(case.catalog)
         case.storage.create(f"{first.metadata.location}/data/f.parquet", b"rows")
         case.catalog.drop_table(EVENTS)
@@ -465,7 +465,7 @@ class TestTables:
 
 
 class TestCommits:
-    def test_a_commit_leads_to_the_new_state(self, case: CatalogCase) -> None:
+    def test_commit_moves_the_table_to_the_new_state(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         changed = committed(set_property(case.catalog, loaded, a="b"))
         assert changed.metadata_location != loaded.metadata_location
@@ -475,13 +475,13 @@ class TestCommits:
         assert [one.metadata_file for one in found.metadata.metadata_log] == [loaded.metadata_location]
         assert case.catalog.refresh(loaded).metadata == found.metadata
 
-    def test_nothing_changed_is_nothing_written(self, case: CatalogCase) -> None:
+    def test_commit_without_changes_writes_nothing(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         before = every_file(case)
         assert committed(case.catalog.commit(loaded, ())) is loaded
         assert every_file(case) == before
 
-    def test_who_comes_late_is_rejected_and_leaves_nothing(self, case: CatalogCase) -> None:
+    def test_stale_commit_is_rejected_and_leaves_no_files(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         first = committed(set_property(case.catalog, loaded, a="first"))
         before = every_file(case)
@@ -493,7 +493,7 @@ class TestCommits:
         assert case.catalog.load_table(EVENTS).metadata == first.metadata
 
     @pytest.mark.parametrize("turn", range(3))
-    def test_of_all_who_start_from_one_state_one_succeeds(self, case: CatalogCase, turn: int) -> None:
+    def test_one_of_several_commits_from_the_same_state_succeeds(self, case: CatalogCase, turn: int) -> None:
         base = made_table(case.catalog)
         handles = [case.another() for _ in range(8)]
         results = in_threads(8, lambda at: set_property(handles[at], base, winner=str(at)))
@@ -521,7 +521,7 @@ class TestCommits:
         files = {one.metadata_file for one in table.metadata_log}
         assert len(files) == 100
 
-    def test_a_dropped_table_takes_no_commits(self, catalog: Catalog) -> None:
+    def test_commit_to_a_dropped_table_is_refused(self, catalog: Catalog) -> None:
         loaded = made_table(catalog)
         catalog.drop_table(EVENTS)
         late = rejected(set_property(catalog, loaded, a="b"))
@@ -529,7 +529,7 @@ class TestCommits:
         assert late.current_location is None
         assert not catalog.table_exists(EVENTS)
 
-    def test_a_table_dropped_and_made_anew_is_another_table(self, case: CatalogCase) -> None:
+    def test_recreated_table_is_a_different_table(self, case: CatalogCase) -> None:
         old = made_table(case.catalog)
         handle = case.another()
         case.catalog.drop_table(EVENTS)
@@ -540,7 +540,7 @@ class TestCommits:
             handle.refresh(old)
         assert handle.load_table(EVENTS).metadata == new.metadata
 
-    def test_updates_that_no_table_takes_are_refused(self, catalog: Catalog) -> None:
+    def test_invalid_updates_are_refused(self, catalog: Catalog) -> None:
         loaded = made_table(catalog)
         for update, message in (
             (AssignUuid("00000000-0000-0000-0000-000000000007"), "UUID"),
@@ -551,7 +551,7 @@ class TestCommits:
                 catalog.commit(loaded, [update])  # type: ignore[list-item]
         assert catalog.load_table(EVENTS).metadata == loaded.metadata
 
-    def test_a_change_is_made_only_where_what_it_requires_holds(self, case: CatalogCase) -> None:
+    def test_update_is_applied_only_if_its_requirements_hold(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         before = every_file(case)
         change = [SetProperties(FrozenMap({"a": "b"}))]
@@ -571,7 +571,7 @@ class TestCommits:
         ]
         assert committed(case.catalog.commit(loaded, change, right)).metadata.properties["a"] == "b"
 
-    def test_a_table_is_created_only_where_what_is_required_allows_it(self, case: CatalogCase) -> None:
+    def test_creation_is_applied_only_if_its_requirements_hold(self, case: CatalogCase) -> None:
         case.catalog.create_namespace(("db",))
         staged = case.catalog.stage_table(EVENTS, builders.schema())
         with pytest.raises(CommitConflictError):
@@ -579,7 +579,7 @@ class TestCommits:
         assert not case.catalog.table_exists(EVENTS)
         committed(case.catalog.commit(staged, (), [AssertCreate()]))
 
-    def test_a_long_chain_of_commits_reads_back(self, case: CatalogCase) -> None:
+    def test_long_chain_of_commits_is_readable(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         for at in range(12):
             loaded = committed(set_property(case.catalog, loaded, at=str(at)))
@@ -587,7 +587,7 @@ class TestCommits:
         assert len(loaded.metadata.metadata_log) == 12
 
     @pytest.mark.parametrize("codec", ["none", "gzip"])
-    def test_metadata_is_read_in_either_codec(self, case: CatalogCase, codec: str) -> None:
+    def test_metadata_is_readable_with_either_codec(self, case: CatalogCase, codec: str) -> None:
         loaded = made_table(case.catalog, properties={"write.metadata.compression-codec": codec})
         changed = committed(set_property(case.catalog, loaded, a="b"))
         assert case.another().load_table(EVENTS).metadata == changed.metadata
@@ -595,7 +595,7 @@ class TestCommits:
         assert is_gzip == (codec == "gzip" and not case.is_filesystem)
         assert (".gz.metadata.json" in (changed.metadata_location or "")) == is_gzip
 
-    def test_states_that_the_log_forgets_are_thrown_away_if_asked(self, case: CatalogCase) -> None:
+    def test_old_metadata_files_are_deleted_if_requested(self, case: CatalogCase) -> None:
         limit = {"write.metadata.previous-versions-max": "2"}
         kept = made_table(case.catalog, ("db", "kept"), properties=limit)
         asked = {**limit, "write.metadata.delete-after-commit.enabled": "true"}
@@ -613,13 +613,13 @@ class TestCommits:
             assert not case.storage.exists(one) or case.storage.size(one) == 0
         assert case.another().load_table(("db", "forgets")).metadata == forgets.metadata
 
-    def test_a_property_that_cannot_be_used_does_not_undo_a_commit(self, case: CatalogCase) -> None:
+    def test_unusable_property_does_not_undo_a_commit(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         odd = {"write.metadata.delete-after-commit.enabled": "perhaps", "write.folder-storage.path": "x"}
         changed = committed(set_property(case.catalog, loaded, **odd))
         assert case.catalog.load_table(EVENTS).metadata == changed.metadata
 
-    def test_a_hostile_metadata_log_deletes_nothing_else(self, case: CatalogCase) -> None:
+    def test_hostile_metadata_log_causes_no_other_deletions(self, case: CatalogCase) -> None:
         victim = f"{case.warehouse}/precious.txt"
         inside = f"{case.warehouse}/db/events/data/f.parquet"
         asked = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
@@ -638,7 +638,7 @@ class TestCommits:
 
 
 class TestSeveralTables:
-    def test_several_tables_change_together_or_not_at_all(self, case: CatalogCase) -> None:
+    def test_multi_table_commit_is_atomic(self, case: CatalogCase) -> None:
         catalog = case.catalog
         tables = [made_table(catalog, ("db", name)) for name in ("b", "a", "c")]
         changes = [setting(one, n="1") for one in tables]
@@ -661,7 +661,7 @@ class TestSeveralTables:
         assert every_file(case) == before
 
     @pytest.mark.parametrize("at", [0, 1, 2])
-    def test_a_pointer_that_moved_at_the_last_moment_holds_all_others_back(self, case: CatalogCase, at: int) -> None:
+    def test_pointer_moved_at_the_last_moment_aborts_the_multi_table_commit(self, case: CatalogCase, at: int) -> None:
         if case.is_filesystem:
             return
         tables = [made_table(case.catalog, ("db", name)) for name in "abc"]
@@ -681,7 +681,7 @@ class TestSeveralTables:
             assert pointers.find(one.identifier).metadata_location == one.metadata_location
         assert pointers.find(("db", "new")) is None
 
-    def test_a_table_is_created_together_with_changes_to_others(self, case: CatalogCase) -> None:
+    def test_table_is_created_together_with_changes_to_others(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         catalog = case.catalog
@@ -691,7 +691,7 @@ class TestSeveralTables:
         assert isinstance(outcome, Committed)
         assert catalog.list_tables(("db",)) == (("db", "new"), ("db", "old"))
 
-    def test_a_table_twice_or_none_is_refused(self, case: CatalogCase) -> None:
+    def test_multi_table_commit_with_no_table_or_duplicates_is_refused(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         loaded = made_table(case.catalog)
@@ -701,7 +701,7 @@ class TestSeveralTables:
         with pytest.raises(InvalidRequestError, match="no table"):
             case.catalog.commit_many([])
 
-    def test_transactions_over_the_same_tables_do_not_wait_for_each_other_forever(self, case: CatalogCase) -> None:
+    def test_overlapping_transactions_do_not_deadlock(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         for name in ("a", "b"):
@@ -725,7 +725,7 @@ class TestSeveralTables:
 
 
 class TestRenaming:
-    def test_a_table_gets_another_name(self, case: CatalogCase) -> None:
+    def test_table_is_renamed(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         if case.is_filesystem:
             with pytest.raises(UnsupportedError, match="rename"):
@@ -742,7 +742,7 @@ class TestRenaming:
         assert isinstance(rejected(set_property(other, loaded, a="b")).reason, TableNotFoundError)
         committed(set_property(other, renamed, a="b"))
 
-    def test_a_new_table_does_not_move_in_with_one_that_was_renamed(self, case: CatalogCase) -> None:
+    def test_new_table_does_not_share_the_folder_of_a_renamed_one(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         old = made_table(case.catalog)
@@ -753,7 +753,7 @@ class TestRenaming:
         with pytest.raises(InvalidRequestError, match=r"files of db\.renamed are there"):
             case.catalog.create_table(("db", "third"), builders.schema(), location=old.metadata.location + "/")
 
-    def test_what_stands_in_the_way_of_a_name_is_said(self, case: CatalogCase) -> None:
+    def test_error_names_what_occupies_the_new_name(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         catalog = case.catalog
@@ -773,7 +773,7 @@ class TestRenaming:
                 catalog.rename_table(source, ("db", "x"))
         assert catalog.table_exists(EVENTS)
 
-    def test_of_all_who_rename_to_one_name_one_succeeds(self, case: CatalogCase) -> None:
+    def test_one_of_several_renames_to_the_same_name_succeeds(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         for at in range(6):
@@ -786,7 +786,7 @@ class TestRenaming:
 
 
 class TestRegistering:
-    def test_a_metadata_file_gets_a_name(self, case: CatalogCase) -> None:
+    def test_metadata_file_is_registered_as_a_table(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         location = loaded.metadata_location or ""
         if case.is_filesystem:
@@ -802,7 +802,7 @@ class TestRegistering:
         with pytest.raises(TableAlreadyExistsError):
             case.catalog.register_table(("db", "back"), location)
 
-    def test_registering_may_replace_a_table_and_commits_from_before_are_rejected(self, case: CatalogCase) -> None:
+    def test_registering_over_a_table_rejects_commits_based_on_the_old_one(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         first = made_table(case.catalog)
@@ -814,7 +814,7 @@ class TestRegistering:
         fresh = case.catalog.register_table(("db", "fresh"), newer.metadata_location or "", may_replace=True)
         assert fresh.metadata == newer.metadata
 
-    def test_a_table_that_is_unregistered_gives_its_last_state_and_keeps_its_files(self, case: CatalogCase) -> None:
+    def test_unregistering_returns_the_last_state_and_keeps_files(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         if case.is_filesystem:
             with pytest.raises(UnsupportedError, match="unregister"):
@@ -829,7 +829,7 @@ class TestRegistering:
         with pytest.raises(TableNotFoundError):
             case.catalog.unregister_table(("db", "other"))
 
-    def test_where_metadata_is_can_be_asked_without_reading_it(self, case: CatalogCase) -> None:
+    def test_metadata_location_is_available_without_reading_metadata(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         if case.is_filesystem:
             assert case.catalog.locate_table(EVENTS) is None
@@ -841,7 +841,7 @@ class TestRegistering:
         with pytest.raises(ViewNotFoundError):
             case.catalog.locate_view(EVENTS)
 
-    def test_what_is_no_metadata_file_is_refused(self, case: CatalogCase) -> None:
+    def test_registering_a_file_that_is_not_metadata_is_refused(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         case.catalog.create_namespace(("db",))
@@ -852,7 +852,7 @@ class TestRegistering:
             case.catalog.register_table(EVENTS, f"{case.warehouse}/bad.json")
         assert not case.catalog.table_exists(EVENTS)
 
-    def test_a_table_that_another_tool_wrote_goes_on_counting(self, case: CatalogCase) -> None:
+    def test_registered_table_of_another_tool_continues_its_numbering(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         loaded = made_table(case.catalog)
@@ -862,7 +862,7 @@ class TestRegistering:
         back = case.catalog.register_table(EVENTS, copy)
         assert "/00042-" in (committed(set_property(case.catalog, back, a="b")).metadata_location or "")
 
-    def test_a_catalog_that_names_a_missing_file_says_so(self, case: CatalogCase) -> None:
+    def test_missing_metadata_file_is_reported_by_the_catalog(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         case.storage.delete(loaded.metadata_location or "")
         if case.is_filesystem:
@@ -876,7 +876,7 @@ class TestRegistering:
 
 
 class TestViews:
-    def test_a_views_metadata_file_gets_a_name(self, case: CatalogCase) -> None:
+    def test_view_metadata_file_is_registered_as_a_view(self, case: CatalogCase) -> None:
         case.catalog.create_namespace(("db",))
         if case.is_filesystem:
             with pytest.raises(UnsupportedError, match="views"):
@@ -890,7 +890,7 @@ class TestViews:
         with pytest.raises(ViewAlreadyExistsError):
             case.catalog.register_view(("db", "copy"), location)
 
-    def test_views_are_made_replaced_listed_renamed_and_dropped(self, case: CatalogCase) -> None:
+    def test_views_are_created_replaced_listed_renamed_and_dropped(self, case: CatalogCase) -> None:
         catalog = case.catalog
         catalog.create_namespace(("db",))
         assert catalog.list_views(("db",)) == ()
@@ -929,7 +929,7 @@ class TestViews:
         with pytest.raises(ViewNotFoundError):
             catalog.drop_view(("db", "w"))
 
-    def test_tables_and_views_share_their_names(self, case: CatalogCase) -> None:
+    def test_tables_and_views_share_one_set_of_names(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         catalog = case.catalog
@@ -948,7 +948,7 @@ class TestViews:
         with pytest.raises(NamespaceNotEmptyError, match="not empty"):
             catalog.drop_namespace(("db",))
 
-    def test_a_view_does_not_become_a_table(self, case: CatalogCase) -> None:
+    def test_view_cannot_be_replaced_by_a_table(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         case.catalog.create_namespace(("db",))
@@ -965,7 +965,7 @@ UNHEARD = [FaultKind.APPLIED_BUT_ERROR, FaultKind.TORN]
 
 class TestUnknownOutcomes:
     @pytest.mark.parametrize("follower", [False, True], ids=["still-current", "another-follows"])
-    def test_a_commit_whose_answer_was_lost_is_found_again(self, case: CatalogCase, follower: bool) -> None:
+    def test_commit_with_a_lost_response_is_found(self, case: CatalogCase, follower: bool) -> None:
         if not (case.is_sql or case.is_filesystem):
             return
         loaded = made_table(case.catalog)
@@ -983,7 +983,7 @@ class TestUnknownOutcomes:
         reached = {current.metadata_location, *(one.metadata_file for one in current.metadata.metadata_log)}
         assert all(case.storage.exists(one or "") for one in reached)
 
-    def test_a_commit_that_never_arrived_is_rejected_and_can_be_repeated(self, case: CatalogCase) -> None:
+    def test_commit_that_never_arrived_is_rejected_and_can_be_retried(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
@@ -995,7 +995,7 @@ class TestUnknownOutcomes:
         committed(set_property(case.catalog, loaded, mine="again"))
 
     @pytest.mark.parametrize("followers", [1, 3])
-    def test_a_commit_that_never_arrived_is_rejected_when_others_went_on(
+    def test_commit_that_never_arrived_is_rejected_after_concurrent_commits(
         self, case: CatalogCase, followers: int
     ) -> None:
         if not case.is_sql:
@@ -1009,7 +1009,7 @@ class TestUnknownOutcomes:
         assert verdict.current_location == case.catalog.load_table(EVENTS).metadata_location
         assert "mine" not in case.catalog.load_table(EVENTS).metadata.properties
 
-    def test_a_race_that_was_lost_with_its_answer_is_rejected(self, case: CatalogCase) -> None:
+    def test_lost_race_with_a_lost_response_is_rejected(self, case: CatalogCase) -> None:
         if not case.is_filesystem:
             return
         loaded = made_table(case.catalog)
@@ -1020,7 +1020,7 @@ class TestUnknownOutcomes:
         rejected(case.catalog.resolve_unknown(outcome))
         assert case.catalog.load_table(EVENTS).metadata.properties["theirs"] == "yes"
 
-    def test_a_history_that_no_longer_reaches_back_leaves_it_unknown(self, case: CatalogCase) -> None:
+    def test_truncated_history_leaves_the_outcome_unknown(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         limit = {"write.metadata.previous-versions-max": "1"}
@@ -1034,7 +1034,7 @@ class TestUnknownOutcomes:
         assert isinstance(verdict, Unknown)
         assert every_file(case) == before
 
-    def test_a_commit_to_a_table_that_was_dropped_since_stays_unknown(self, case: CatalogCase) -> None:
+    def test_commit_to_a_table_dropped_since_has_an_unknown_outcome(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
@@ -1045,7 +1045,7 @@ class TestUnknownOutcomes:
 
     @pytest.mark.parametrize("kind", UNHEARD)
     @pytest.mark.parametrize("followers", [0, 1, 2])
-    def test_a_view_is_found_again_as_far_as_its_row_tells(
+    def test_view_commit_with_a_lost_response_is_found_by_its_row(
         self, case: CatalogCase, kind: FaultKind, followers: int
     ) -> None:
         if not case.is_sql:
@@ -1067,7 +1067,7 @@ class TestUnknownOutcomes:
             # A view keeps no log of its metadata files.
             assert isinstance(verdict, Unknown)
 
-    def test_a_commit_is_found_under_the_name_the_table_got_since(self, case: CatalogCase) -> None:
+    def test_commit_with_a_lost_response_is_found_after_a_rename(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
@@ -1077,7 +1077,7 @@ class TestUnknownOutcomes:
         committed(case.catalog.resolve_unknown(outcome))
 
     @pytest.mark.parametrize("kind", UNHEARD)
-    def test_a_table_is_created_or_not_whatever_was_heard(self, case: CatalogCase, kind: FaultKind) -> None:
+    def test_creation_is_resolved_whatever_the_response_was(self, case: CatalogCase, kind: FaultKind) -> None:
         if not (case.is_sql or case.is_filesystem) or (case.is_filesystem and kind is FaultKind.TORN):
             return
         case.catalog.create_namespace(("db",))
@@ -1088,7 +1088,7 @@ class TestUnknownOutcomes:
         assert isinstance(verdict, Committed) == (kind is FaultKind.APPLIED_BUT_ERROR)
         assert case.catalog.table_exists(EVENTS) == isinstance(verdict, Committed)
 
-    def test_creating_a_table_reads_back_by_itself(self, case: CatalogCase) -> None:
+    def test_creation_verifies_itself_after_a_lost_response(self, case: CatalogCase) -> None:
         if not (case.is_sql or case.is_filesystem):
             return
         case.catalog.create_namespace(("db",))
@@ -1103,7 +1103,7 @@ class TestUnknownOutcomes:
         assert case.catalog.load_table(EVENTS).metadata == loaded.metadata
 
     @pytest.mark.parametrize("kind", UNHEARD)
-    def test_several_tables_are_found_again_together(self, case: CatalogCase, kind: FaultKind) -> None:
+    def test_multi_table_commit_with_a_lost_response_is_found(self, case: CatalogCase, kind: FaultKind) -> None:
         if not case.is_sql:
             return
         tables = [made_table(case.catalog, ("db", name)) for name in "ab"]
@@ -1118,7 +1118,7 @@ class TestUnknownOutcomes:
             found = case.catalog.load_table(one.identifier).metadata.properties
             assert ("mine" in found) == isinstance(verdict, Committed)
 
-    def test_a_catalog_that_cannot_be_asked_leaves_it_unknown(self, case: CatalogCase) -> None:
+    def test_unreachable_catalog_leaves_the_outcome_unknown(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
@@ -1154,7 +1154,7 @@ class TestFaultsAtEveryCall:
     """A fault at each call to the storage, one after the other: the table is whole, and says truly what happened."""
 
     @pytest.mark.parametrize("kind", list(FaultKind))
-    def test_a_commit_happens_once_or_not_at_all(self, case: CatalogCase, kind: FaultKind) -> None:
+    def test_commit_is_applied_exactly_once_or_not_at_all(self, case: CatalogCase, kind: FaultKind) -> None:
         if case.catalog is case.another():
             return
         loaded = made_table(case.catalog)
@@ -1187,7 +1187,7 @@ class TestFaultsAtEveryCall:
             raise AssertionError("the faults never ended")
         committed(set_property(case.catalog, loaded, mark="last"))
 
-    def test_metadata_that_may_not_have_been_written_is_never_pointed_to(self, case: CatalogCase) -> None:
+    def test_pointer_never_names_metadata_that_may_not_exist(self, case: CatalogCase) -> None:
         if not case.is_sql:
             return
         loaded = made_table(case.catalog)
@@ -1205,7 +1205,7 @@ class TestPurging:
         snapshot = write_snapshot(loaded, 1, *paths)
         return committed(commit(case.catalog, loaded, AddSnapshot(snapshot), SetSnapshotRef("main", SnapshotRef(1))))
 
-    def test_a_purge_deletes_all_that_is_the_tables_own(self, case: CatalogCase) -> None:
+    def test_purge_deletes_all_files_of_the_table(self, case: CatalogCase) -> None:
         keeper = made_table(case.catalog, ("db", "events2"))
         data = [f"{case.warehouse}/db/events/data/{at}.parquet" for at in range(3)]
         self.appended(case, *data)
@@ -1218,7 +1218,7 @@ class TestPurging:
         assert report.deleted_count >= 5
         assert case.catalog.load_table(("db", "events2")).metadata == keeper.metadata
 
-    def test_a_purge_deletes_nothing_outside_the_tables_folders(self, case: CatalogCase) -> None:
+    def test_purge_deletes_nothing_outside_the_folders_of_the_table(self, case: CatalogCase) -> None:
         own = f"{case.warehouse}/db/events/data/own.parquet"
         outside = [
             f"{case.warehouse}/db/events2/data/f.parquet",
@@ -1243,7 +1243,7 @@ class TestPurging:
         assert report.kept_count == len(hostile)
         assert {path for path, _ in report.kept} == set(hostile)
 
-    def test_a_table_whose_files_may_be_anothers_is_not_purged(self, case: CatalogCase) -> None:
+    def test_table_with_possibly_shared_files_is_not_purged(self, case: CatalogCase) -> None:
         made_table(case.catalog, properties={"gc.enabled": "false"})
         before = every_file(case)
         with pytest.raises(InvalidRequestError, match=r"gc\.enabled"):
@@ -1252,7 +1252,7 @@ class TestPurging:
         case.catalog.drop_table(EVENTS)
         assert not case.catalog.table_exists(EVENTS)
 
-    def test_a_folder_that_two_tables_are_in_is_not_purged(self, case: CatalogCase) -> None:
+    def test_folder_shared_by_two_tables_is_not_purged(self, case: CatalogCase) -> None:
         if case.is_filesystem:
             return
         loaded = made_table(case.catalog)
@@ -1266,7 +1266,7 @@ class TestPurging:
         case.catalog.drop_table(EVENTS, purge=purge_files)
         assert list(case.storage.list(f"{case.warehouse}/db")) == []
 
-    def test_what_cannot_be_read_stays(self, case: CatalogCase) -> None:
+    def test_purge_keeps_unreadable_files(self, case: CatalogCase) -> None:
         data = f"{case.warehouse}/db/events/data/f.parquet"
         loaded = self.appended(case, data)
         case.storage.create(data, b"rows")
@@ -1278,7 +1278,7 @@ class TestPurging:
         assert case.storage.exists(f"{loaded.metadata.location}/metadata/snap-1.avro")
         assert [path for path, _ in report.kept] == [manifest]
 
-    def test_a_table_whose_metadata_is_lost_can_be_dropped_but_not_purged(self, case: CatalogCase) -> None:
+    def test_table_with_lost_metadata_can_be_dropped_but_not_purged(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         case.storage.replace(loaded.metadata_location or "", b"garbage")
         with pytest.raises(InvalidMetadataError):
@@ -1288,29 +1288,29 @@ class TestPurging:
 
 
 class TestHandles:
-    def test_a_catalog_is_not_pickled_and_shows_where_it_is(self, catalog: Catalog) -> None:
+    def test_catalog_is_not_picklable_and_its_repr_shows_its_location(self, catalog: Catalog) -> None:
         with pytest.raises(TypeError, match="open it again"):
             pickle.dumps(catalog)
         assert catalog.warehouse in repr(catalog)
 
-    def test_a_catalog_closes_at_the_end_of_a_block(self, case: CatalogCase) -> None:
+    def test_catalog_closes_when_its_with_block_ends(self, case: CatalogCase) -> None:
         with case.another() as handle:
             handle.create_namespace(("db",))
         assert case.catalog.namespace_exists(("db",))
 
-    def test_a_catalog_needs_a_name(self) -> None:
+    def test_catalog_requires_a_name(self) -> None:
         for name in ("", "a\0b"):
             with pytest.raises(InvalidRequestError, match="name"):
                 MemoryCatalog(name)
 
-    def test_the_clock_and_the_ids_are_the_callers(self) -> None:
+    def test_caller_provides_clock_and_ids(self) -> None:
         catalog = MemoryCatalog("lake", now_ms=lambda: 1234, new_id=lambda: "9c12d441-03fe-4693-9a96-a0705ddf69c1")
         loaded = made_table(catalog)
         assert loaded.metadata.last_updated_ms == 1234
         assert loaded.metadata.table_uuid == "9c12d441-03fe-4693-9a96-a0705ddf69c1"
         assert (loaded.metadata_location or "").endswith("/00000-9c12d441-03fe-4693-9a96-a0705ddf69c1.metadata.json")
 
-    def test_a_table_moves_where_the_catalog_can(self, case: CatalogCase) -> None:
+    def test_table_is_relocated_if_the_catalog_supports_it(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         elsewhere = f"{case.warehouse}/elsewhere"
         if case.is_filesystem:

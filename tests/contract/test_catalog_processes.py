@@ -65,7 +65,7 @@ def _uri(kind: str, request: pytest.FixtureRequest | None) -> str:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "filesystem", "postgresql", "hive", "glue"])
-def test_no_acknowledged_commit_is_lost_between_processes(
+def test_acknowledged_commits_of_concurrent_processes_are_all_kept(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     uri = _uri(kind, request)

@@ -47,7 +47,7 @@ def signed_query(permissions: str) -> str:
 
 
 @pytest.mark.parametrize("catalog", ["sqlite", "filesystem"])
-def test_a_lake_in_a_container_does_all_that_one_in_a_folder_does(
+def test_lake_in_an_azure_container_works_like_a_local_one(
     azure_running: dict[str, str], tmp_path: Path, catalog: str
 ) -> None:
     uri = f"sqlite:///{tmp_path}/catalog.db" if catalog == "sqlite" else catalog
@@ -64,7 +64,7 @@ def test_a_lake_in_a_container_does_all_that_one_in_a_folder_does(
         lake.drop_table("db.t", purge=True)
 
 
-def test_of_all_who_create_one_name_one_wins(azure_running: dict[str, str]) -> None:
+def test_one_of_several_creations_of_the_same_blob_wins(azure_running: dict[str, str]) -> None:
     path = f"{place()}/v1.metadata.json"
 
     def create(writer: int) -> int:
@@ -79,7 +79,7 @@ def test_of_all_who_create_one_name_one_wins(azure_running: dict[str, str]) -> N
         assert sum(pool.map(create, range(24))) == 1
 
 
-def test_commits_that_race_all_count_once(azure_running: dict[str, str]) -> None:
+def test_racing_commits_are_all_counted(azure_running: dict[str, str]) -> None:
     warehouse = place()
 
     def lake() -> Lake:
@@ -101,7 +101,7 @@ def test_commits_that_race_all_count_once(azure_running: dict[str, str]) -> None
 @pytest.mark.parametrize(
     "name", ["adls.sas-token", f"adls.sas-token.{ACCOUNT}", f"adls.sas-token.{ACCOUNT}.dfs.core.windows.net"]
 )
-def test_a_signed_query_says_who_asks(azure_running: dict[str, str], name: str) -> None:
+def test_sas_token_authenticates_requests(azure_running: dict[str, str], name: str) -> None:
     known = {"adls.endpoint": azure_running["adls.endpoint"], name: signed_query("rwdlc")}
     path = f"{place()}/file"
     storage = choose_storage(known)
@@ -115,7 +115,7 @@ def test_a_signed_query_says_who_asks(azure_running: dict[str, str], name: str) 
     assert "sig=" not in str(caught.value)
 
 
-def test_a_wrong_key_is_refused_and_shown_nowhere(azure_running: dict[str, str]) -> None:
+def test_wrong_key_is_refused_and_never_shown(azure_running: dict[str, str]) -> None:
     storage = choose_storage({**azure_running, "adls.account-key": CANARY})
     with pytest.raises(StorageError, match="Cannot read") as caught:
         storage.read(f"{place()}/file")
@@ -124,7 +124,7 @@ def test_a_wrong_key_is_refused_and_shown_nowhere(azure_running: dict[str, str])
         assert CANARY not in text
 
 
-def test_what_is_missing_is_told_apart(azure_running: dict[str, str]) -> None:
+def test_missing_objects_are_distinguished_from_other_errors(azure_running: dict[str, str]) -> None:
     storage = choose_storage(azure_running)
     with pytest.raises(MissingFileError, match="no such file"):
         storage.read(f"{place()}/none")
@@ -144,8 +144,6 @@ def test_what_is_missing_is_told_apart(azure_running: dict[str, str]) -> None:
         ({"adls.account-key": KEY}, "abfss://c00@account.dfs.core.windows.net/a/../x", "steps"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_anything_is_sent(
-    properties: dict[str, str], location: str, said: str
-) -> None:
+def test_unusable_settings_are_refused_before_any_request(properties: dict[str, str], location: str, said: str) -> None:
     with pytest.raises((InvalidRequestError, InvalidPropertyError), match=said):
         choose_storage(properties).read(location)

@@ -16,7 +16,7 @@ from frazil.table.lake import Lake
 from tests.support.s3_server import BUCKET, Planned, S3Server
 
 
-def test_commits_that_race_while_answers_are_lost_all_count_once(s3_server: S3Server) -> None:
+def test_racing_commits_with_lost_responses_are_all_counted(s3_server: S3Server) -> None:
     warehouse = f"s3://{BUCKET}/{uuid.uuid4().hex}"
 
     def lake() -> Lake:
@@ -43,9 +43,7 @@ def test_commits_that_race_while_answers_are_lost_all_count_once(s3_server: S3Se
 
 
 @pytest.mark.parametrize("catalog", ["sqlite", "filesystem"])
-def test_a_lake_in_a_bucket_does_all_that_one_in_a_folder_does(
-    s3_server: S3Server, tmp_path: Path, catalog: str
-) -> None:
+def test_lake_in_an_s3_bucket_works_like_a_local_one(s3_server: S3Server, tmp_path: Path, catalog: str) -> None:
     warehouse = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     uri = f"sqlite:///{tmp_path}/catalog.db" if catalog == "sqlite" else catalog
     with frazil.connect(warehouse, catalog=uri, properties=s3_server.properties) as lake:
@@ -79,9 +77,7 @@ def test_a_lake_in_a_bucket_does_all_that_one_in_a_folder_does(
         assert not any(one.path.endswith(".parquet") for one in choose_storage(s3_server.properties).list(warehouse))
 
 
-def test_a_table_in_a_bucket_may_be_registered_where_the_warehouse_is_a_folder(
-    s3_server: S3Server, tmp_path: Path
-) -> None:
+def test_table_in_a_bucket_can_be_registered_in_a_local_warehouse(s3_server: S3Server, tmp_path: Path) -> None:
     properties = s3_server.properties
     with frazil.connect(f"s3://{BUCKET}/{uuid.uuid4().hex}", catalog="filesystem", properties=properties) as far:
         table = far.create_table("db.t", "id bigint")

@@ -35,7 +35,7 @@ def lake(case: CatalogCase) -> Lake:
     return Lake(case.catalog)
 
 
-def test_a_view_is_defined_and_found_again(lake: Lake, case: CatalogCase) -> None:
+def test_view_definition_can_be_loaded_again(lake: Lake, case: CatalogCase) -> None:
     view = lake.create_view("db.v", QUERY, properties={"comment": "by kind"})
     assert lake.list_views("db") == [("db", "v")]
     assert lake.list_tables("db") == []
@@ -55,7 +55,7 @@ def test_a_view_is_defined_and_found_again(lake: Lake, case: CatalogCase) -> Non
     assert decode_view_metadata(case.storage.read(location), path=location) == view.metadata
 
 
-def test_a_view_has_columns_where_its_maker_says_them(lake: Lake) -> None:
+def test_view_has_the_columns_its_creator_declares(lake: Lake) -> None:
     view = lake.create_view("db.v", QUERY, schema="kind string, n bigint not null", default_catalog="other")
     assert [(one.name, str(one.field_type)) for one in view.schema] == [("kind", "string"), ("n", "long")]
     again = view.replace("select 1 one", schema=pa.schema([("one", pa.int32())]), default_namespace="a.b")
@@ -64,7 +64,7 @@ def test_a_view_has_columns_where_its_maker_says_them(lake: Lake) -> None:
     assert len(lake.view("db.v").metadata.schemas) == 2
 
 
-def test_each_definition_is_a_version_and_any_can_be_current_again(lake: Lake) -> None:
+def test_every_definition_is_a_version_that_can_be_restored(lake: Lake) -> None:
     view = lake.create_view("db.v", "select 1")
     view.replace("select 2")
     view.replace("select 3")
@@ -84,7 +84,7 @@ def test_each_definition_is_a_version_and_any_can_be_current_again(lake: Lake) -
         view.rollback_to(9)
 
 
-def test_a_dialect_is_not_lost_by_accident(lake: Lake) -> None:
+def test_dialect_is_not_dropped_by_accident(lake: Lake) -> None:
     view = lake.create_view("db.v", {"spark": "select 1", "trino": "SELECT 1"})
     assert view.dialects == {"spark", "trino"}
     assert view.sql_for("trino") == "SELECT 1"
@@ -101,7 +101,7 @@ def test_a_dialect_is_not_lost_by_accident(lake: Lake) -> None:
     assert view.sql == "SELECT 3", "the only query there is"
 
 
-def test_old_versions_expire_by_the_limit(lake: Lake) -> None:
+def test_versions_beyond_the_limit_expire(lake: Lake) -> None:
     view = lake.create_view("db.v", "select 0", properties={"version.history.num-entries": "3"})
     for at in range(1, 8):
         view.replace(f"select {at}")
@@ -111,7 +111,7 @@ def test_old_versions_expire_by_the_limit(lake: Lake) -> None:
         view.set_properties({"version.history.num-entries": "0"})
 
 
-def test_properties_are_set_and_removed(lake: Lake) -> None:
+def test_view_properties_are_set_and_removed(lake: Lake) -> None:
     view = lake.create_view("db.v", "select 1", properties={"a": "1", "b": "2"})
     view.set_properties({"b": "3", "c": "4"}).remove_properties(["a", "never-set"])
     assert dict(lake.view("db.v").properties) == {"b": "3", "c": "4"}
@@ -119,7 +119,7 @@ def test_properties_are_set_and_removed(lake: Lake) -> None:
     assert dict(view.properties) == {"b": "3", "c": "4", "d": "5"}
 
 
-def test_views_are_replaced_or_kept_as_asked(lake: Lake) -> None:
+def test_views_are_replaced_or_kept_as_requested(lake: Lake) -> None:
     lake.create_view("db.v", "select 1")
     with pytest.raises(frazil.ViewAlreadyExistsError):
         lake.create_view("db.v", "select 2")
@@ -129,7 +129,7 @@ def test_views_are_replaced_or_kept_as_asked(lake: Lake) -> None:
     assert lake.create_view("db.w", "select 3", replaces=True).sql == "select 3"
 
 
-def test_views_and_tables_share_their_names(lake: Lake) -> None:
+def test_views_and_tables_share_one_set_of_names(lake: Lake) -> None:
     lake.create_table("db.t", "id bigint")
     lake.create_view("db.v", "select 1")
     with pytest.raises(frazil.TableAlreadyExistsError):
@@ -157,7 +157,7 @@ def test_views_are_renamed_and_dropped(lake: Lake) -> None:
         lake.drop_view("db.w")
 
 
-def test_a_view_that_was_made_anew_is_another_view(lake: Lake) -> None:
+def test_recreated_view_is_a_different_view(lake: Lake) -> None:
     view = lake.create_view("db.v", "select 1")
     lake.drop_view("db.v")
     lake.create_view("db.v", "select 2")
@@ -166,7 +166,7 @@ def test_a_view_that_was_made_anew_is_another_view(lake: Lake) -> None:
     assert lake.view("db.v").sql == "select 2"
 
 
-def test_two_who_replace_a_view_are_both_in_its_history(lake: Lake, case: CatalogCase) -> None:
+def test_concurrent_view_replacements_are_both_in_the_history(lake: Lake, case: CatalogCase) -> None:
     first = lake.create_view("db.v", "select 1")
     second = Lake(case.another()).view("db.v")
     second.replace("select 2")
@@ -175,7 +175,7 @@ def test_two_who_replace_a_view_are_both_in_its_history(lake: Lake, case: Catalo
     assert second.refresh().sql == "select 3"
 
 
-def test_a_change_whose_answer_was_lost_is_found(lake: Lake, case: CatalogCase) -> None:
+def test_view_change_with_a_lost_response_is_found(lake: Lake, case: CatalogCase) -> None:
     if not case.is_sql:
         pytest.skip("only databases lose answers")
     lake.create_view("db.v", "select 1")
@@ -191,13 +191,13 @@ def test_a_change_whose_answer_was_lost_is_found(lake: Lake, case: CatalogCase) 
 
 
 @pytest.mark.parametrize("sql", ["", "  ", {}, {"spark": ""}, {"": "select 1"}, {"a": "x", "A": "y"}])
-def test_a_view_without_a_query_is_refused(lake: Lake, sql: object) -> None:
+def test_view_without_a_query_is_refused(lake: Lake, sql: object) -> None:
     with pytest.raises(frazil.InvalidRequestError, match="view"):
         lake.create_view("db.v", sql)  # type: ignore[arg-type]
     assert not lake.view_exists("db.v")
 
 
-def test_a_catalog_of_files_says_that_it_keeps_no_views(tmp_path: Path) -> None:
+def test_filesystem_catalog_reports_that_it_has_no_views(tmp_path: Path) -> None:
     with frazil.connect(tmp_path, catalog="filesystem") as lake:
         with pytest.raises(frazil.UnsupportedError, match="views"):
             lake.create_view("db.v", "select 1")

@@ -40,7 +40,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]
     return STORAGES[name](tmp_path, request)
 
 
-def test_pieces_read_back_as_one_file(place: tuple[Storage, str]) -> None:
+def test_file_written_in_pieces_reads_back_whole(place: tuple[Storage, str]) -> None:
     storage, root = place
     with storage.open_new(f"{root}/deep/er/file") as file:
         for piece in (b"one", b"", memoryview(b"two"), b"x" * 3_000_000):
@@ -56,7 +56,7 @@ def test_an_empty_file_can_be_published(place: tuple[Storage, str]) -> None:
     assert storage.read(f"{root}/empty") == b""
 
 
-def test_a_file_has_no_name_before_it_is_published(place: tuple[Storage, str]) -> None:
+def test_file_has_no_name_before_it_is_published(place: tuple[Storage, str]) -> None:
     storage, root = place
     file = storage.open_new(f"{root}/file")
     file.write(b"x" * 2_000_000)
@@ -65,7 +65,7 @@ def test_a_file_has_no_name_before_it_is_published(place: tuple[Storage, str]) -
     assert storage.exists(f"{root}/file")
 
 
-def test_a_discarded_file_leaves_nothing(place: tuple[Storage, str]) -> None:
+def test_discarded_file_leaves_nothing(place: tuple[Storage, str]) -> None:
     storage, root = place
     with storage.open_new(f"{root}/a/file") as file:
         file.write(b"x" * 2_000_000)
@@ -84,7 +84,7 @@ def test_discarding_after_publishing_keeps_the_file(place: tuple[Storage, str]) 
 
 
 @pytest.mark.parametrize("end", ["publish", "discard"])
-def test_a_file_that_has_ended_takes_no_more(place: tuple[Storage, str], end: str) -> None:
+def test_closed_file_rejects_writes(place: tuple[Storage, str], end: str) -> None:
     storage, root = place
     file = storage.open_new(f"{root}/file")
     getattr(file, end)()
@@ -94,7 +94,7 @@ def test_a_file_that_has_ended_takes_no_more(place: tuple[Storage, str], end: st
         file.publish()
 
 
-def test_a_name_that_is_taken_is_refused_and_the_file_stays(place: tuple[Storage, str]) -> None:
+def test_existing_name_is_refused_and_its_file_kept(place: tuple[Storage, str]) -> None:
     storage, root = place
     storage.create(f"{root}/file", b"first")
     file = storage.open_new(f"{root}/file")
@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_is_refused_and_the_file_stays(place: tuple[Storage
     assert [one.path for one in storage.list(root)] == [f"{root}/file"]
 
 
-def test_of_many_who_publish_one_name_one_wins(place: tuple[Storage, str]) -> None:
+def test_one_of_several_writers_publishing_a_name_wins(place: tuple[Storage, str]) -> None:
     storage, root = place
     barrier = threading.Barrier(6)
 
@@ -125,7 +125,7 @@ def test_of_many_who_publish_one_name_one_wins(place: tuple[Storage, str]) -> No
     assert storage.read(f"{root}/file") == b"%d" % wins.index(True) * 1000
 
 
-def test_bytes_that_change_after_a_write_do_not_change_the_file(place: tuple[Storage, str]) -> None:
+def test_changing_a_buffer_after_write_does_not_change_the_file(place: tuple[Storage, str]) -> None:
     storage, root = place
     data = bytearray(b"before")
     file = storage.open_new(f"{root}/file")
@@ -135,7 +135,7 @@ def test_bytes_that_change_after_a_write_do_not_change_the_file(place: tuple[Sto
     assert storage.read(f"{root}/file") == b"before"
 
 
-def test_faults_of_a_storage_meet_the_moment_of_publishing() -> None:
+def test_storage_faults_occur_at_publishing() -> None:
     for kind, error in (
         (FaultKind.IO_ERROR, StorageError),
         (FaultKind.APPLIED_BUT_ERROR, WriteOutcomeUnknownError),
@@ -148,7 +148,7 @@ def test_faults_of_a_storage_meet_the_moment_of_publishing() -> None:
         assert storage.exists("memory://a/file") == (kind is FaultKind.APPLIED_BUT_ERROR)
 
 
-def test_a_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_is_an_error_that_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -30,9 +30,7 @@ def empty_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def test_the_environment_changes_nothing_unless_asked(
-    s3_server: S3Server, empty_environment: pytest.MonkeyPatch
-) -> None:
+def test_environment_is_ignored_by_default(s3_server: S3Server, empty_environment: pytest.MonkeyPatch) -> None:
     for name, value in {
         "AWS_ACCESS_KEY_ID": "AKIAFROMENVIRONMENT1",
         "AWS_SECRET_ACCESS_KEY": "from-the-environment",
@@ -52,7 +50,7 @@ def test_the_environment_changes_nothing_unless_asked(
     assert all(KEY_ID in one["authorization"] for one in s3_server.requests())
 
 
-def test_keys_of_the_environment_are_used_where_asked(
+def test_credentials_of_the_environment_are_used_on_request(
     s3_server: S3Server, empty_environment: pytest.MonkeyPatch
 ) -> None:
     empty_environment.setenv("AWS_ACCESS_KEY_ID", "AKIAFROMENVIRONMENT1")
@@ -62,12 +60,12 @@ def test_keys_of_the_environment_are_used_where_asked(
     assert all("AKIAFROMENVIRONMENT1" in one["authorization"] for one in s3_server.requests())
 
 
-def test_an_environment_without_keys_is_an_error(empty_environment: pytest.MonkeyPatch) -> None:
+def test_environment_without_credentials_is_an_error(empty_environment: pytest.MonkeyPatch) -> None:
     with pytest.raises(StorageError, match="no variable, profile or role has any"):
         EnvironmentCredentials()()
 
 
-def test_a_broken_profile_is_an_error_that_shows_nothing_of_it(empty_environment: pytest.MonkeyPatch) -> None:
+def test_broken_profile_is_an_error_without_its_content(empty_environment: pytest.MonkeyPatch) -> None:
     empty_environment.setenv("AWS_PROFILE", "canary-profile")
     with pytest.raises(StorageError, match="ProfileNotFound") as caught:
         EnvironmentCredentials()()
@@ -75,7 +73,7 @@ def test_a_broken_profile_is_an_error_that_shows_nothing_of_it(empty_environment
     assert caught.value.__cause__ is None
 
 
-def test_keys_are_asked_for_at_each_request(s3_server: S3Server) -> None:
+def test_credentials_are_looked_up_for_each_request(s3_server: S3Server) -> None:
     names = iter(range(10_000))
     service = s3_service({"s3.endpoint": s3_server.endpoint}, lambda: S3Credentials(f"AKIA{next(names):016}", "secret"))
     storage = ObjectStorage(service)
@@ -85,14 +83,14 @@ def test_keys_are_asked_for_at_each_request(s3_server: S3Server) -> None:
     assert len({one["authorization"] for one in s3_server.requests()}) == 2
 
 
-def test_a_public_bucket_is_asked_without_a_signature(s3_server: S3Server) -> None:
+def test_requests_to_a_public_bucket_are_unsigned(s3_server: S3Server) -> None:
     storage = choose_storage({"s3.endpoint": s3_server.endpoint, "s3.anonymous": "true"})
     with pytest.raises(StorageError):
         storage.read(f"s3://{BUCKET}/{uuid.uuid4().hex}")
     assert {one["authorization"] for one in s3_server.requests()} == {""}
 
 
-def test_encryption_is_asked_for_with_every_write(s3_server: S3Server) -> None:
+def test_every_write_requests_encryption(s3_server: S3Server) -> None:
     storage = choose_storage({**s3_server.properties, "s3.sse.type": "s3"})
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     storage.create(f"{root}/a", b"")
@@ -102,7 +100,7 @@ def test_encryption_is_asked_for_with_every_write(s3_server: S3Server) -> None:
     assert asked == {"AES256"}
 
 
-def test_all_spellings_of_a_scheme_name_the_same_objects(s3_server: S3Server) -> None:
+def test_all_spellings_of_a_scheme_address_the_same_objects(s3_server: S3Server) -> None:
     storage = choose_storage(s3_server.properties)
     rest = f"://{BUCKET}/{uuid.uuid4().hex}/f"
     storage.create_exclusive(f"s3a{rest}", b"data")
@@ -116,7 +114,7 @@ def google(server: S3Server) -> dict[str, str]:
     return {"gcs.service.host": server.endpoint, "gcs.oauth2.token": "canary-token"}
 
 
-def test_googles_dialect_creates_for_one_only(s3_server: S3Server) -> None:
+def test_google_conditional_create_succeeds_for_one_writer(s3_server: S3Server) -> None:
     storage = choose_storage(google(s3_server))
     root = f"gs://{BUCKET}/{uuid.uuid4().hex}"
     barrier = threading.Barrier(6)
@@ -136,7 +134,7 @@ def test_googles_dialect_creates_for_one_only(s3_server: S3Server) -> None:
     assert all(one["authorization"] == "Bearer canary-token" for one in s3_server.requests())
 
 
-def test_googles_dialect_reads_lists_and_deletes(s3_server: S3Server) -> None:
+def test_google_objects_are_read_listed_and_deleted(s3_server: S3Server) -> None:
     storage = choose_storage(google(s3_server))
     root = f"gs://{BUCKET}/{uuid.uuid4().hex}"
     names = [f"{root}/{at} {at}" for at in range(3)]
@@ -153,7 +151,7 @@ def test_googles_dialect_reads_lists_and_deletes(s3_server: S3Server) -> None:
     assert storage.list_children(root) == ((), ())
 
 
-def test_googles_dialect_recognises_its_own_writes(s3_server: S3Server) -> None:
+def test_google_writes_are_recognised_after_lost_responses(s3_server: S3Server) -> None:
     storage = choose_storage(google(s3_server))
     root = f"gs://{BUCKET}/{uuid.uuid4().hex}"
     storage.create_exclusive(f"{root}/v1", b"1")
@@ -163,7 +161,7 @@ def test_googles_dialect_recognises_its_own_writes(s3_server: S3Server) -> None:
         storage.create_exclusive(f"{root}/v1", b"1")
 
 
-def test_googles_dialect_completes_parts_and_keeps_to_what_is_known(s3_server: S3Server) -> None:
+def test_google_multipart_uploads_are_completed(s3_server: S3Server) -> None:
     storage = ObjectStorage(
         gcs_service(google(s3_server)),
         schemes=("gs",),
@@ -190,7 +188,7 @@ def test_googles_dialect_completes_parts_and_keeps_to_what_is_known(s3_server: S
             file.publish()
 
 
-def test_a_store_that_ignores_googles_condition_is_found_out(s3_server: S3Server) -> None:
+def test_store_ignoring_the_google_precondition_is_detected(s3_server: S3Server) -> None:
     storage = choose_storage(google(s3_server))
     s3_server.plan(Planned("unconditional", times=100))
     with pytest.raises(UnsupportedError, match="two writers could both win"):

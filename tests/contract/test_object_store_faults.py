@@ -56,7 +56,7 @@ def root(s3_server: S3Server, s3_storage: ObjectStorage) -> str:
     ],
     ids=lambda fault: f"{fault.kind}-{fault.status}-{fault.times}",
 )
-def test_a_write_that_was_carried_out_is_recognised_though_its_answer_says_otherwise(
+def test_successful_write_is_recognised_despite_an_error_response(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, fault: Planned
 ) -> None:
     s3_server.plan(fault)
@@ -65,7 +65,7 @@ def test_a_write_that_was_carried_out_is_recognised_though_its_answer_says_other
     assert s3_storage.read(f"{root}/v1") == b"mine"
 
 
-def test_the_same_bytes_of_another_writer_are_not_taken_for_our_own(
+def test_identical_bytes_of_another_writer_are_not_mistaken_for_own_write(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str
 ) -> None:
     s3_storage.create_exclusive(f"{root}/v1", b"same")
@@ -74,7 +74,7 @@ def test_the_same_bytes_of_another_writer_are_not_taken_for_our_own(
         s3_storage.create_exclusive(f"{root}/v1", b"same")
 
 
-def test_an_object_of_another_tool_is_not_taken_for_our_own(s3_storage: ObjectStorage, root: str) -> None:
+def test_object_of_another_tool_is_not_mistaken_for_own_write(s3_storage: ObjectStorage, root: str) -> None:
     s3_storage.replace(f"{root}/v1", b"same")
     with pytest.raises(FileAlreadyExistsError):
         s3_storage.create_exclusive(f"{root}/v1", b"same")
@@ -83,7 +83,7 @@ def test_an_object_of_another_tool_is_not_taken_for_our_own(s3_storage: ObjectSt
 # Conflicts
 
 
-def test_a_conflict_is_tried_again_and_never_read_as_a_taken_name(
+def test_conflict_is_retried_and_never_treated_as_an_existing_name(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str
 ) -> None:
     conflict = Planned("error", method="PUT", status=409, code="ConditionalRequestConflict", times=2)
@@ -93,9 +93,7 @@ def test_a_conflict_is_tried_again_and_never_read_as_a_taken_name(
     assert s3_storage.read(f"{root}/v1") == b"mine"
 
 
-def test_a_conflict_that_stays_is_a_failure_that_wrote_nothing(
-    s3_server: S3Server, s3_storage: ObjectStorage, root: str
-) -> None:
+def test_persistent_conflict_fails_without_writing(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     s3_server.plan(Planned("error", method="PUT", status=409, code="ConditionalRequestConflict", times=ALWAYS))
     with pytest.raises(StorageError, match="ConditionalRequestConflict") as caught:
         s3_storage.create_exclusive(f"{root}/v1", b"mine")
@@ -104,7 +102,7 @@ def test_a_conflict_that_stays_is_a_failure_that_wrote_nothing(
     assert not s3_storage.exists(f"{root}/v1")
 
 
-def test_after_a_conflict_the_object_itself_says_who_won(
+def test_after_a_conflict_the_object_determines_the_winner(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str
 ) -> None:
     s3_storage.create_exclusive(f"{root}/v1", b"theirs")
@@ -113,7 +111,7 @@ def test_after_a_conflict_the_object_itself_says_who_won(
         s3_storage.create_exclusive(f"{root}/v1", b"mine")
 
 
-def test_a_name_that_is_free_again_is_taken(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_name_freed_meanwhile_is_written(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     # The answer says that the name is taken, and when we look, whoever had it has deleted it.
     s3_server.plan(Planned("error", method="PUT", status=412, code="PreconditionFailed"))
     s3_storage.create_exclusive(f"{root}/v1", b"mine")
@@ -121,7 +119,7 @@ def test_a_name_that_is_free_again_is_taken(s3_server: S3Server, s3_storage: Obj
     assert s3_storage.read(f"{root}/v1") == b"mine"
 
 
-def test_a_store_that_contradicts_itself_for_ever_is_given_up(
+def test_store_that_keeps_contradicting_itself_is_given_up(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str
 ) -> None:
     s3_server.plan(Planned("error", method="PUT", status=412, code="PreconditionFailed", times=ALWAYS))
@@ -135,7 +133,7 @@ def test_a_store_that_contradicts_itself_for_ever_is_given_up(
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 @pytest.mark.parametrize("verb", ["create", "create_exclusive", "replace"])
-def test_errors_of_the_server_leave_the_outcome_unknown(
+def test_server_errors_leave_the_outcome_unknown(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, verb: str, status: int
 ) -> None:
     s3_server.plan(Planned("error", method="PUT", status=status, times=ALWAYS))
@@ -147,7 +145,7 @@ def test_errors_of_the_server_leave_the_outcome_unknown(
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 @pytest.mark.parametrize("verb", ["create", "create_exclusive", "replace"])
-def test_errors_that_pass_are_outlasted(
+def test_transient_errors_are_retried(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, verb: str, status: int
 ) -> None:
     s3_server.plan(Planned("error", method="PUT", status=status, code="SlowDown", times=3))
@@ -158,7 +156,7 @@ def test_errors_that_pass_are_outlasted(
 @pytest.mark.parametrize(
     "fault", [Planned("lose", method="PUT", times=ALWAYS), Planned("twice", method="PUT", times=ALWAYS)]
 )
-def test_a_write_that_cannot_be_read_back_is_in_doubt(
+def test_write_that_cannot_be_verified_has_an_unknown_outcome(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, fault: Planned
 ) -> None:
     s3_server.plan(fault, Planned("error", method="HEAD", status=403, code="AccessDenied", times=ALWAYS))
@@ -166,7 +164,9 @@ def test_a_write_that_cannot_be_read_back_is_in_doubt(
         s3_storage.create_exclusive(f"{root}/v1", b"mine")
 
 
-def test_a_refusal_after_a_lost_answer_is_in_doubt(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_refusal_after_a_lost_response_has_an_unknown_outcome(
+    s3_server: S3Server, s3_storage: ObjectStorage, root: str
+) -> None:
     # The keys expire between two attempts: the first may have been carried out.
     s3_server.plan(
         Planned("error", method="PUT", status=500),
@@ -188,7 +188,7 @@ def test_a_refusal_after_a_lost_answer_is_in_doubt(s3_server: S3Server, s3_stora
     ],
     ids=["another-pause", "another-round"],
 )
-def test_doubt_stays_whatever_comes_after_it(
+def test_unknown_outcome_is_not_resolved_by_later_responses(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, faults: list[Planned]
 ) -> None:
     s3_server.plan(*faults)
@@ -196,7 +196,7 @@ def test_doubt_stays_whatever_comes_after_it(
         s3_storage.create_exclusive(f"{root}/v1", b"mine")
 
 
-def test_a_server_that_is_gone_has_written_nothing() -> None:
+def test_unreachable_server_wrote_nothing() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -207,7 +207,7 @@ def test_a_server_that_is_gone_has_written_nothing() -> None:
         assert not isinstance(caught.value, WriteOutcomeUnknownError)
 
 
-def test_a_server_that_does_not_answer_leaves_the_outcome_unknown() -> None:
+def test_silent_server_leaves_the_outcome_unknown() -> None:
     with silent_server() as endpoint:
         storage = quick_storage(endpoint, timeout=0.1)
         with pytest.raises(WriteOutcomeUnknownError, match="took too long"):
@@ -221,7 +221,7 @@ def test_a_server_that_does_not_answer_leaves_the_outcome_unknown() -> None:
 
 @pytest.mark.parametrize(("status", "code"), [(400, "InvalidArgument"), (403, "AccessDenied"), (405, "NotAllowed")])
 @pytest.mark.parametrize("verb", ["create", "create_exclusive", "replace"])
-def test_a_refusal_is_a_failure_that_wrote_nothing(
+def test_refusal_is_a_failure_without_a_write(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, verb: str, status: int, code: str
 ) -> None:
     s3_server.plan(Planned("error", method="PUT", status=status, code=code))
@@ -232,7 +232,7 @@ def test_a_refusal_is_a_failure_that_wrote_nothing(
     assert not s3_storage.exists(f"{root}/v1")
 
 
-def test_a_bucket_that_is_not_there_is_named(s3_storage: ObjectStorage) -> None:
+def test_error_names_the_missing_bucket(s3_storage: ObjectStorage) -> None:
     for act in (
         lambda path: s3_storage.read(path),
         lambda path: s3_storage.create(path, b""),
@@ -247,7 +247,7 @@ def test_a_bucket_that_is_not_there_is_named(s3_storage: ObjectStorage) -> None:
 # Stores that cannot refuse
 
 
-def test_a_store_that_ignores_conditions_gets_no_exclusive_files(
+def test_store_that_ignores_preconditions_accepts_no_exclusive_files(
     s3_server: S3Server, s3_storage: ObjectStorage
 ) -> None:
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
@@ -261,7 +261,7 @@ def test_a_store_that_ignores_conditions_gets_no_exclusive_files(
     assert list(s3_storage.list(root)) == []
 
 
-def test_a_store_that_ignores_conditions_takes_files_under_names_of_their_own(
+def test_store_that_ignores_preconditions_accepts_uniquely_named_files(
     s3_server: S3Server, s3_storage: ObjectStorage
 ) -> None:
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
@@ -272,7 +272,7 @@ def test_a_store_that_ignores_conditions_takes_files_under_names_of_their_own(
     assert s3_storage.read(f"{root}/f") == b"first"
 
 
-def test_a_store_that_does_not_know_the_condition_is_told_by_its_answer(
+def test_store_without_the_precondition_is_detected_by_its_response(
     s3_server: S3Server, s3_storage: ObjectStorage
 ) -> None:
     s3_server.plan(Planned("error", method="PUT", status=501, code="NotImplemented"))
@@ -280,7 +280,7 @@ def test_a_store_that_does_not_know_the_condition_is_told_by_its_answer(
         s3_storage.create_exclusive(f"s3://{BUCKET}/{uuid.uuid4().hex}/v1", b"mine")
 
 
-def test_a_trial_that_fails_decides_nothing(s3_server: S3Server, s3_storage: ObjectStorage) -> None:
+def test_failed_probe_decides_nothing(s3_server: S3Server, s3_storage: ObjectStorage) -> None:
     path = f"s3://{BUCKET}/{uuid.uuid4().hex}/v1"
     s3_server.plan(Planned("error", method="PUT", status=403, code="AccessDenied"))
     with pytest.raises(StorageError, match="AccessDenied"):
@@ -289,7 +289,7 @@ def test_a_trial_that_fails_decides_nothing(s3_server: S3Server, s3_storage: Obj
     assert s3_storage.read(path) == b"mine"
 
 
-def test_the_trial_leaves_nothing_and_is_made_once(s3_server: S3Server, s3_storage: ObjectStorage) -> None:
+def test_probe_runs_once_and_leaves_no_object(s3_server: S3Server, s3_storage: ObjectStorage) -> None:
     root = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     s3_storage.create_exclusive(f"{root}/a", b"")
     s3_storage.create_exclusive(f"{root}/b", b"")
@@ -309,7 +309,7 @@ def test_the_trial_leaves_nothing_and_is_made_once(s3_server: S3Server, s3_stora
     ],
     ids=lambda fault: fault.kind,
 )
-def test_reads_are_tried_again(s3_server: S3Server, s3_storage: ObjectStorage, root: str, fault: Planned) -> None:
+def test_reads_are_retried(s3_server: S3Server, s3_storage: ObjectStorage, root: str, fault: Planned) -> None:
     s3_storage.create(f"{root}/f", b"0123456789" * 1000)
     s3_server.plan(fault)
     assert s3_storage.read(f"{root}/f") == b"0123456789" * 1000
@@ -320,7 +320,7 @@ def test_reads_are_tried_again(s3_server: S3Server, s3_storage: ObjectStorage, r
 
 
 @pytest.mark.parametrize("kind", ["lose", "cut", "error"])
-def test_a_read_that_fails_is_an_error_and_never_part_of_a_file(
+def test_failed_read_is_an_error_and_never_a_partial_file(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, kind: str
 ) -> None:
     s3_storage.create(f"{root}/f", b"0123456789" * 1000)
@@ -335,16 +335,14 @@ def test_a_read_that_fails_is_an_error_and_never_part_of_a_file(
         assert not isinstance(caught.value, WriteOutcomeUnknownError)
 
 
-def test_whether_a_file_is_there_is_an_error_where_it_cannot_be_told(
-    s3_server: S3Server, s3_storage: ObjectStorage, root: str
-) -> None:
+def test_failed_existence_check_is_an_error(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     s3_server.plan(Planned("error", method="HEAD", status=403, code="AccessDenied"))
     with pytest.raises(StorageError) as caught:
         s3_storage.exists(f"{root}/f")
     assert "Check the credentials" in str(caught.value)
 
 
-def test_a_large_file_is_not_fetched_to_be_refused(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_oversized_file_is_refused_before_download(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     s3_storage.create(f"{root}/f", b"x" * 100_000)
     with pytest.raises(StorageError, match="100000 bytes are more than the 10 allowed"):
         s3_storage.read(f"{root}/f", max_bytes=10)
@@ -353,7 +351,7 @@ def test_a_large_file_is_not_fetched_to_be_refused(s3_server: S3Server, s3_stora
     assert s3_storage.read_range(f"{root}/f", 99_999, 1) == b"x"
 
 
-def test_listings_go_through_every_page(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_listings_are_paginated(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     names = {f"{root}/{at}/f" for at in range(5)}
     for name in names:
         s3_storage.create(name, b"")
@@ -363,9 +361,7 @@ def test_listings_go_through_every_page(s3_server: S3Server, s3_storage: ObjectS
     assert s3_storage.list_children(root) == ((), ("0", "1", "2", "3", "4"))
 
 
-def test_an_answer_that_is_no_listing_is_not_an_empty_one(
-    s3_server: S3Server, s3_storage: ObjectStorage, root: str
-) -> None:
+def test_response_that_is_not_a_listing_is_an_error(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     s3_server.plan(Planned("error", method="GET", status=200, code="Surprise", times=ALWAYS))
     with pytest.raises(StorageError, match="not a listing"):
         list(s3_storage.list(root))
@@ -373,9 +369,7 @@ def test_an_answer_that_is_no_listing_is_not_an_empty_one(
         s3_storage.list_children(root)
 
 
-def test_marks_that_other_tools_make_for_folders_are_folders(
-    s3_server: S3Server, s3_storage: ObjectStorage, root: str
-) -> None:
+def test_folder_markers_of_other_tools_are_folders(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     s3_storage.create_folder(f"{root}/empty")
     s3_storage.create(f"{root}/full/f", b"")
     s3_storage.create(f"{root}/full//g", b"")
@@ -387,7 +381,7 @@ def test_marks_that_other_tools_make_for_folders_are_folders(
 # Deleting
 
 
-def test_many_files_are_deleted_by_few_requests(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_many_files_are_deleted_in_few_requests(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
     names = [f"{root}/{at} &<>\n" for at in range(7)]
     for name in names:
         s3_storage.create(name, b"")
@@ -399,7 +393,7 @@ def test_many_files_are_deleted_by_few_requests(s3_server: S3Server, s3_storage:
 
 
 @pytest.mark.parametrize("status", [403, 501])
-def test_where_a_bulk_delete_is_refused_each_file_is_tried(
+def test_refused_bulk_delete_falls_back_to_single_deletes(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, status: int
 ) -> None:
     names = [f"{root}/file{at}" for at in range(4)]
@@ -415,7 +409,7 @@ def test_where_a_bulk_delete_is_refused_each_file_is_tried(
     assert [one.path for one in s3_storage.list(root)] == [f"{root}/file2"]
 
 
-def test_a_file_that_a_bulk_delete_left_is_tried_again_and_named(
+def test_file_left_by_a_bulk_delete_is_retried_and_reported(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str
 ) -> None:
     key = f"{root.rpartition('/')[2]}/file1"
@@ -429,7 +423,9 @@ def test_a_file_that_a_bulk_delete_left_is_tried_again_and_named(
     assert s3_server.count("DELETE") == 1
 
 
-def test_a_bulk_delete_without_an_answer_is_in_doubt(s3_server: S3Server, s3_storage: ObjectStorage, root: str) -> None:
+def test_bulk_delete_without_a_response_has_an_unknown_outcome(
+    s3_server: S3Server, s3_storage: ObjectStorage, root: str
+) -> None:
     names = [f"{root}/{at}" for at in range(3)]
     s3_server.plan(Planned("error", method="POST", status=503, times=ALWAYS))
     failed = s3_storage.delete_many(names)
@@ -438,7 +434,7 @@ def test_a_bulk_delete_without_an_answer_is_in_doubt(s3_server: S3Server, s3_sto
 
 
 @pytest.mark.parametrize("kind", ["lose", "error", "twice"])
-def test_a_delete_is_repeated_until_it_is_answered(
+def test_delete_is_retried_until_acknowledged(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, kind: str
 ) -> None:
     s3_storage.create(f"{root}/f", b"")
@@ -463,7 +459,7 @@ def test_a_delete_is_repeated_until_it_is_answered(
     ],
     ids=lambda fault: f"{fault.kind}-{fault.method}-{fault.times}",
 )
-def test_a_file_in_parts_survives_lost_answers(
+def test_multipart_upload_survives_lost_responses(
     s3_server: S3Server, s3_parts: ObjectStorage, root: str, fault: Planned
 ) -> None:
     s3_parts.create_exclusive(f"{root}/tried", b"")
@@ -475,7 +471,7 @@ def test_a_file_in_parts_survives_lost_answers(
     assert s3_parts.read(f"{root}/f") == b"x" * 200_000
 
 
-def test_of_many_who_publish_parts_under_one_name_one_wins(s3_parts: ObjectStorage, root: str) -> None:
+def test_one_of_several_multipart_uploads_to_a_name_wins(s3_parts: ObjectStorage, root: str) -> None:
     barrier = threading.Barrier(4)
 
     def race(racer: int) -> bool:
@@ -495,7 +491,7 @@ def test_of_many_who_publish_parts_under_one_name_one_wins(s3_parts: ObjectStora
 
 
 @pytest.mark.parametrize("statuses", [[500] * 20, [200] * 20, [200, 403]], ids=lambda statuses: str(statuses[:2]))
-def test_parts_whose_completion_is_in_doubt_are_not_ended(
+def test_multipart_upload_with_unknown_completion_is_not_aborted(
     s3_server: S3Server, s3_parts: ObjectStorage, root: str, statuses: list[int]
 ) -> None:
     s3_parts.create_exclusive(f"{root}/tried", b"")
@@ -507,7 +503,7 @@ def test_parts_whose_completion_is_in_doubt_are_not_ended(
     assert s3_server.count("DELETE") == 0
 
 
-def test_parts_that_are_refused_are_ended(s3_server: S3Server, s3_parts: ObjectStorage, root: str) -> None:
+def test_refused_multipart_upload_is_aborted(s3_server: S3Server, s3_parts: ObjectStorage, root: str) -> None:
     s3_parts.create_exclusive(f"{root}/tried", b"")
     s3_server.plan(Planned("error", method="PUT", text="partNumber=2", status=403, code="AccessDenied"))
     with s3_parts.open_new(f"{root}/f") as file, pytest.raises(StorageError, match="AccessDenied"):
@@ -520,7 +516,7 @@ def test_parts_that_are_refused_are_ended(s3_server: S3Server, s3_parts: ObjectS
 
 
 @pytest.mark.parametrize("verb", ["read", "create", "delete", "list", "delete_many"])
-def test_what_a_server_says_is_shown_without_the_keys(
+def test_server_messages_are_shown_without_credentials(
     s3_server: S3Server, s3_storage: ObjectStorage, root: str, verb: str
 ) -> None:
     s3_server.plan(Planned("error", status=400, code="SignatureDoesNotMatch", times=ALWAYS))
@@ -538,7 +534,7 @@ def test_what_a_server_says_is_shown_without_the_keys(
     assert SECRET not in text
 
 
-def test_a_forked_process_and_its_parent_do_not_disturb_each_other(s3_server: S3Server) -> None:
+def test_forked_process_and_its_parent_do_not_share_connections(s3_server: S3Server) -> None:
     code = f"""
 import os
 from frazil.storage.choose import choose_storage

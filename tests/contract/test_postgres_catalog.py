@@ -137,7 +137,7 @@ def commit_and_lose(lab: Lab, what: str) -> tuple[SqlCatalog, Unknown[LoadedTabl
     return catalog, outcome
 
 
-def test_a_commit_whose_answer_was_lost_is_found(lab: Lab) -> None:
+def test_commit_with_a_lost_response_is_found(lab: Lab) -> None:
     catalog, outcome = commit_and_lose(lab, "answer")
     assert "Cannot tell whether" in str(outcome.error)
     found = committed(catalog.resolve_unknown(outcome))
@@ -145,7 +145,7 @@ def test_a_commit_whose_answer_was_lost_is_found(lab: Lab) -> None:
     committed(set_property(catalog, found, more="yes"))
 
 
-def test_a_commit_that_never_arrived_is_rejected(lab: Lab) -> None:
+def test_commit_that_never_arrived_is_rejected(lab: Lab) -> None:
     catalog, outcome = commit_and_lose(lab, "request")
     assert isinstance(rejected(catalog.resolve_unknown(outcome)).reason, CommitConflictError)
     current = catalog.load_table(EVENTS)
@@ -153,7 +153,7 @@ def test_a_commit_that_never_arrived_is_rejected(lab: Lab) -> None:
     committed(set_property(catalog, current, mine="again"))
 
 
-def test_a_create_whose_answer_was_lost_is_found(lab: Lab) -> None:
+def test_creation_with_a_lost_response_is_found(lab: Lab) -> None:
     catalog = lab.open_through_proxy()
     catalog.create_namespace(("db",))
     lab.proxy.lose = "answer"
@@ -161,7 +161,7 @@ def test_a_create_whose_answer_was_lost_is_found(lab: Lab) -> None:
     assert lab.open().load_table(EVENTS).metadata == loaded.metadata
 
 
-def test_reading_back_waits_for_a_commit_in_flight(lab: Lab) -> None:
+def test_verification_waits_for_a_commit_in_flight(lab: Lab) -> None:
     for ends_with in ("COMMIT", "ROLLBACK"):
         catalog, outcome = commit_and_lose(lab, "request")
         (attempt,) = outcome.attempts
@@ -183,7 +183,7 @@ def test_reading_back_waits_for_a_commit_in_flight(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("ends_with", ["COMMIT", "ROLLBACK"])
-def test_reading_back_waits_for_a_creation_in_flight(lab: Lab, ends_with: str) -> None:
+def test_verification_waits_for_a_creation_in_flight(lab: Lab, ends_with: str) -> None:
     catalog = lab.open_through_proxy()
     catalog.create_namespace(("db",))
     staged = catalog.stage_table(EVENTS, builders.schema())
@@ -206,7 +206,7 @@ def test_reading_back_waits_for_a_creation_in_flight(lab: Lab, ends_with: str) -
     assert catalog.table_exists(EVENTS) == (ends_with == "COMMIT")
 
 
-def test_connections_that_died_while_waiting_are_replaced(lab: Lab) -> None:
+def test_dead_pooled_connections_are_replaced(lab: Lab) -> None:
     catalog = lab.open()
     loaded = made_table(catalog)
     for act in (
@@ -222,7 +222,7 @@ def test_connections_that_died_while_waiting_are_replaced(lab: Lab) -> None:
         act()
 
 
-def test_a_server_that_is_restarted_is_found_again(lab: Lab) -> None:
+def test_catalog_reconnects_after_a_server_restart(lab: Lab) -> None:
     catalog = lab.open()
     loaded = made_table(catalog)
     lab.server.stop("fast")
@@ -236,7 +236,7 @@ def test_a_server_that_is_restarted_is_found_again(lab: Lab) -> None:
     committed(set_property(catalog, loaded, a="b"))
 
 
-def test_a_transaction_broken_off_before_its_commit_did_nothing(lab: Lab) -> None:
+def test_aborted_transaction_leaves_no_changes(lab: Lab) -> None:
     database = PostgresDatabase(lab.server.uri)
     try:
         with pytest.raises(StorageError), database.transaction() as run:
@@ -251,7 +251,7 @@ def test_a_transaction_broken_off_before_its_commit_did_nothing(lab: Lab) -> Non
         database.close()
 
 
-def test_no_commit_is_lost_whatever_isolation_the_server_defaults_to(lab: Lab) -> None:
+def test_no_commit_is_lost_at_any_default_isolation_level(lab: Lab) -> None:
     made_table(lab.open())
     strict = f"{lab.server.uri}?options=-c%20default_transaction_isolation%3Dserializable"
     writers = [lab.open(strict) for _ in range(4)]
@@ -266,7 +266,7 @@ def test_no_commit_is_lost_whatever_isolation_the_server_defaults_to(lab: Lab) -
     assert {f"w{at}-{turn}" for at in range(4) for turn in range(10)} <= found.keys()
 
 
-def test_many_who_open_a_new_database_at_once_all_work(lab: Lab) -> None:
+def test_concurrent_first_connections_to_a_new_database_succeed(lab: Lab) -> None:
     with lab.raw() as admin:
         admin.execute("DROP SCHEMA IF EXISTS fresh CASCADE")
         admin.execute("CREATE SCHEMA fresh")
@@ -282,7 +282,7 @@ def test_many_who_open_a_new_database_at_once_all_work(lab: Lab) -> None:
         assert list(pool.map(open_it, range(6))) == [[]] * 6
 
 
-def test_a_wrong_value_is_a_wrong_request(lab: Lab) -> None:
+def test_invalid_value_is_an_invalid_request(lab: Lab) -> None:
     database = PostgresDatabase(lab.server.uri)
     try:
         with pytest.raises(InvalidRequestError, match="too long"), database.transaction() as run:
@@ -293,7 +293,7 @@ def test_a_wrong_value_is_a_wrong_request(lab: Lab) -> None:
         database.close()
 
 
-def test_the_password_is_never_shown(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
+def test_password_is_never_shown(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     catalog = lab.open_through_proxy()
     shown: list[str] = [repr(catalog), str(catalog), repr(catalog._pointers), repr(vars(catalog))]
@@ -378,7 +378,7 @@ def _do_everything(catalog: SqlCatalog) -> None:
     catalog.drop_namespace(("a",))
 
 
-def test_functions_of_others_are_not_called(lab: Lab, neighbours: tuple[str, Any]) -> None:
+def test_functions_of_other_schemas_are_not_called(lab: Lab, neighbours: tuple[str, Any]) -> None:
     schema, connection = neighbours
     path = f"{lab.server.uri}?options=-csearch_path%3D{schema}"
     _do_everything(lab.open(path))
@@ -390,7 +390,7 @@ def test_functions_of_others_are_not_called(lab: Lab, neighbours: tuple[str, Any
     assert connection.execute(f"SELECT DISTINCT what FROM {schema}.notes").fetchall() == []
 
 
-def test_a_connection_that_is_opened_later_names_the_same_schema(lab: Lab, neighbours: tuple[str, Any]) -> None:
+def test_later_connections_use_the_same_schema(lab: Lab, neighbours: tuple[str, Any]) -> None:
     schema, connection = neighbours
     catalog = lab.open(f"{lab.server.uri}?options=-csearch_path%3D{schema}")
     catalog.create_namespace(("a",))
@@ -403,7 +403,7 @@ def test_a_connection_that_is_opened_later_names_the_same_schema(lab: Lab, neigh
     assert connection.execute(f"SELECT DISTINCT what FROM {schema}.notes").fetchall() == []
 
 
-def test_a_schema_of_any_name_is_found(lab: Lab) -> None:
+def test_schema_with_any_name_is_found(lab: Lab) -> None:
     name = 'Odd "%s" näme?'
     with psycopg.connect(lab.server.uri, autocommit=True) as connection:
         connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(name)))

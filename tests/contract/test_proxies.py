@@ -63,7 +63,7 @@ def passing_on() -> Iterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize("name", ["s3.proxy-uri", "http-client.proxy-endpoint"])
-def test_a_store_is_reached_through_a_proxy(s3_server: S3Server, name: str) -> None:
+def test_store_is_reached_through_a_proxy(s3_server: S3Server, name: str) -> None:
     path = f"s3://{BUCKET}/{uuid.uuid4().hex}/file"
     with passing_on() as (port, asked):
         storage = choose_storage({**s3_server.properties, name: f"http://ann:canary@127.0.0.1:{port}"})
@@ -75,6 +75,6 @@ def test_a_store_is_reached_through_a_proxy(s3_server: S3Server, name: str) -> N
 
 
 @pytest.mark.parametrize("text", ["proxy:8080", "https://proxy", "http://proxy/path", "socks5://proxy"])
-def test_what_is_no_proxy_is_refused(s3_server: S3Server, text: str) -> None:
+def test_invalid_proxy_is_refused(s3_server: S3Server, text: str) -> None:
     with pytest.raises(InvalidPropertyError, match="proxy"):
         choose_storage({**s3_server.properties, "s3.proxy-uri": text}).exists(f"s3://{BUCKET}/x")

@@ -72,7 +72,7 @@ def stored(properties: dict[str, str], warehouse: str) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("catalog", ["sqlite", "postgresql", "filesystem"])
-def test_a_lake_shows_no_secret_in_what_it_is_says_and_stores(
+def test_repr_logs_and_stored_files_of_a_lake_hide_secrets(
     catalog: str, s3_server: S3Server, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     warehouse = f"s3://{BUCKET}/{uuid.uuid4().hex}"
@@ -167,7 +167,7 @@ def test_a_lake_shows_no_secret_in_what_it_is_says_and_stores(
         ("wh", {"properties": {"s3.session-token": TOKEN_CANARY, "s3.role-arn": "arn", "x": SECRET}}),
     ],
 )
-def test_a_lake_that_cannot_be_opened_does_not_say_the_secret(
+def test_error_opening_a_lake_hides_the_secret(
     warehouse: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -176,7 +176,7 @@ def test_a_lake_that_cannot_be_opened_does_not_say_the_secret(
     check_error(raised.value)
 
 
-def test_a_store_that_cannot_be_reached_does_not_say_the_secret(tmp_path: Path) -> None:
+def test_error_reaching_a_store_hides_the_secret(tmp_path: Path) -> None:
     properties = {
         "s3.endpoint": "http://127.0.0.1:1",
         "s3.access-key-id": KEY_ID,

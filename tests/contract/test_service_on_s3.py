@@ -20,7 +20,7 @@ def rows(*ids: int) -> pa.Table:
 
 
 @pytest.mark.parametrize("way", ["vended-credentials", "remote-signing"])
-def test_a_client_without_keys_writes_and_reads_by_the_services(s3_server: S3Server, tmp_path: Path, way: str) -> None:
+def test_client_without_credentials_uses_vended_ones(s3_server: S3Server, tmp_path: Path, way: str) -> None:
     warehouse = f"s3://{BUCKET}/{uuid.uuid4().hex}"
     properties = s3_server.properties
     is_signed = way == "remote-signing"

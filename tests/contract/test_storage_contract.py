@@ -83,7 +83,7 @@ AWKWARD_NAMES = [
 
 @pytest.mark.parametrize("data", CONTENTS, ids=len)
 @pytest.mark.parametrize("verb", ["create", "create_exclusive", "replace"])
-def test_a_file_reads_back_as_it_was_written(case: Case, verb: str, data: bytes) -> None:
+def test_file_reads_back_as_written(case: Case, verb: str, data: bytes) -> None:
     path = case.at("deep/er/file")
     getattr(case.storage, verb)(path, data)
     assert case.storage.read(path) == data
@@ -111,7 +111,7 @@ def test_names_that_differ_in_escaping_are_different_files(case: Case) -> None:
     assert len(list(case.storage.list(case.root))) == 4
 
 
-def test_ranges_are_exact(case: Case) -> None:
+def test_ranged_reads_are_exact(case: Case) -> None:
     path = case.at("f")
     case.storage.create(path, b"0123456789")
     assert case.storage.read_range(path, 0, 10) == b"0123456789"
@@ -121,19 +121,19 @@ def test_ranges_are_exact(case: Case) -> None:
 
 
 @pytest.mark.parametrize(("offset", "length"), [(0, 11), (10, 1), (11, 0), (2**62, 1), (0, 2**62)])
-def test_a_range_beyond_the_end_is_an_error_and_not_a_short_answer(case: Case, offset: int, length: int) -> None:
+def test_range_beyond_the_end_is_an_error(case: Case, offset: int, length: int) -> None:
     case.storage.create(case.at("f"), b"0123456789")
     with pytest.raises(StorageError, match="the file has 10 bytes"):
         case.storage.read_range(case.at("f"), offset, length)
 
 
 @pytest.mark.parametrize(("offset", "length"), [(-1, 1), (0, -1)])
-def test_a_negative_range_is_refused(case: Case, offset: int, length: int) -> None:
+def test_negative_range_is_refused(case: Case, offset: int, length: int) -> None:
     with pytest.raises(InvalidRequestError, match="negative"):
         case.storage.read_range(case.at("f"), offset, length)
 
 
-def test_a_missing_file_is_named(case: Case) -> None:
+def test_error_names_the_missing_file(case: Case) -> None:
     path = case.at("no/such")
     assert not case.storage.exists(path)
     for read in (case.storage.read, case.storage.size, lambda one: case.storage.read_range(one, 0, 1)):
@@ -144,7 +144,7 @@ def test_a_missing_file_is_named(case: Case) -> None:
         assert isinstance(caught.value, NotFoundError)
 
 
-def test_a_file_larger_than_allowed_is_not_read(case: Case) -> None:
+def test_oversized_file_is_not_read(case: Case) -> None:
     case.storage.create(case.at("f"), b"12345")
     assert case.storage.read(case.at("f"), max_bytes=5) == b"12345"
     with pytest.raises(StorageError, match="5 bytes are more than the 4 allowed"):
@@ -152,7 +152,7 @@ def test_a_file_larger_than_allowed_is_not_read(case: Case) -> None:
 
 
 @pytest.mark.parametrize("verb", ["create", "create_exclusive"])
-def test_a_name_that_is_taken_is_refused_and_the_file_stays(case: Case, verb: str) -> None:
+def test_existing_name_is_refused_and_its_file_kept(case: Case, verb: str) -> None:
     path = case.at("f")
     case.storage.create_exclusive(path, b"first")
     with pytest.raises(FileAlreadyExistsError, match="it exists") as caught:
@@ -162,7 +162,7 @@ def test_a_name_that_is_taken_is_refused_and_the_file_stays(case: Case, verb: st
     assert [one.path for one in case.storage.list(case.root)] == [path]
 
 
-def test_replacing_overwrites(case: Case) -> None:
+def test_overwriting_replaces_the_file(case: Case) -> None:
     path = case.at("hint")
     for data in (b"1", b"2", b""):
         case.storage.replace(path, data)
@@ -170,7 +170,7 @@ def test_replacing_overwrites(case: Case) -> None:
     assert len(list(case.storage.list(case.root))) == 1
 
 
-def test_a_name_that_was_deleted_is_free_again(case: Case) -> None:
+def test_deleted_name_can_be_reused(case: Case) -> None:
     path = case.at("f")
     case.storage.create_exclusive(path, b"first")
     case.storage.delete(path)
@@ -178,7 +178,7 @@ def test_a_name_that_was_deleted_is_free_again(case: Case) -> None:
     assert case.storage.read(path) == b"second"
 
 
-def test_of_many_who_race_for_a_name_one_wins(case: Case) -> None:
+def test_one_of_several_writers_racing_for_a_name_wins(case: Case) -> None:
     racers, rounds = 8, 20
     barrier = threading.Barrier(racers)
 
@@ -201,7 +201,7 @@ def test_of_many_who_race_for_a_name_one_wins(case: Case) -> None:
             assert case.storage.read(case.at(f"new{at}/v1")) == b"%d" % racer * 1000
 
 
-def test_readers_see_all_of_a_file_or_nothing(case: Case) -> None:
+def test_readers_see_a_whole_file_or_none(case: Case) -> None:
     path = case.at("f")
     whole = b"x" * 300_000
     done = threading.Event()
@@ -226,7 +226,7 @@ def test_readers_see_all_of_a_file_or_nothing(case: Case) -> None:
     assert {len(one) for one in seen} <= {len(whole), len(whole) + 1}
 
 
-def test_a_listing_shows_every_file_below_a_folder_at_any_depth(case: Case) -> None:
+def test_listing_shows_every_file_below_a_folder(case: Case) -> None:
     names = ["t/a", "t/b/c", "t/b/d/e", "t2/f", "t.x"]
     for name in names:
         case.storage.create(case.at(name), name.encode())
@@ -238,13 +238,13 @@ def test_a_listing_shows_every_file_below_a_folder_at_any_depth(case: Case) -> N
     assert {one.path for one in case.storage.list(case.root)} == {case.at(name) for name in names}
 
 
-def test_a_listing_of_nothing_is_empty(case: Case) -> None:
+def test_listing_an_empty_prefix_is_empty(case: Case) -> None:
     assert list(case.storage.list(case.at("absent"))) == []
     case.storage.create(case.at("file"), b"")
     assert list(case.storage.list(case.at("file"))) == []
 
 
-def test_children_are_the_names_directly_inside_a_folder(case: Case) -> None:
+def test_children_are_the_direct_entries_of_a_folder(case: Case) -> None:
     for name in ("t/a", "t/b/c", "t/b/d/e", "t2/f", "t.x"):
         case.storage.create(case.at(name), b"")
     case.storage.create_folder(case.at("t/empty"))
@@ -255,7 +255,7 @@ def test_children_are_the_names_directly_inside_a_folder(case: Case) -> None:
     assert case.storage.list_children(case.at("absent")) == ((), ())
 
 
-def test_a_folder_is_made_once(case: Case) -> None:
+def test_folder_is_created_once(case: Case) -> None:
     case.storage.create_folder(case.at("a/b"))
     for again in ("a/b", "a/b/", "a"):
         with pytest.raises(FileAlreadyExistsError, match="it exists"):
@@ -265,7 +265,7 @@ def test_a_folder_is_made_once(case: Case) -> None:
         case.storage.create_folder(case.at("f"))
 
 
-def test_an_empty_folder_is_removed_and_another_is_not(case: Case) -> None:
+def test_only_empty_folders_are_removed(case: Case) -> None:
     case.storage.create_folder(case.at("a/b"))
     with pytest.raises(StorageError, match="not empty"):
         case.storage.delete_folder(case.at("a"))
@@ -279,7 +279,7 @@ def test_an_empty_folder_is_removed_and_another_is_not(case: Case) -> None:
     assert case.storage.exists(case.at("a/b/f"))
 
 
-def test_of_many_who_race_for_a_folder_one_wins(case: Case) -> None:
+def test_one_of_several_creations_of_a_folder_wins(case: Case) -> None:
     barrier = threading.Barrier(8)
 
     def race(_: int) -> bool:
@@ -294,7 +294,7 @@ def test_of_many_who_race_for_a_folder_one_wins(case: Case) -> None:
         assert sum(pool.map(race, range(8))) == 1
 
 
-def test_deleting_what_is_not_there_is_no_error(case: Case) -> None:
+def test_deleting_a_missing_file_succeeds(case: Case) -> None:
     case.storage.delete(case.at("absent"))
     case.storage.delete(case.at("no/folder/either"))
     case.storage.create(case.at("f"), b"")
@@ -311,12 +311,12 @@ def test_many_files_are_deleted_at_once(case: Case) -> None:
     assert [one.path for one in case.storage.list(case.root)] == [names[4]]
 
 
-def test_a_folder_without_links_is_where_it_says(case: Case) -> None:
+def test_folder_without_links_resolves_to_itself(case: Case) -> None:
     case.storage.create(case.at("t/f"), b"")
     assert case.storage.resolve_folder(case.at("t")).endswith("/t")
 
 
-def test_bytes_that_change_after_a_write_do_not_change_the_file(case: Case) -> None:
+def test_changing_a_buffer_after_write_does_not_change_the_file(case: Case) -> None:
     data = bytearray(b"abc")
     case.storage.create(case.at("f"), data)  # type: ignore[arg-type]
     data[0] = 0

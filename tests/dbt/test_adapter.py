@@ -52,7 +52,7 @@ for _name, _base in _FOUND.items():
         globals()[f"Test{_name}"] = type(f"Test{_name}", (OnLakes, _base), {"__module__": __name__})
 
 
-def test_every_class_that_is_listed_is_one_of_dbts() -> None:
+def test_every_listed_class_is_a_dbt_test_class() -> None:
     assert sorted(set(LEFT_OUT) - set(_FOUND)) == []
     assert sorted({one.partition(".")[0] for one in {**FAILING, **OF_THE_JAR}} - set(_FOUND)) == []
     assert sorted(set(LEFT_OUT) & {one.partition(".")[0] for one in FAILING}) == []

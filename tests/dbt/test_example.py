@@ -33,7 +33,7 @@ def build(warehouse: Path, project: Path) -> str:
     return done.stdout
 
 
-def test_the_project_builds_twice_and_the_second_run_carries_changes_over(tmp_path: Path) -> None:
+def test_project_builds_twice_and_the_second_run_applies_changes(tmp_path: Path) -> None:
     project, warehouse = tmp_path / "project", tmp_path / "warehouse"
     shutil.copytree(ROOT / "examples" / "dbt", project)
     assert "PASS=8 WARN=0 ERROR=0" in build(warehouse, project)

@@ -71,7 +71,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 # Requests to a server
 
 
-def test_a_plan_is_a_small_request(server: Served) -> None:
+def test_plan_response_is_small(server: Served) -> None:
     plan = f"{table_path('t')}/plan"
     with Peak() as peak:
         # The answer comes before the whole body was sent, and may be lost with the connection.
@@ -84,7 +84,7 @@ def test_a_plan_is_a_small_request(server: Served) -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 200, 201, 400, 499])
-def test_a_deep_filter_is_answered_or_refused(server: Served, depth: int) -> None:
+def test_deep_filter_is_answered_or_refused(server: Served, depth: int) -> None:
     leaf: Any = {"type": "eq", "term": "id", "value": 1}
     deep = leaf
     for number in range(depth):
@@ -97,7 +97,7 @@ def test_a_deep_filter_is_answered_or_refused(server: Served, depth: int) -> Non
     assert server.post(f"{table_path('t')}/plan", {"filter": deep}).code in (200, 400)
 
 
-def test_plans_are_kept_by_a_budget_of_memory() -> None:
+def test_cached_plans_have_a_memory_budget() -> None:
     plans = KeptPlans()
     made = [KeptPlan(("db", "t"), None, frozenset(), [], (), 0, 1 << 20) for _ in range(100)]  # type: ignore[arg-type]
     for plan in made:
@@ -111,14 +111,14 @@ def test_plans_are_kept_by_a_budget_of_memory() -> None:
     assert plans.find(made[0].plan_id, ("db", "t"), 0) is made[0]
 
 
-def test_a_caller_without_a_token_sends_little(server: Served) -> None:
+def test_unauthenticated_caller_may_send_little(server: Served) -> None:
     reply = server.ask("POST", "/v1/oauth/tokens", b"a" * 100_000, headers={"Authorization": ""})
     assert (reply.code, reply.error) == (413, "PayloadTooLargeException")
     small = server.ask("POST", "/v1/oauth/tokens", b"grant_type=x", headers={"Authorization": ""})
     assert small.code == 400
 
 
-def test_bodies_of_all_requests_share_a_budget(tmp_path: Path) -> None:
+def test_request_bodies_share_a_memory_budget(tmp_path: Path) -> None:
     limits = Limits(bodies_bytes=1 << 20)
     with served(tmp_path / "lake", limits=limits) as made:
         made.make_table("t")
@@ -127,7 +127,7 @@ def test_bodies_of_all_requests_share_a_budget(tmp_path: Path) -> None:
         assert made.post("/v1/namespaces", {"namespace": ["a"]}).code == 200, "what was refused is given back"
 
 
-def test_a_commit_has_a_bounded_number_of_updates(server: Served) -> None:
+def test_number_of_updates_in_a_commit_is_bounded(server: Served) -> None:
     def order(number: int) -> dict[str, Any]:
         field = {"source-id": 1, "transform": f"bucket[{number}]", "direction": "asc", "null-order": "nulls-first"}
         return {"action": "add-sort-order", "sort-order": {"order-id": number, "fields": [field]}}
@@ -161,7 +161,7 @@ def big_gzip(text: bytes, times: int) -> bytes:
     return b"".join([*(packer.compress(text) for _ in range(times)), packer.flush()])
 
 
-def test_a_compressed_answer_is_bounded_by_its_ratio() -> None:
+def test_compressed_body_is_bounded_by_its_ratio() -> None:
     bomb = big_gzip(b"[]," * 400_000, 100)
     assert len(bomb) < 400_000
     with scripted_service() as service:
@@ -180,7 +180,7 @@ def test_a_compressed_answer_is_bounded_by_its_ratio() -> None:
         transport.close()
 
 
-def test_an_answer_of_many_empty_lists_is_refused_before_it_is_parsed() -> None:
+def test_body_of_many_empty_lists_is_refused_before_parsing() -> None:
     wide = big_gzip(b"[]," * 100_000, 50)
     with scripted_service() as service:
         service.on("GET /v1/config", (200, wide, {"content-encoding": "gzip"}))
@@ -190,7 +190,7 @@ def test_an_answer_of_many_empty_lists_is_refused_before_it_is_parsed() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"[],", b"{},", b"1,", b"[[]],"])
-def test_json_that_is_nothing_but_values_is_refused(piece: bytes) -> None:
+def test_json_bomb_of_values_is_refused(piece: bytes) -> None:
     text = b'{"format-version":2,"x":[' + piece * (30_000_000 // len(piece)) + b"0]}"
     with Peak() as peak:
         for read in (lambda: parse_json(text, heading="x"), lambda: decode_table_metadata(text, path="x")):
@@ -199,13 +199,13 @@ def test_json_that_is_nothing_but_values_is_refused(piece: bytes) -> None:
     assert peak.bytes < 200 << 20
 
 
-def test_metadata_as_writers_write_it_is_read() -> None:
+def test_ordinary_metadata_is_accepted() -> None:
     snapshot = b'{"snapshot-id":1,"timestamp-ms":2,"summary":{"operation":"append"},"manifest-list":"s3://b/m.avro"},'
     parse_json(b"[" + snapshot * 100_000 + b"0]", heading="x")
     parse_json(b"[" + b"1000," * 2_000_000 + b"0]", heading="x")
 
 
-def test_pages_without_end_are_given_up_by_their_names() -> None:
+def test_endless_pagination_is_stopped() -> None:
     class Pages:
         def __init__(self, names: int) -> None:
             self.number = 0

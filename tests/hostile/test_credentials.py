@@ -141,7 +141,7 @@ CASES_OF_WAYS = [
 
 @pytest.mark.parametrize("trust", ["all", "none"])
 @pytest.mark.parametrize(("store", "kind", "way"), CASES_OF_WAYS)
-def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials(
+def test_endpoint_of_a_service_does_not_receive_user_credentials(
     service: ScriptedService, proxy: RecordingProxy, store: str, kind: str, way: str, trust: str
 ) -> None:
     evil = {ENDPOINT[store]: f"http://{STRANGER}:9000"}
@@ -178,7 +178,7 @@ def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials(
 
 @pytest.mark.parametrize("trusting", ["own", "credentials.endpoints"])
 @pytest.mark.parametrize(("store", "kind"), CASES)
-def test_an_endpoint_that_the_user_names_or_trusts_gets_their_credentials(
+def test_endpoint_trusted_by_the_user_receives_user_credentials(
     service: ScriptedService, proxy: RecordingProxy, store: str, kind: str, trusting: str
 ) -> None:
     named = f"http://{OWN}:9000"
@@ -191,7 +191,7 @@ def test_an_endpoint_that_the_user_names_or_trusts_gets_their_credentials(
 
 
 @pytest.mark.parametrize(("store", "kind"), CASES)
-def test_the_users_own_endpoint_stays_when_a_service_names_another(
+def test_endpoint_of_the_user_wins_over_that_of_a_service(
     service: ScriptedService, proxy: RecordingProxy, store: str, kind: str
 ) -> None:
     service.on(f"GET {AT}", (200, table_json(config={ENDPOINT[store]: f"http://{STRANGER}:9000"})))
@@ -201,7 +201,7 @@ def test_the_users_own_endpoint_stays_when_a_service_names_another(
 
 
 @pytest.mark.parametrize(("store", "kind"), CASES)
-def test_a_services_endpoint_is_used_with_the_services_credentials_alone(
+def test_endpoint_of_a_service_is_used_with_vended_credentials_only(
     service: ScriptedService, proxy: RecordingProxy, store: str, kind: str
 ) -> None:
     vended = {**VENDED[store], ENDPOINT[store]: f"http://{STRANGER}:9000"}
@@ -227,7 +227,7 @@ HALF: tuple[dict[str, str], ...] = (
 
 @pytest.mark.parametrize("vended", HALF, ids=lambda vended: " ".join(vended))
 @pytest.mark.parametrize("kind", USERS["s3"])
-def test_credentials_that_a_service_leaves_out_are_not_filled_in_with_the_users(
+def test_missing_vended_credentials_are_not_completed_with_user_credentials(
     service: ScriptedService, proxy: RecordingProxy, kind: str, vended: dict[str, str]
 ) -> None:
     config = {**vended, "s3.endpoint": f"http://{STRANGER}:9000"}
@@ -250,7 +250,7 @@ def test_credentials_that_a_service_leaves_out_are_not_filled_in_with_the_users(
     "name", ["s3.access-key-id", "s3.secret-access-key", "s3.session-token", "adls.sas-token.acct"]
 )
 @pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "x${fs.s3a.secret.key}", "${user.home}"])
-def test_credentials_of_a_service_name_no_settings_of_hadoop(
+def test_vended_credentials_cannot_set_hadoop_settings(
     service: ScriptedService, proxy: RecordingProxy, name: str, value: str
 ) -> None:
     store = "azure" if name.startswith("adls") else "s3"
@@ -264,7 +264,9 @@ def test_credentials_of_a_service_name_no_settings_of_hadoop(
 
 
 @pytest.mark.parametrize("bucket", ["mine.assumed.role.sts", "mine.assumed.role"])
-def test_a_bucket_is_no_setting_of_another_bucket(service: ScriptedService, proxy: RecordingProxy, bucket: str) -> None:
+def test_bucket_setting_does_not_apply_to_another_bucket(
+    service: ScriptedService, proxy: RecordingProxy, bucket: str
+) -> None:
     config = {**VENDED["s3"], "s3.endpoint": f"http://{STRANGER}:9000"}
     given: dict[str, Any] = {"storage-credentials": [{"prefix": "s3://", "config": config}]}
     service.on(f"GET {AT}", (200, table_json(**given)))
@@ -275,7 +277,7 @@ def test_a_bucket_is_no_setting_of_another_bucket(service: ScriptedService, prox
 
 @pytest.mark.parametrize("name", ["config", "defaults", "overrides"])
 @pytest.mark.parametrize("setting", [{"s3.force-virtual-addressing": "true"}, {"s3.path-style-access": "false"}])
-def test_a_service_does_not_put_a_bucket_into_the_host_of_the_users_endpoint(
+def test_service_cannot_put_the_bucket_into_the_host_of_the_user_endpoint(
     service: ScriptedService, proxy: RecordingProxy, name: str, setting: dict[str, str]
 ) -> None:
     if name == "config":
@@ -291,9 +293,7 @@ def test_a_service_does_not_put_a_bucket_into_the_host_of_the_users_endpoint(
     assert found["spark.hadoop.fs.s3a.bucket.bkt.path.style.access"] == "true"
 
 
-def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
-    service: ScriptedService, proxy: RecordingProxy
-) -> None:
+def test_service_cannot_enable_credentials_of_this_machine(service: ScriptedService, proxy: RecordingProxy) -> None:
     config = {"s3.endpoint": f"http://{STRANGER}:9000", "s3.use-environment": "true"}
     service.on(f"GET {AT}", (200, table_json(config=config)))
     storage = opened(service, proxy, {}).load_table(TABLE).storage
@@ -301,9 +301,7 @@ def test_a_service_does_not_turn_on_the_credentials_of_this_machine(
     assert proxy.sent == []
 
 
-def test_an_endpoint_that_only_a_service_names_is_set_for_no_other_lake_of_a_session(
-    service: ScriptedService, proxy: RecordingProxy
-) -> None:
+def test_endpoint_of_a_service_applies_to_its_own_lake_only(service: ScriptedService, proxy: RecordingProxy) -> None:
     named = {"s3.endpoint": f"http://{STRANGER}:9000", "warehouse": "s3://bkt/theirs"}
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": named}))
     catalog = opened(service, proxy, {})
@@ -340,7 +338,7 @@ LAKES: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
 
 @pytest.mark.parametrize(("location", "first", "second"), LAKES)
 @pytest.mark.parametrize("is_swapped", [False, True])
-def test_a_session_mixes_no_endpoint_of_one_lake_with_credentials_of_another(
+def test_session_does_not_mix_endpoints_and_credentials_of_lakes(
     location: str, first: dict[str, str], second: dict[str, str], is_swapped: bool
 ) -> None:
     if is_swapped:
@@ -374,7 +372,7 @@ ODD_ENDPOINTS = (
 
 
 @pytest.mark.parametrize("url", ODD_ENDPOINTS)
-def test_an_endpoint_that_looks_like_the_default_host_gets_nothing(url: str) -> None:
+def test_endpoint_resembling_the_default_host_receives_no_credentials(url: str) -> None:
     stores = Stores(USERS["s3"]["keys"]).with_service({"s3.endpoint": url})
     with pytest.raises(FrazilError, match="Cannot use"):
         settings_of("s3://bkt/t", stores)
@@ -383,7 +381,7 @@ def test_an_endpoint_that_looks_like_the_default_host_gets_nothing(url: str) -> 
 
 
 @pytest.mark.parametrize("region", ["x.stranger.example#", "stranger.example/", "us-east-1.evil", "a@b", "a:1"])
-def test_a_region_is_no_part_of_another_host(region: str) -> None:
+def test_region_cannot_inject_another_host(region: str) -> None:
     stores = Stores(USERS["s3"]["keys"]).with_service({"s3.region": region})
     with pytest.raises(FrazilError, match="not a region"):
         settings_of("s3://bkt/t", stores)
@@ -403,7 +401,7 @@ ODD_HOSTS = (
 
 @pytest.mark.parametrize("host", ODD_HOSTS)
 @pytest.mark.parametrize("kind", USERS["azure"])
-def test_a_location_whose_host_cannot_be_told_is_given_to_nobody(kind: str, host: str) -> None:
+def test_location_with_an_ambiguous_host_receives_no_credentials(kind: str, host: str) -> None:
     storage = choose_storage(USERS["azure"][kind])
     location = f"abfss://{host}/t"
     with pytest.raises(InvalidRequestError):
@@ -425,7 +423,7 @@ HOSTS = (
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("kind", [*USERS["azure"], "anonymous"])
 @pytest.mark.parametrize("scheme", AZURE.schemes)
-def test_a_host_that_only_a_location_names_is_not_contacted(
+def test_host_named_only_by_a_location_is_not_contacted(
     proxy: RecordingProxy, scheme: str, kind: str, host: str
 ) -> None:
     own = {"adls.anonymous": "true"} if kind == "anonymous" else USERS["azure"][kind]
@@ -443,7 +441,7 @@ def test_a_host_that_only_a_location_names_is_not_contacted(
 
 
 @pytest.mark.parametrize("kind", ["key", "signature"])
-def test_a_key_of_one_account_is_not_used_for_another(proxy: RecordingProxy, kind: str) -> None:
+def test_key_of_one_account_is_not_used_for_another(proxy: RecordingProxy, kind: str) -> None:
     properties = {**USERS["azure"][kind], "http-client.proxy-endpoint": proxy.url}
     storage = choose_storage(properties)
     assert "belongs to acct" in str(run_all(storage, "abfss://cont@other.dfs.core.windows.net/t")[0])
@@ -459,7 +457,7 @@ def test_a_key_of_one_account_is_not_used_for_another(proxy: RecordingProxy, kin
         ({"credentials.endpoints": "https://acct.dfs.stack.example"}, None),
     ],
 )
-def test_a_host_that_the_user_names_is_contacted(
+def test_host_named_by_the_user_is_contacted(
     proxy: RecordingProxy, more: dict[str, str], warehouse: str | None
 ) -> None:
     properties = {**USERS["azure"]["token"], **more, "http-client.proxy-endpoint": proxy.url}
@@ -469,7 +467,7 @@ def test_a_host_that_the_user_names_is_contacted(
     assert proxy.hosts == {"acct.blob.stack.example"}
 
 
-def test_a_strangers_metadata_in_a_lake_leads_to_no_host(proxy: RecordingProxy, tmp_path: Path) -> None:
+def test_untrusted_metadata_leads_to_no_host(proxy: RecordingProxy, tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     properties = {**USERS["azure"]["token"], "http-client.proxy-endpoint": proxy.url}
     with frazil.connect(folder) as lake:
@@ -491,7 +489,7 @@ def test_a_strangers_metadata_in_a_lake_leads_to_no_host(proxy: RecordingProxy, 
 
 
 @pytest.mark.parametrize("right", ["read", "write"])
-def test_clients_of_a_server_reach_none_of_its_credentials(proxy: RecordingProxy, tmp_path: Path, right: str) -> None:
+def test_clients_of_a_server_cannot_obtain_its_credentials(proxy: RecordingProxy, tmp_path: Path, right: str) -> None:
     properties = {
         **USERS["s3"]["session"], **USERS["gcs"]["token"], **USERS["azure"]["token"],
         "http-client.proxy-endpoint": proxy.url,
@@ -548,7 +546,7 @@ AUTH: Mapping[str, Mapping[str, str]] = {
 
 
 @pytest.mark.parametrize("kind", AUTH)
-def test_a_service_does_not_move_the_users_credentials_to_another_host(service: ScriptedService, kind: str) -> None:
+def test_service_cannot_redirect_user_credentials_to_another_host(service: ScriptedService, kind: str) -> None:
     with scripted_service() as stranger:
         service.on("POST /v1/oauth/tokens", (200, {"access_token": "t", "token_type": "bearer", "expires_in": 900}))
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": stranger.address}}))
@@ -562,7 +560,7 @@ def test_a_service_does_not_move_the_users_credentials_to_another_host(service: 
         assert stranger.lines() == ["GET /v1/namespaces"]
 
 
-def test_a_service_that_asks_for_nothing_may_be_elsewhere(service: ScriptedService) -> None:
+def test_service_without_authentication_may_be_on_another_host(service: ScriptedService) -> None:
     with scripted_service() as other:
         other.on("GET /v1/namespaces", (200, {"namespaces": []}))
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": other.address}}))
@@ -574,7 +572,7 @@ def test_a_service_that_asks_for_nothing_may_be_elsewhere(service: ScriptedServi
 
 
 @pytest.mark.parametrize("store", [S3, GCS, AZURE], ids=lambda store: store.name)
-def test_an_account_cannot_join_the_users_credentials_with_a_services_endpoint(store: Any) -> None:
+def test_account_cannot_combine_user_credentials_with_a_service_endpoint(store: Any) -> None:
     credentials = Credentials(dict, Source.USER)
     endpoint = Endpoint(f"https://{STRANGER}", Source.SERVICE)
     with pytest.raises(InvalidRequestError, match="the catalog service names this endpoint"):
@@ -601,5 +599,5 @@ def test_an_account_cannot_join_the_users_credentials_with_a_services_endpoint(s
         ("https://[", False),
     ],
 )
-def test_the_hosts_of_amazon_are_known_exactly(url: str, is_default: bool) -> None:
+def test_amazon_hosts_are_matched_exactly(url: str, is_default: bool) -> None:
     assert S3.is_default(url) is is_default

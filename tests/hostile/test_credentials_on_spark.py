@@ -76,7 +76,7 @@ def table_in(bucket: str) -> Any:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["keys", "session", "environment"])
-def test_an_endpoint_of_a_service_gets_none_of_the_users_credentials_from_spark(kind: str) -> None:
+def test_endpoint_of_a_service_does_not_receive_user_credentials_from_spark(kind: str) -> None:
     try:
         jars = ",".join(map(str, hadoop_aws_jars()))
     except CannotFetch as reason:

@@ -55,9 +55,7 @@ def chosen(stranger: Stranger, *, is_whole: bool) -> list[tuple[str, str]]:
 
 
 @HOW_MANY
-def test_a_strangers_lake_is_looked_at_and_nothing_comes_of_it(
-    tmp_path: Path, outside: Outside, is_whole: bool
-) -> None:
+def test_inspecting_an_untrusted_lake_is_harmless(tmp_path: Path, outside: Outside, is_whole: bool) -> None:
     stranger = Stranger(tmp_path, outside)
     with Ear() as ear, frazil.connect(stranger.warehouse, trust="none", properties=PROPERTIES) as lake:
         ear.listen("repr", lambda: lake)
@@ -74,7 +72,7 @@ def test_a_strangers_lake_is_looked_at_and_nothing_comes_of_it(
 
 @pytest.mark.extended
 @HOW_MANY
-def test_a_strangers_tables_in_use_harm_nobody(tmp_path: Path, outside: Outside, is_whole: bool) -> None:
+def test_using_untrusted_tables_is_harmless(tmp_path: Path, outside: Outside, is_whole: bool) -> None:
     # What is appended goes where the table says: only `trust="none"` and `read.roots` close that.
     stranger = Stranger(tmp_path, outside)
     with Ear() as ear, frazil.connect(stranger.warehouse, properties=PROPERTIES) as lake:

@@ -107,7 +107,7 @@ def calls() -> Iterator[str]:
         yield f"CALL hostile.system.{name}({', '.join(given)})"
 
 
-def test_every_kind_of_statement_is_among_them() -> None:
+def test_every_statement_kind_is_covered() -> None:
     kinds = {type(parse_statement(one.replace("{}", "t"), lambda *_: True)) for one in [*STATEMENTS, *calls()]}
     assert set(_VERBS) <= kinds, {one.__name__ for one in set(_VERBS) - kinds}
 
@@ -153,7 +153,7 @@ def check(session: Session, *secrets: str) -> None:
 
 
 @pytest.mark.extended
-def test_a_strangers_lake_is_looked_at_by_statements_and_nothing_comes_of_it(
+def test_inspecting_an_untrusted_lake_by_sql_is_harmless(
     spark: Any, session: Session, tmp_path: Path, outside: Outside
 ) -> None:
     stranger = Stranger(tmp_path, outside)
@@ -178,7 +178,7 @@ def test_a_strangers_lake_is_looked_at_by_statements_and_nothing_comes_of_it(
     assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
 
 
-def test_a_strangers_tables_in_use_by_statements_harm_nobody(
+def test_using_untrusted_tables_by_sql_is_harmless(
     spark: Any, session: Session, tmp_path: Path, outside: Outside
 ) -> None:
     stranger = Stranger(tmp_path, outside)

@@ -82,12 +82,12 @@ def commands() -> Iterator[tuple[str, ...]]:
 ALL = list(commands())
 
 
-def test_the_commands_are_found() -> None:
+def test_every_command_is_covered() -> None:
     assert len(ALL) > 20
 
 
 @pytest.mark.extended
-def test_no_command_does_harm_or_prints_what_steers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_do_no_harm_and_print_no_control_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, ENVIRONMENT_SECRET)
     outside = Outside(tmp_path / "outside")
     stranger = Stranger(tmp_path, outside)

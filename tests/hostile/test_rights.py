@@ -144,7 +144,7 @@ def requests(server: Served, namespace: str) -> dict[str, tuple[str, Reply]]:
         ("all", "hr", {"read", "write", "admin"}),
     ],
 )
-def test_every_operation_needs_its_right_in_the_namespace(
+def test_every_operation_requires_its_right_on_the_namespace(
     server: Served, name: str, namespace: str, rights: set[str]
 ) -> None:
     for operation, (right, reply) in requests(by(server, name), namespace).items():
@@ -153,7 +153,7 @@ def test_every_operation_needs_its_right_in_the_namespace(
         assert is_refused == (right not in rights), (operation, reply.code, text)
 
 
-def test_names_of_closed_namespaces_are_not_listed(server: Served) -> None:
+def test_names_in_closed_namespaces_are_not_listed(server: Served) -> None:
     assert by(server, "team").get("/v1/namespaces").json["namespaces"] == [["sales"], ["shared"]]
     assert by(server, "team").get("/v1/namespaces?parent=sales").json["namespaces"] == []
     assert by(server, "lead").get("/v1/namespaces?parent=sales").json["namespaces"] == [["sales", "eu"]]
@@ -161,7 +161,7 @@ def test_names_of_closed_namespaces_are_not_listed(server: Served) -> None:
     check_forbidden(by(server, "team").get("/v1/namespaces?parent=hr"))
 
 
-def test_a_table_is_renamed_only_between_namespaces_of_the_caller(server: Served) -> None:
+def test_table_is_renamed_only_between_permitted_namespaces(server: Served) -> None:
     for kind in ("tables", "views"):
         check_forbidden(rename(by(server, "team"), "sales", "hr", kind))
         check_forbidden(rename(by(server, "team"), "hr", "sales", kind))
@@ -169,14 +169,14 @@ def test_a_table_is_renamed_only_between_namespaces_of_the_caller(server: Served
     assert rename(by(server, "all"), "hr", "sales").code == 204
 
 
-def test_a_transaction_needs_the_right_in_every_namespace(server: Served) -> None:
+def test_transaction_requires_rights_on_every_namespace(server: Served) -> None:
     update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
     changes = [{"identifier": {"namespace": [one], "name": "t"}, **update} for one in ("sales", "shared")]
     check_forbidden(by(server, "team").post("/v1/transactions/commit", {"table-changes": changes}))
     assert "a" not in by(server, "all").get(table_path("t", "sales")).json["metadata"]["properties"]
 
 
-def test_files_of_a_closed_namespace_are_not_reached_through_an_open_one(server: Served, tmp_path: Path) -> None:
+def test_files_of_a_closed_namespace_are_not_reachable_through_an_open_one(server: Served, tmp_path: Path) -> None:
     by(server, "all")
     with frazil.connect(tmp_path / "lake") as lake:
         lake.table("hr.t").append(pa.table({"id": [1], "kind": ["x"]}))
@@ -256,9 +256,7 @@ def check_closed(server: Served, namespace: str, table: dict[str, Any]) -> None:
             check_forbidden(server.post(f"{namespace_path}/tables/own", {"requirements": [], "updates": [update]}))
 
 
-def test_the_folder_of_a_renamed_table_is_closed_to_the_clients_of_its_old_namespace(
-    server: Served, tmp_path: Path
-) -> None:
+def test_folder_of_a_renamed_table_is_closed_to_clients_of_the_old_namespace(server: Served, tmp_path: Path) -> None:
     by(server, "all")
     server.make_table("own", "sales")
     with frazil.connect(tmp_path / "lake") as lake:
@@ -274,16 +272,14 @@ def test_the_folder_of_a_renamed_table_is_closed_to_the_clients_of_its_old_names
         assert lake.table("hr.was_in_sales").scan().count() == 1
 
 
-def test_a_namespace_below_that_may_only_be_read_is_not_written_through_the_one_above(
-    server: Served, tmp_path: Path
-) -> None:
+def test_read_only_child_namespace_is_not_writable_through_its_parent(server: Served, tmp_path: Path) -> None:
     by(server, "all").make_table("own", "sales")
     with frazil.connect(tmp_path / "lake") as lake:
         lake.create_table("sales.eu.t", "id bigint").append(pa.table({"id": [1]}))
     check_closed(by(server, "half"), "sales", server.get("/v1/namespaces/sales%1Feu/tables/t").json)
 
 
-def test_a_token_for_the_namespace_below_works_beside_tables_of_the_one_above(server: Served, tmp_path: Path) -> None:
+def test_token_for_a_child_namespace_works_beside_tables_of_the_parent(server: Served, tmp_path: Path) -> None:
     place = f"{by(server, 'deep').catalog.warehouse}/sales/eu/chosen"
     made = server.post("/v1/namespaces/sales%1Feu/tables", {"name": "c", "schema": SCHEMA, "location": place})
     assert made.code == 200, made.body
@@ -291,7 +287,7 @@ def test_a_token_for_the_namespace_below_works_beside_tables_of_the_one_above(se
     check_forbidden(server.post("/v1/namespaces/sales%1Feu/tables", {"name": "d", "schema": SCHEMA, "location": place}))
 
 
-def test_a_plan_reads_no_manifests_of_a_closed_namespace(server: Served, tmp_path: Path) -> None:
+def test_plan_reads_no_manifests_of_a_closed_namespace(server: Served, tmp_path: Path) -> None:
     by(server, "all")
     with frazil.connect(tmp_path / "lake") as lake:
         lake.table("hr.t").append(pa.table({"id": [4711], "kind": ["a-row-of-hr"]}))
@@ -314,7 +310,7 @@ def test_a_plan_reads_no_manifests_of_a_closed_namespace(server: Served, tmp_pat
         assert b"/hr/t/data" in by(server, "all").post(f"{table}/plan", body).body
 
 
-def test_keys_of_the_server_are_not_given_to_limited_callers(tmp_path: Path) -> None:
+def test_server_credentials_are_not_vended_to_limited_callers(tmp_path: Path) -> None:
     with served(tmp_path / "other", auth=Auth(*parse_auth_file(SECRETS)),
                 access=StoreAccess({**STORE, "s3.endpoint": "http://127.0.0.1:9"}, vend="keys", roots=["s3://wh"]),
                 properties=STORE, more_roots=["s3://wh"]) as other:  # fmt: skip
@@ -327,7 +323,7 @@ def test_keys_of_the_server_are_not_given_to_limited_callers(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("closed", [["s3://wh/lake/sales/t"], ["s3a://wh/lake/sales/t/eu"], ["s3://wh/lake/sales"]])
-def test_a_folder_that_overlaps_a_closed_one_is_neither_signed_for_nor_vended(closed: list[str]) -> None:
+def test_folder_overlapping_a_closed_namespace_is_neither_signed_nor_vended(closed: list[str]) -> None:
     def assume(_: str, policy: str, seconds: int) -> SessionKeys:
         raise AssertionError(f"a session was asked for: {policy}, {seconds}")
 
@@ -342,7 +338,7 @@ def test_a_folder_that_overlaps_a_closed_one_is_neither_signed_for_nor_vended(cl
     assert access.credentials(loaded, can_write=True, closed=closed) == []
 
 
-def test_a_client_of_a_limited_token_works_in_its_namespace(server: Served) -> None:
+def test_limited_token_works_in_its_namespace(server: Served) -> None:
     with frazil.connect(server.uri, properties={"token": "team-secret-0000000001"}) as lake:
         table = lake.create_table("sales.mine", "id bigint")
         table.append(pa.table({"id": [1, 2]}))
@@ -360,7 +356,7 @@ def test_patterns_match_whole_names() -> None:
 
 
 @pytest.mark.parametrize("right", ["write@", "write@a..b", "@a", "delete@a", "read@.a"])
-def test_a_right_that_cannot_be_read_is_refused(right: str) -> None:
+def test_invalid_right_is_refused(right: str) -> None:
     with pytest.raises(InvalidRequestError, match="line 1"):
         parse_auth_file(f"token a secret-0000000000001 {right}")
 
@@ -370,7 +366,7 @@ def test_a_right_that_cannot_be_read_is_refused(right: str) -> None:
 CLIENTS = [Secret("reader", "reader-secret-00001", Right.READ), Secret("writer", "writer-secret-00001")]
 
 
-def test_the_key_of_tokens_cannot_be_guessed_from_the_secrets() -> None:
+def test_token_signing_key_cannot_be_derived_from_the_secrets() -> None:
     auth, other = Auth((), CLIENTS), Auth((), CLIENTS)
     token = auth.issue("reader", "reader-secret-00001", None, 1_000).token
     with pytest.raises(Denied):
@@ -385,7 +381,7 @@ def test_the_key_of_tokens_cannot_be_guessed_from_the_secrets() -> None:
         assert guessed != signature
 
 
-def test_a_server_keeps_the_key_of_its_tokens(tmp_path: Path) -> None:
+def test_server_persists_its_token_signing_key(tmp_path: Path) -> None:
     keys = []
     for _ in range(2):
         state = KeptState(tmp_path / "serve.db")
@@ -398,7 +394,7 @@ def test_a_server_keeps_the_key_of_its_tokens(tmp_path: Path) -> None:
     state.close()
 
 
-def test_a_token_is_renewed_for_a_day_and_no_longer() -> None:
+def test_token_is_renewable_for_one_day() -> None:
     auth = Auth((), CLIENTS)
     now, renewed = 1_000, 0
     token = auth.issue("writer", "writer-secret-00001", None, now).token
@@ -413,7 +409,7 @@ def test_a_token_is_renewed_for_a_day_and_no_longer() -> None:
         auth.caller_of(f"Bearer {token}", 1_000 + RENEWAL_SECONDS)
 
 
-def test_a_renewed_token_gets_no_further_right() -> None:
+def test_renewed_token_gains_no_rights() -> None:
     auth = Auth((), [Secret("team", "team-secret-0000001", grants=(Grant(Right.WRITE, ("sales",)),))])
     token = auth.issue("team", "team-secret-0000001", "read", 1_000).token
     again = auth.exchange(token, None, 1_100).token

@@ -54,9 +54,7 @@ def metadata_of(private: Path) -> str:
     return f"file://{found}"
 
 
-def test_nothing_outside_is_registered_and_the_answer_does_not_tell_what_is_there(
-    server: Served, private: Path
-) -> None:
+def test_registration_outside_the_roots_is_refused_without_details(server: Served, private: Path) -> None:
     places = [metadata_of(private), f"file://{private}/passwd", f"file://{private}/none", "file:///etc/passwd", "/none"]
     places += [f"{server.catalog.warehouse}/../private/passwd", f"{server.catalog.warehouse}/%2e%2e/private/passwd"]
     said = {
@@ -75,7 +73,7 @@ def test_nothing_outside_is_registered_and_the_answer_does_not_tell_what_is_ther
 
 
 @pytest.mark.parametrize("field", ["location", "write.data.path", "write.metadata.path"])
-def test_nothing_is_created_or_moved_outside(server: Served, private: Path, field: str) -> None:
+def test_tables_are_not_created_or_moved_outside_the_roots(server: Served, private: Path, field: str) -> None:
     before = state(private)
     places = [f"file://{private}/new", f"{private}/new", f"{server.catalog.warehouse}/../private/new", "s3://own/t"]
     if field != "location":
@@ -103,7 +101,7 @@ def test_nothing_is_created_or_moved_outside(server: Served, private: Path, fiel
     assert not (private / "new").exists()
 
 
-def test_a_view_is_not_created_outside(server: Served, private: Path) -> None:
+def test_views_are_not_created_outside_the_roots(server: Served, private: Path) -> None:
     version = {
         "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["db"],
         "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
@@ -116,7 +114,7 @@ def test_a_view_is_not_created_outside(server: Served, private: Path) -> None:
     check_refused(server.post("/v1/namespaces/db/views/v", {"requirements": [], "updates": [update]}), place)
 
 
-def test_a_snapshot_with_a_manifest_list_outside_is_refused(server: Served, private: Path) -> None:
+def test_snapshot_with_a_manifest_list_outside_the_roots_is_refused(server: Served, private: Path) -> None:
     for place in ("file:///etc/passwd", f"file://{private}/none", f"file://{private}/passwd"):
         snapshot = {
             "snapshot-id": 7, "sequence-number": 1, "timestamp-ms": 2_000_000_000_000, "schema-id": 0,
@@ -126,7 +124,7 @@ def test_a_snapshot_with_a_manifest_list_outside_is_refused(server: Served, priv
         check_refused(server.post(table_path("t"), {"requirements": [], "updates": updates}), place)
 
 
-def test_metadata_in_the_warehouse_that_leads_outside_is_not_registered(server: Served, private: Path) -> None:
+def test_warehouse_metadata_pointing_outside_is_not_registered(server: Served, private: Path) -> None:
     document = json.loads(Path(metadata_of(private).removeprefix("file://")).read_text())
     copied = private.parent / "lake" / "db" / "copied.metadata.json"
     for change in ({}, {"location": f"{server.catalog.warehouse}/db/pay"}):
@@ -144,13 +142,13 @@ def test_metadata_in_the_warehouse_that_leads_outside_is_not_registered(server: 
     assert good.code == 200, good.body
 
 
-def test_a_link_in_the_warehouse_leads_nowhere(server: Served, private: Path) -> None:
+def test_link_in_the_warehouse_cannot_escape_it(server: Served, private: Path) -> None:
     (private.parent / "lake" / "db" / "link").symlink_to(private)
     place = f"{server.catalog.warehouse}/db/link/hr/pay/metadata/{Path(metadata_of(private)).name}"
     reply = server.post("/v1/namespaces/db/register", {"name": "pay", "metadata-location": place})
     assert reply.code in (400, 403) and SECRET_ROW.encode() not in reply.body
 
 
-def test_a_folder_that_the_operator_named_is_used(server: Served, tmp_path: Path) -> None:
+def test_folder_allowed_by_the_operator_is_used(server: Served, tmp_path: Path) -> None:
     made = server.make_table("far", "db", location=f"file://{tmp_path}/further/far")
     assert made.json["metadata"]["location"] == f"file://{tmp_path}/further/far"

@@ -60,7 +60,7 @@ def refuse(*arguments: Any, **more: Any) -> None:
         ("DELETE", "?uploadId=u"),
     ],
 )
-def test_reads_and_writes_of_a_file_are_signed(method: str, query: str) -> None:
+def test_reads_and_writes_of_a_table_file_are_signed(method: str, query: str) -> None:
     headers = {"Range": ["bytes=0-9"], "x-amz-meta-frazil-write": ["id"], "x-amz-checksum-crc32": ["AAAAAA=="]}
     assert "authorization" in sign(method, FILE + query, headers=headers)
 
@@ -75,11 +75,11 @@ def test_reads_and_writes_of_a_file_are_signed(method: str, query: str) -> None:
         "x-amz-expected-bucket-owner", "x-amz-storage-class", "x-forwarded-host",
     ],
 )  # fmt: skip
-def test_a_header_that_does_more_is_not_signed(name: str) -> None:
+def test_request_with_extra_headers_is_not_signed(name: str) -> None:
     refuse("PUT", FILE, headers={name: ["/payroll/2026.parquet"]})
 
 
-def test_encryption_is_signed_as_the_server_is_configured() -> None:
+def test_encryption_headers_are_signed_as_configured() -> None:
     store = {**MINIO, "s3.sse.type": "s3"}
     assert sign("PUT", FILE, headers={"x-amz-server-side-encryption": ["AES256"]}, store=store)
     refuse("PUT", FILE, headers={"x-amz-server-side-encryption": ["aws:kms"]}, store=store)
@@ -92,13 +92,13 @@ def test_encryption_is_signed_as_the_server_is_configured() -> None:
      "restore", "attributes", "location", "logging", "cors", "website", "replication", "notification", "lifecycle",
      "response-content-type", "x-amz-acl", "x-amz-copy-source"],
 )  # fmt: skip
-def test_a_sub_resource_is_not_signed(method: str, name: str) -> None:
+def test_sub_resource_request_is_not_signed(method: str, name: str) -> None:
     refuse(method, f"{FILE}?{name}")
     refuse(method, f"{BASE}?{name}&prefix=lake/db/t/data", can_write=False)
     refuse(method, f"{BASE}?list-type=2&prefix=lake/db/t/data&{name}=1")
 
 
-def test_a_listing_has_one_prefix_inside_the_table() -> None:
+def test_listing_is_signed_for_one_prefix_inside_the_table() -> None:
     assert sign("GET", f"{BASE}?list-type=2&prefix=lake/db/t/data&max-keys=10", can_write=False)
     assert sign("GET", f"{BASE}?prefix=lake/db/t/data&delimiter=/", can_write=False)
     for query in (
@@ -129,11 +129,11 @@ def test_a_listing_has_one_prefix_inside_the_table() -> None:
         "not xml",
     ],
 )
-def test_a_delete_of_many_names_files_of_the_table_alone(body: str) -> None:
+def test_bulk_delete_is_signed_for_files_of_the_table_only(body: str) -> None:
     refuse("POST", f"{BASE}?delete", body=body)
 
 
-def test_a_delete_of_many_is_signed_with_the_hash_of_the_body_that_was_shown() -> None:
+def test_bulk_delete_is_signed_with_the_hash_of_the_checked_body() -> None:
     head = "<Delete xmlns='http://s3.amazonaws.com/doc/2006-03-01/'>"
     body = f"{head}<Quiet>true</Quiet><Object><Key>lake/db/t/a</Key></Object></Delete>"
     digest = hashlib.sha256(body.encode()).hexdigest()
@@ -170,11 +170,11 @@ def test_a_delete_of_many_is_signed_with_the_hash_of_the_body_that_was_shown() -
         "http://[minio:9000/wh/lake/db/t/a",
     ],
 )
-def test_only_the_servers_own_store_is_signed_for(uri: str) -> None:
+def test_only_the_store_of_the_server_is_signed_for(uri: str) -> None:
     refuse("GET", uri)
 
 
-def test_a_bucket_in_the_host_is_signed_for_where_the_server_names_buckets_so() -> None:
+def test_virtual_host_request_is_signed_if_the_server_uses_virtual_hosts() -> None:
     virtual = {**MINIO, "s3.force-virtual-addressing": "true"}
     assert sign("GET", "http://wh.minio:9000/lake/db/t/a", store=virtual)
     refuse("GET", "http://other.minio:9000/lake/db/t/a", store=virtual)
@@ -195,7 +195,7 @@ def test_a_bucket_in_the_host_is_signed_for_where_the_server_names_buckets_so() 
         ("https://wh.s3.us-east-1.amazonaws.com.cn/lake/db/t/a", False),
     ],
 )
-def test_of_amazon_the_regions_own_hosts_are_signed_for(uri: str, is_own: bool) -> None:
+def test_regional_amazon_hosts_are_signed_for(uri: str, is_own: bool) -> None:
     if is_own:
         assert sign("GET", uri, store=AMAZON)
     else:
@@ -203,12 +203,12 @@ def test_of_amazon_the_regions_own_hosts_are_signed_for(uri: str, is_own: bool) 
     refuse("GET", uri, store=AMAZON, region="eu-west-1")
 
 
-def test_a_reader_gets_no_signature_that_writes() -> None:
+def test_reader_receives_no_signature_for_writes() -> None:
     for method, query in (("PUT", ""), ("POST", "?uploads"), ("DELETE", ""), ("GET", "?uploadId=u")):
         refuse(method, FILE + query, can_write=False)
 
 
-def test_characters_of_a_location_are_no_wildcards_in_a_policy() -> None:
+def test_location_characters_are_not_wildcards_in_a_policy() -> None:
     policy = json.loads(table_policy(["s3://wh/lake/*", "s3://wh/lake/a?b/${aws:username}"], can_write=True))
     files = policy["Statement"][0]["Resource"]
     assert files == ["arn:aws:s3:::wh/lake/${*}/*", "arn:aws:s3:::wh/lake/a${?}b/${$}{aws:username}/*"]

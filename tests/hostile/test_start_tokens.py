@@ -64,7 +64,7 @@ def status(uri: str, **headers: str) -> int:
 
 
 @pytest.mark.parametrize("command", [["serve"], ["ui", "--no-browser"]])
-def test_a_server_without_a_token_makes_one_and_prints_it_once(tmp_path: Path, command: list[str]) -> None:
+def test_server_without_a_token_creates_one_and_prints_it_once(tmp_path: Path, command: list[str]) -> None:
     frazil.connect(tmp_path / "lake").close()
     file = tmp_path / "token"
     arguments = [*command, "-w", str(tmp_path / "lake"), "--port", "0", "--token-file", str(file)]
@@ -79,7 +79,7 @@ def test_a_server_without_a_token_makes_one_and_prints_it_once(tmp_path: Path, c
     assert token not in (tmp_path / "log").read_text()
 
 
-def test_open_asks_for_no_token(tmp_path: Path) -> None:
+def test_open_option_requires_no_token(tmp_path: Path) -> None:
     arguments = ["serve", "-w", str(tmp_path / "lake"), "--port", "0", "--open"]
     with running(tmp_path, *arguments, until="Serving on") as (_, out):
         uri = re.search(r"Serving on (\S+)", (tmp_path / "log").read_text())[1]  # type: ignore[index]
@@ -87,7 +87,7 @@ def test_open_asks_for_no_token(tmp_path: Path) -> None:
         assert out.read_text() == ""
 
 
-def test_a_token_file_is_never_another_file(tmp_path: Path) -> None:
+def test_token_file_never_overwrites_another_file(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("keep")
     (tmp_path / "link").symlink_to(target)
@@ -115,7 +115,7 @@ def test_a_token_file_is_never_another_file(tmp_path: Path) -> None:
         ["spark-server", "--thrift", "0", "--connect", "0", "--host", "0.0.0.0", "--token", SECRETS[0]],
     ],
 )
-def test_nothing_is_open_to_other_machines(tmp_path: Path, arguments: list[str]) -> None:
+def test_other_machines_are_refused_by_default(tmp_path: Path, arguments: list[str]) -> None:
     frazil.connect(tmp_path / "lake").close()
     command = [sys.executable, "-m", "frazil.cli", "-w", str(tmp_path / "lake"), *arguments]
     given = {key: value for key, value in os.environ.items() if not key.startswith("FRAZIL_")}
@@ -127,7 +127,7 @@ def test_nothing_is_open_to_other_machines(tmp_path: Path, arguments: list[str])
 # The console
 
 
-def test_the_address_with_the_token_opens_the_console(tmp_path: Path) -> None:
+def test_address_with_the_token_opens_the_console(tmp_path: Path) -> None:
     from frazil.console.app import console_routes
 
     auth = Auth([Secret("me", SECRETS[0])])
@@ -143,7 +143,7 @@ def test_the_address_with_the_token_opens_the_console(tmp_path: Path) -> None:
         assert server.get("/", Cookie=cookie).code == 200
 
 
-def test_a_sign_in_leads_back_to_this_console_alone(tmp_path: Path) -> None:
+def test_sign_in_redirects_to_this_console_only(tmp_path: Path) -> None:
     from frazil.console.app import console_routes
 
     auth = Auth([Secret("me", SECRETS[0])])
@@ -167,7 +167,7 @@ def test_a_sign_in_leads_back_to_this_console_alone(tmp_path: Path) -> None:
         assert server.post("/sign-in", body, Origin=server.uri).headers["location"] == "/tables/db.t"
 
 
-def test_a_line_break_in_a_name_begins_no_record_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_break_in_a_name_cannot_forge_log_records(capsys: pytest.CaptureFixture[str]) -> None:
     log_requests(is_quiet=False)
     logger = logging.getLogger("frazil.serve")
     try:
@@ -206,11 +206,11 @@ def test_a_line_break_in_a_name_begins_no_record_of_the_log(capsys: pytest.Captu
         ("spark.frazil.lake.l.warehouse", "abfss://c@a.dfs.core.windows.net?sv=1&sig=x"),
     ],
 )
-def test_a_setting_with_a_secret_is_known(name: str, value: str) -> None:
+def test_settings_that_hold_secrets_are_recognised(name: str, value: str) -> None:
     assert is_secret_setting(name, value)
 
 
-def test_settings_that_start_a_jvm_are_not_taken_for_secrets() -> None:
+def test_jvm_start_settings_are_not_treated_as_secrets() -> None:
     for name in ("spark.master", "spark.app.name", "spark.jars.packages", "spark.driver.memory", "spark.jars",
                  "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.host",
                  "spark.sql.warehouse.dir", "spark.hadoop.fs.s3a.bucket.b.endpoint"):  # fmt: skip
@@ -238,7 +238,7 @@ def command_lines(process: int) -> dict[int, str]:
 @pytest.mark.extended
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
-def test_spark_server_shows_no_secret_in_any_command_line(tmp_path: Path) -> None:
+def test_spark_server_shows_no_secret_on_a_command_line(tmp_path: Path) -> None:
     secrets = tmp_path / "properties"
     secrets.write_text(
         f"s3.access-key-id=AKIAPLANTED\ns3.secret-access-key={SECRETS[1]}\ns3.endpoint=http://127.0.0.1:9\n"

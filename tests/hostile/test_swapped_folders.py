@@ -58,7 +58,7 @@ def home(tmp_path: Path) -> Path:
     return made
 
 
-def test_a_file_in_a_folder_that_was_swapped_after_the_check_is_not_deleted(tmp_path: Path, home: Path) -> None:
+def test_file_in_a_folder_swapped_after_the_check_is_not_deleted(tmp_path: Path, home: Path) -> None:
     own = tmp_path / "t" / "data"
     (own / "sub").mkdir(parents=True)
     (own / "sub" / "id_rsa").write_text("an orphan")
@@ -75,7 +75,7 @@ def test_a_file_in_a_folder_that_was_swapped_after_the_check_is_not_deleted(tmp_
     (own / ".sub" / "id_rsa").unlink()
 
 
-def test_a_table_folder_that_was_swapped_leads_nowhere_either(tmp_path: Path, home: Path) -> None:
+def test_swapped_table_folder_is_not_followed(tmp_path: Path, home: Path) -> None:
     table = tmp_path / "t"
     table.mkdir()
     storage = LocalStorage()
@@ -86,7 +86,7 @@ def test_a_table_folder_that_was_swapped_leads_nowhere_either(tmp_path: Path, ho
     assert (home / "id_rsa").exists()
 
 
-def test_the_jobs_that_delete_ask_what_was_opened(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleting_jobs_use_the_opened_folder(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "id bigint")
         table.append(pa.table({"id": [1]}))
@@ -109,7 +109,7 @@ def test_the_jobs_that_delete_ask_what_was_opened(tmp_path: Path, home: Path, mo
     assert (home / "id_rsa").read_text() == "a key"
 
 
-def test_a_link_inside_the_tables_folder_is_followed(tmp_path: Path) -> None:
+def test_link_inside_the_table_folder_is_followed(tmp_path: Path) -> None:
     table = tmp_path / "t"
     (table / "real").mkdir(parents=True)
     (table / "real" / "f").write_text("x")
@@ -119,7 +119,7 @@ def test_a_link_inside_the_tables_folder_is_followed(tmp_path: Path) -> None:
     assert not (table / "real" / "f").exists()
 
 
-def test_no_read_under_roots_leads_outside_while_a_link_is_turned(tmp_path: Path) -> None:
+def test_reads_cannot_escape_the_roots_while_a_link_is_swapped(tmp_path: Path) -> None:
     lake, outside = tmp_path / "lake", tmp_path / "outside"
     for folder in (lake / "real", lake / "fake", outside):
         folder.mkdir(parents=True)
@@ -137,7 +137,7 @@ def test_no_read_under_roots_leads_outside_while_a_link_is_turned(tmp_path: Path
     assert seen <= {b"mine"} and seen
 
 
-def test_the_storage_of_roots_checks_what_it_opened(tmp_path: Path) -> None:
+def test_rooted_storage_verifies_the_opened_file(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "f").write_text("x")
@@ -154,7 +154,7 @@ def test_the_storage_of_roots_checks_what_it_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_no_rows_of_a_victims_file_are_read_while_a_link_is_turned(tmp_path: Path) -> None:
+def test_rows_outside_the_roots_are_not_read_while_a_link_is_swapped(tmp_path: Path) -> None:
     victim = tmp_path / "victim.parquet"
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "id bigint, note string")

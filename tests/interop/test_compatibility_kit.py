@@ -25,7 +25,7 @@ LEAST = 145
 
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("database", ["SQLite", "PostgreSQL"])
-def test_no_test_of_the_kit_fails(tmp_path: Path, database: str) -> None:
+def test_compatibility_kit_passes(tmp_path: Path, database: str) -> None:
     if not KIT.exists() or shutil.which("mvn") is None or shutil.which("java") is None:
         pytest.skip("the kit needs ../shared/rck, Maven and Java")
     catalog = shared_server().uri if database == "PostgreSQL" else None

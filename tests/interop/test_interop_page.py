@@ -9,7 +9,7 @@ from tests.interop.interop_page import interop_page, sql_page
 pytest.importorskip("duckdb", reason="the page names the versions of peers")
 
 
-def test_reasons_are_numbered_and_absent_peers_are_not_run() -> None:
+def test_reasons_are_numbered_and_missing_peers_are_marked_not_run() -> None:
     lines = [
         {"section": "Tables", "labels": {"table": "a"}, "seen": {"one": "✓", "two": "✗ why: theirs"}},
         {"section": "Tables", "labels": {"table": "b"}, "seen": {"one": "not made: cannot", "two": "✗ why: theirs"}},
@@ -25,7 +25,7 @@ def test_reasons_are_numbered_and_absent_peers_are_not_run() -> None:
     assert "[1] why: theirs  \n[2] cannot  \n" in text
 
 
-def test_differences_stand_under_their_kind() -> None:
+def test_differences_are_grouped_by_kind() -> None:
     one = {
         "kind": "jar lacks", "why": "it has none", "place": "t.txt:1", "statement": "select `a` | b", "frazil": "1 | 2",
         "jar": "an error",

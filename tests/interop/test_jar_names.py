@@ -61,31 +61,31 @@ def names_of(*lists: Iterable[o.Option]) -> set[str]:
     return {option.name.rstrip("*").rstrip(".") for one in lists for option in one}
 
 
-def test_every_read_option_of_the_jar_is_known(jar: zipfile.ZipFile) -> None:
+def test_every_read_option_of_the_jar_is_listed(jar: zipfile.ZipFile) -> None:
     found = texts_in(jar, f"{_SPARK}/SparkReadOptions")
     assert "split-size" in found
     assert found <= names_of(o.READ, o.STREAM_READ)
 
 
-def test_every_write_option_of_the_jar_is_known(jar: zipfile.ZipFile) -> None:
+def test_every_write_option_of_the_jar_is_listed(jar: zipfile.ZipFile) -> None:
     found = texts_in(jar, f"{_SPARK}/SparkWriteOptions")
     assert "target-file-size-bytes" in found
     assert found <= names_of(o.WRITE, o.STREAM_WRITE)
 
 
-def test_every_setting_of_the_jar_is_known(jar: zipfile.ZipFile) -> None:
+def test_every_session_setting_of_the_jar_is_listed(jar: zipfile.ZipFile) -> None:
     found = {one.rstrip(".") for one in texts_in(jar, f"{_SPARK}/SparkSQLProperties") if one.startswith("spark.")}
     assert "spark.sql.iceberg.distribution-mode" in found
     assert found <= names_of(o.SETTINGS)
 
 
-def test_every_property_of_the_jar_is_known(jar: zipfile.ZipFile) -> None:
+def test_every_table_property_of_the_jar_is_listed(jar: zipfile.ZipFile) -> None:
     found = {one for one in texts_in(jar, "org/apache/iceberg/TableProperties") if "." in one}
     assert "write.format.default" in found
     assert found <= {*p.TABLE_PROPERTIES, *p.VIEW_PROPERTIES, *p.COLUMN_PROPERTIES, *p.RETIRED_PROPERTIES}
 
 
-def test_every_option_of_rewrites_of_the_jar_is_known(jar: zipfile.ZipFile) -> None:
+def test_every_rewrite_option_of_the_jar_is_listed(jar: zipfile.ZipFile) -> None:
     def options(*classes: str) -> set[str]:
         found = {one for name in classes for one in texts_in(jar, name)}
         return {one for one in found if re.fullmatch(r"[a-z]+(-[a-z]+)+([.][a-z-]+)?", one)}

@@ -31,21 +31,21 @@ def blocks() -> list[PageBlock]:
     return read_blocks(Path(DOCS))
 
 
-def test_a_page_is_cut_into_blocks_under_their_headings() -> None:
+def test_page_is_split_into_blocks_by_heading() -> None:
     text = "# A page\n\n## `first`\n\n```sql\nselect 1\n```\n\n#### Example\n\n  ```scala\n  # no heading\n  x\n  ```\n"
     found = cut_page("page", text)
     assert [one[:4] for one in found] == [("page", "first", 1, "sql"), ("page", "first", 2, "scala")]
     assert [one.text for one in found] == ["select 1", "# no heading\nx"]
 
 
-def test_every_known_block_has_a_kind_and_what_cannot_run_a_reason() -> None:
+def test_every_block_has_a_kind_and_unrunnable_ones_a_reason() -> None:
     assert {one.kind for one in BLOCKS.values()} == set(KINDS)
     assert [key for key, one in BLOCKS.items() if one.kind not in {AS_IS, TWO_LINES} and not one.why] == []
     assert [key for key, one in BLOCKS.items() if (one.kind == TWO_LINES) != (one.lines != "")] == []
 
 
 @needs_pages
-def test_every_block_of_the_pages_is_known(blocks: list[PageBlock]) -> None:
+def test_every_block_of_the_pages_is_listed(blocks: list[PageBlock]) -> None:
     assert sorted(one.key for one in blocks) == sorted(BLOCKS)
 
 
@@ -67,7 +67,7 @@ def ours(session: Any, tmp_path_factory: pytest.TempPathFactory, blocks: list[Pa
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_every_block_runs_as_it_is_known_to(ours: dict[str, Any]) -> None:
+def test_every_block_behaves_as_listed(ours: dict[str, Any]) -> None:
     record_pages(with_the_jar=False)
     assert {key: seen["error"] for key, seen in ours.items() if seen["error"] is not None} == {}
 
@@ -77,7 +77,7 @@ def test_every_block_runs_as_it_is_known_to(ours: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_every_block_does_what_it_does_with_the_jar(
+def test_every_block_behaves_as_with_the_jar(
     java: None, ours: dict[str, Any], tmp_path: Path, blocks: list[PageBlock]
 ) -> None:
     theirs = run_on_the_jar(tmp_path, blocks)
@@ -92,7 +92,7 @@ def test_every_block_does_what_it_does_with_the_jar(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize("key", [key for key, one in BLOCKS.items() if one.kind == TWO_LINES])
-def test_the_two_lines_stand_in_the_place_of_the_jars_settings(session: Any, tmp_path: Path, key: str) -> None:
+def test_setup_lines_replace_the_settings_of_the_jar(session: Any, tmp_path: Path, key: str) -> None:
     with running() as store, served(tmp_path / "served") as service:
         names = {
             "frazil": frazil,

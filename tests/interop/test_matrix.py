@@ -43,7 +43,7 @@ def combinations() -> list[Any]:
 
 
 @pytest.mark.parametrize("case, version, producer", combinations())
-def test_all_consumers_find_the_rows(case: Case, version: int, producer: Any, tmp_path: Path, session: Any) -> None:
+def test_every_consumer_finds_the_rows(case: Case, version: int, producer: Any, tmp_path: Path, session: Any) -> None:
     section, labels = f"Tables made by {producer.name}", {"table": case.name, "version": f"v{version}"}
     try:
         made = producer(tmp_path / "producer", session)

@@ -90,7 +90,7 @@ def both(java: None, tmp_path: Path, session: Any) -> Iterator[Both]:
 
 
 @pytest.mark.parametrize("seed", _seeds())
-def test_a_history_of_both_ends_like_one_of_the_jar(seed: int, both: Both) -> None:
+def test_mixed_history_equals_a_history_of_the_jar(seed: int, both: Both) -> None:
     history = MixedHistory(seed)
     first_version, made = history.version, history.create()
     creator = "jar" if seed % 2 else "frazil"

@@ -25,7 +25,7 @@ NAMES = '[parameters]\n"path.namespace" = "db"\n"path.table" = "t"\n"path.view" 
 
 
 @pytest.mark.timeout(3000)
-def test_no_request_that_the_protocol_describes_makes_the_server_fail(tmp_path: Path) -> None:
+def test_described_requests_cause_no_server_errors(tmp_path: Path) -> None:
     description, program = os.environ.get("FRAZIL_OPEN_API"), shutil.which("st")
     if description is None or program is None:
         pytest.skip("needs FRAZIL_OPEN_API, Iceberg's description of the protocol, and st of schemathesis")

@@ -110,7 +110,7 @@ def assert_same(ours: pa.Table, theirs: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_every_table_has_the_rows_pyiceberg_shows(tmp_path: Path, version: int) -> None:
+def test_metadata_tables_have_the_rows_of_pyiceberg(tmp_path: Path, version: int) -> None:
     loaded = busy_table(tmp_path, version).load()
     theirs = both(loaded)
     for name in TABLES:
@@ -118,7 +118,7 @@ def test_every_table_has_the_rows_pyiceberg_shows(tmp_path: Path, version: int) 
 
 
 @pytest.mark.parametrize("name", ["files", "data_files", "delete_files", "partitions"])
-def test_time_travel_shows_the_rows_pyiceberg_shows(tmp_path: Path, name: str) -> None:
+def test_time_travel_has_the_rows_of_pyiceberg(tmp_path: Path, name: str) -> None:
     loaded = busy_table(tmp_path, 2).load()
     theirs = both(loaded)
     for snapshot in loaded.metadata.snapshots:
@@ -132,7 +132,7 @@ def test_time_travel_shows_the_rows_pyiceberg_shows(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_entries_are_those_pyiceberg_shows(tmp_path: Path, version: int) -> None:
+def test_entries_equal_those_of_pyiceberg(tmp_path: Path, version: int) -> None:
     table = TableBuilder(
         schema(),
         partition_by=["day(ts)"],
@@ -154,7 +154,7 @@ def test_entries_are_those_pyiceberg_shows(tmp_path: Path, version: int) -> None
     ]
 
 
-def test_a_table_pyiceberg_wrote_is_shown_as_it_shows_it(tmp_path: Path) -> None:
+def test_metadata_tables_of_a_pyiceberg_table_equal_those_of_pyiceberg(tmp_path: Path) -> None:
     catalogs = pytest.importorskip("pyiceberg.catalog.memory")
     catalog = catalogs.InMemoryCatalog("c", warehouse=f"file://{tmp_path}")
     catalog.create_namespace("db")

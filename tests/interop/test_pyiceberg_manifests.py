@@ -82,7 +82,7 @@ def as_dict(file: DataFile) -> dict[str, Any]:
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "none"])
-def test_pyiceberg_reads_our_manifests(name: str, version: int, codec: str, tmp_path: Path) -> None:
+def test_pyiceberg_reads_frazil_manifests(name: str, version: int, codec: str, tmp_path: Path) -> None:
     spec = SPECS[name]
     made_files = files(name, 30)
     entries: list[ManifestEntry] = [added(one) for one in made_files[:10]]
@@ -125,7 +125,7 @@ def test_pyiceberg_reads_our_manifests(name: str, version: int, codec: str, tmp_
 @pytest.mark.parametrize("name", SPECS)
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("codec", ["deflate", "null"])
-def test_we_read_pyicebergs_manifests(name: str, version: Any, codec: Any, tmp_path: Path) -> None:
+def test_frazil_reads_pyiceberg_manifests(name: str, version: Any, codec: Any, tmp_path: Path) -> None:
     from pyiceberg.typedef import Record
 
     spec = SPECS[name]
@@ -184,7 +184,7 @@ def test_we_read_pyicebergs_manifests(name: str, version: Any, codec: Any, tmp_p
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "none"])
-def test_pyiceberg_reads_our_manifest_lists(version: int, codec: str, tmp_path: Path) -> None:
+def test_pyiceberg_reads_frazil_manifest_lists(version: int, codec: str, tmp_path: Path) -> None:
     manifests = [manifest_file(at, partitions=None if at % 2 else manifest_file().partitions) for at in range(20)]
     made = encode_manifest_list(
         manifests,
@@ -210,7 +210,7 @@ def test_pyiceberg_reads_our_manifest_lists(version: int, codec: str, tmp_path: 
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_we_read_pyicebergs_manifest_lists(version: Any, tmp_path: Path) -> None:
+def test_frazil_reads_pyiceberg_manifest_lists(version: Any, tmp_path: Path) -> None:
     _, _, io = foreign(UNPARTITIONED)
     path = tmp_path / "snap.avro"
     theirs = [

@@ -92,7 +92,7 @@ def read_by_them(text: bytes) -> Any:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_pyiceberg_reads_what_we_write(version: int) -> None:
+def test_pyiceberg_reads_frazil_metadata(version: int) -> None:
     ours = full_table(version)
     found = read_by_them(encode_table_metadata(ours))
     assert found.format_version == version
@@ -116,14 +116,14 @@ def test_pyiceberg_reads_what_we_write(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_we_read_what_pyiceberg_writes(version: int) -> None:
+def test_frazil_reads_pyiceberg_metadata(version: int) -> None:
     ours = full_table(version)
     rewritten = read_by_them(encode_table_metadata(ours)).model_dump_json(exclude_none=True).encode()
     assert decode_table_metadata(rewritten) == ours
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_tables_pyiceberg_makes_are_ours_too(version: int) -> None:
+def test_tables_created_by_pyiceberg_are_usable(version: int) -> None:
     schemas = pytest.importorskip("pyiceberg.schema")
     types = pytest.importorskip("pyiceberg.types")
     partitioning = pytest.importorskip("pyiceberg.partitioning")
@@ -150,14 +150,14 @@ def test_tables_pyiceberg_makes_are_ours_too(version: int) -> None:
     assert again.model_dump(exclude_none=True) == made.model_dump(exclude_none=True)
 
 
-def test_an_empty_table_is_read_by_pyiceberg_in_every_version() -> None:
+def test_pyiceberg_reads_an_empty_table_of_every_version() -> None:
     for version in (1, 2, 3):
         schema = Schema((NestedField(1, "id", LONG),))
         table = new_table_metadata(schema, location=LOCATION, format_version=version, uuid=UUID, now_ms=START_MS)
         assert read_by_them(encode_table_metadata(table)).current_snapshot() is None
 
 
-def test_time_travel_agrees_with_pyiceberg_on_a_log_in_order() -> None:
+def test_time_travel_equals_pyiceberg_for_an_ordered_log() -> None:
     ours = full_table(2)
     found = read_by_them(encode_table_metadata(ours))
     for at in (START_MS + 1, START_MS + 2, START_MS + 99):
@@ -165,7 +165,7 @@ def test_time_travel_agrees_with_pyiceberg_on_a_log_in_order() -> None:
         assert snapshot_as_of(ours, at).snapshot_id == expected.snapshot_id
 
 
-def test_unknown_fields_that_pyiceberg_drops_survive_here() -> None:
+def test_unknown_fields_that_pyiceberg_drops_are_preserved() -> None:
     document = json.loads(encode_table_metadata(full_table(2)))
     document["snapshots"][0]["new-field"] = {"a": [1]}
     text = json.dumps(document).encode()

@@ -160,12 +160,12 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 @pytest.mark.filterwarnings("ignore:Iceberg scan planning with the polars_iceberg plugin")
 @pytest.mark.parametrize("theirs, ours", READS)
-def test_both_answer_the_same(pair: Pair, theirs: str, ours: str) -> None:
+def test_examples_of_the_page_return_the_same(pair: Pair, theirs: str, ours: str) -> None:
     pair.check(theirs, ours)
 
 
 @pytest.mark.parametrize("theirs, ours", CHANGES)
-def test_both_make_the_same_of_a_lake(theirs: str, ours: str, tmp_path: Path) -> None:
+def test_examples_of_the_page_change_a_lake_alike(theirs: str, ours: str, tmp_path: Path) -> None:
     pair = Pair(tmp_path)
     try:
         pair.check(theirs, ours)
@@ -179,7 +179,7 @@ def calls_of(*classes: type) -> list[tuple[str, str]]:
     return [(one.__name__, name) for one in classes for name in dir(one) if not name.startswith("_")]
 
 
-def test_the_page_names_every_call_of_pyiceberg() -> None:
+def test_page_names_every_method_of_pyiceberg() -> None:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import DataScan, IncrementalAppendScan, Table, Transaction
     from pyiceberg.table.inspect import InspectTable
@@ -198,6 +198,6 @@ def test_the_page_names_every_call_of_pyiceberg() -> None:
     assert sorted({f"{owner}.{name}" for owner, name in calls if not re.search(rf"\b{name}\b", PAGE)}) == []
 
 
-def test_the_page_has_its_rows() -> None:
+def test_page_has_the_generated_rows() -> None:
     assert len(READS) > 50 and len(CHANGES) > 40
     assert "`frazil.connect(warehouse" in REST

@@ -129,7 +129,7 @@ def test_pyiceberg_reads_the_rows(version: int, partition_by: list[str], tmp_pat
     assert [plain(row) for row in read(table)] == [plain(row) for row in rows()]
 
 
-def test_pyiceberg_finds_rows_by_the_metrics(tmp_path: Path) -> None:
+def test_pyiceberg_finds_rows_by_metrics(tmp_path: Path) -> None:
     table, loaded = build(tmp_path, 2, [])
     table.commit(
         *(file for start in range(5) for file in write_data_files(rows()[start * 10 : start * 10 + 10], loaded))
@@ -179,7 +179,7 @@ def _deleted(files: list[Any]) -> set[int]:
     return gone
 
 
-def test_metrics_are_those_that_pyiceberg_reads_from_the_file(tmp_path: Path) -> None:
+def test_metrics_equal_those_pyiceberg_reads_from_the_file(tmp_path: Path) -> None:
     _, loaded = build(tmp_path, 2, [])
     (file,) = write_data_files(rows(), loaded)
     static = pyiceberg.StaticTable.from_metadata(loaded.metadata_location)
@@ -202,7 +202,7 @@ def test_metrics_are_those_that_pyiceberg_reads_from_the_file(tmp_path: Path) ->
         assert {key: value for key, value in getattr(file, name).items() if key not in missing} == found, name
 
 
-def test_arrow_reads_the_files_as_they_are(tmp_path: Path) -> None:
+def test_pyarrow_reads_the_data_files(tmp_path: Path) -> None:
     _, loaded = build(tmp_path, 3, [])
     (file,) = write_data_files(rows(), loaded)
     found = pq.read_table(file.file_path.removeprefix("file://"))

@@ -139,7 +139,7 @@ def test_both_read_the_same_rows(tmp_path: Path, file_format: str, version: int)
         assert plain(found) == plain(expected), text
 
 
-def test_both_read_older_snapshots_the_same(tmp_path: Path) -> None:
+def test_both_read_older_snapshots_alike(tmp_path: Path) -> None:
     table = build(tmp_path, "parquet", 2)
     loaded = table.load()
     peer = StaticTable.from_metadata(str(loaded.metadata_location))

@@ -86,7 +86,7 @@ ROWS = pa.table(
 )
 
 
-def test_namespaces_are_seen_from_both_sides(both: Both) -> None:
+def test_namespaces_are_visible_to_both(both: Both) -> None:
     both.ours.create_namespace(("ours",), {"owner": "me"})
     both.ours.create_namespace(("plain",))
     both.theirs.create_namespace("theirs", {"owner": "you"})
@@ -104,7 +104,7 @@ def test_namespaces_are_seen_from_both_sides(both: Both) -> None:
     assert set(both.theirs.list_namespaces()) == {("plain",), ("theirs",)}
 
 
-def test_they_load_and_commit_to_our_table_and_we_go_on(both: Both) -> None:
+def test_pyiceberg_commits_to_a_frazil_table_and_frazil_continues(both: Both) -> None:
     loaded = made_table(both.ours, ("db", "events"), properties={"owner": "me"})
     assert both.theirs.list_tables("db") == [("db", "events")]
     table = both.theirs.load_table("db.events")
@@ -122,7 +122,7 @@ def test_they_load_and_commit_to_our_table_and_we_go_on(both: Both) -> None:
     assert "/00002-" in (ours.metadata_location or "")
 
 
-def test_we_load_and_commit_to_their_table_and_they_go_on(both: Both) -> None:
+def test_frazil_commits_to_a_pyiceberg_table_and_pyiceberg_continues(both: Both) -> None:
     both.theirs.create_namespace("db")
     table = both.theirs.create_table("db.events", THEIR_SCHEMA)
     table.append(ROWS)
@@ -138,7 +138,7 @@ def test_we_load_and_commit_to_their_table_and_they_go_on(both: Both) -> None:
     assert len(table.scan().to_arrow()) == 6
 
 
-def test_their_late_commit_is_refused_by_our_early_one(both: Both) -> None:
+def test_late_commit_of_pyiceberg_is_refused(both: Both) -> None:
     loaded = made_table(both.ours, ("db", "events"))
     table = both.theirs.load_table("db.events")
     committed(set_property(both.ours, loaded, ours="yes"))
@@ -155,7 +155,7 @@ def test_their_late_commit_is_refused_by_our_early_one(both: Both) -> None:
     assert ("theirs" in properties) == with_theirs
 
 
-def test_a_name_is_taken_once_on_both_sides(both: Both) -> None:
+def test_used_name_is_refused_by_both(both: Both) -> None:
     made_table(both.ours, ("db", "a"))
     with pytest.raises(pyiceberg_errors.TableAlreadyExistsError):
         both.theirs.create_table("db.a", THEIR_SCHEMA)
@@ -164,7 +164,7 @@ def test_a_name_is_taken_once_on_both_sides(both: Both) -> None:
         both.ours.create_table(("db", "b"), builders.schema())
 
 
-def test_renames_and_drops_are_seen_from_both_sides(both: Both) -> None:
+def test_renames_and_drops_are_visible_to_both(both: Both) -> None:
     made_table(both.ours, ("db", "a"))
     both.theirs.create_table("db.b", THEIR_SCHEMA)
     both.theirs.rename_table("db.a", "db.a2")
@@ -177,7 +177,7 @@ def test_renames_and_drops_are_seen_from_both_sides(both: Both) -> None:
     assert both.theirs.list_tables("db") == []
 
 
-def test_views_of_ours_are_no_tables_of_theirs(both: Both) -> None:
+def test_frazil_views_are_not_tables_of_pyiceberg(both: Both) -> None:
     made_table(both.ours, ("db", "t"))
     version = ViewVersion(1, 0, 5, (SqlRepresentation("select 1", "spark"),), ("db",))
     both.ours.create_view(("db", "v"), builders.schema(), version)
@@ -186,7 +186,7 @@ def test_views_of_ours_are_no_tables_of_theirs(both: Both) -> None:
         both.theirs.load_table("db.v")
 
 
-def test_two_tables_change_at_once_and_they_see_both(both: Both) -> None:
+def test_multi_table_commit_is_visible_to_pyiceberg(both: Both) -> None:
     tables = [made_table(both.ours, ("db", name)) for name in "ab"]
     changes = [setting(one, together="yes") for one in tables]
     assert isinstance(both.ours.commit_many(changes), Committed)
@@ -201,7 +201,7 @@ def test_two_tables_change_at_once_and_they_see_both(both: Both) -> None:
     assert "late" not in both.theirs.load_table("db.a").properties
 
 
-def test_the_tables_are_laid_out_as_theirs(tmp_path: Path) -> None:
+def test_catalog_tables_have_the_columns_of_pyiceberg(tmp_path: Path) -> None:
     with SqlCatalog("lake", "file:///w", SqliteDatabase(tmp_path / "ours.db"), LocalStorage()):
         pass
     pyiceberg_sql.SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/theirs.db", warehouse="file:///w").close()
@@ -216,7 +216,7 @@ def test_the_tables_are_laid_out_as_theirs(tmp_path: Path) -> None:
         assert layouts[0] == layouts[1]
 
 
-def test_a_static_table_reads_a_filesystem_catalog(tmp_path: Path) -> None:
+def test_pyiceberg_static_table_reads_a_filesystem_catalog(tmp_path: Path) -> None:
     catalog = FilesystemCatalog("lake", f"file://{tmp_path}/warehouse", LocalStorage(durable=False))
     loaded = made_table(catalog, properties={"owner": "me"})
     loaded = committed(set_property(catalog, loaded, a="b"))

@@ -201,7 +201,7 @@ def same_metadata(server: Served, table: frazil.Table, name: str) -> None:
 
 
 @EACH
-def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, lake: frazil.Lake, client: str) -> None:
+def test_table_created_by_a_client_is_written_in_turns(server: Served, lake: frazil.Lake, client: str) -> None:
     other = CLIENTS[client](server)
     other.create("t")
     other.append("t", (1, "a"), (2, "b"))
@@ -224,9 +224,7 @@ def test_a_table_that_a_client_creates_is_written_by_turns(server: Served, lake:
 
 
 @EACH
-def test_a_partitioned_table_that_frazil_creates_is_written_by_turns(
-    server: Served, lake: frazil.Lake, client: str
-) -> None:
+def test_partitioned_frazil_table_is_written_in_turns(server: Served, lake: frazil.Lake, client: str) -> None:
     if client == "PyIceberg":
         pytest.importorskip("pyiceberg_core", reason="PyIceberg computes buckets with this package")
     table = lake.create_table(
@@ -260,7 +258,7 @@ def test_a_partitioned_table_that_frazil_creates_is_written_by_turns(
     ],
     ids=["three", "four", "five"],
 )
-def test_writers_take_turns_on_one_table(server: Served, lake: frazil.Lake, names: tuple[str, ...]) -> None:
+def test_clients_take_turns_writing_one_table(server: Served, lake: frazil.Lake, names: tuple[str, ...]) -> None:
     peers: list[Any] = [CLIENTS[one](server) for one in names]
     table = lake.create_table("db.t", "id bigint, kind string")
     peers.append(ByFrazil(frazil.Lake(server.catalog).table("db.t")))
@@ -285,7 +283,7 @@ def test_writers_take_turns_on_one_table(server: Served, lake: frazil.Lake, name
 @pytest.mark.slow
 @pytest.mark.timeout(2000)
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_iceberg_rust_changes_everything_that_it_can(server: Served, lake: frazil.Lake, version: int) -> None:
+def test_iceberg_rust_makes_every_change_it_supports(server: Served, lake: frazil.Lake, version: int) -> None:
     rust = RustClient(server)
     rust.create("made", version)
     table = lake.table("db.made")
@@ -317,7 +315,7 @@ def test_iceberg_rust_changes_everything_that_it_can(server: Served, lake: frazi
 @pytest.mark.slow
 @pytest.mark.timeout(2000)
 @pytest.mark.parametrize(("version", "mode"), [(2, "copy-on-write"), (2, "merge-on-read"), (3, "copy-on-write")])
-def test_iceberg_rust_writes_a_partitioned_table_of_frazils(server: Served, version: int, mode: str) -> None:
+def test_iceberg_rust_writes_a_partitioned_frazil_table(server: Served, version: int, mode: str) -> None:
     rust = RustClient(server)
     table = frazil.Lake(server.catalog).create_table(
         "db.t",
@@ -342,7 +340,7 @@ def test_iceberg_rust_writes_a_partitioned_table_of_frazils(server: Served, vers
 
 @pytest.mark.slow
 @pytest.mark.timeout(2000)
-def test_iceberg_rust_writes_beside_deletion_vectors_which_it_cannot_read(server: Served) -> None:
+def test_iceberg_rust_writes_beside_deletion_vectors_it_cannot_read(server: Served) -> None:
     rust = RustClient(server)
     table = frazil.Lake(server.catalog).create_table(
         "db.t", "id bigint, kind string", properties={"write.delete.mode": "merge-on-read"}, format_version=3
@@ -395,7 +393,7 @@ def test_pyiceberg_uses_names_views_and_properties(server: Served) -> None:
     catalog.drop_namespace("a.b")
 
 
-def test_pyiceberg_reads_what_the_server_plans(server: Served) -> None:
+def test_pyiceberg_reads_server_side_plans(server: Served) -> None:
     from pyiceberg.catalog import load_catalog
 
     table = frazil.Lake(server.catalog).create_table("db.t", "id bigint, kind string", partition_by=["kind"])

@@ -25,7 +25,7 @@ LEAST = {"java": 80, "nessie": 68}
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", LEAST)
-def test_a_service_of_others_keeps_the_contract_but_for_what_is_known(kind: str) -> None:
+def test_third_party_service_passes_the_contract_except_for_listed_differences(kind: str) -> None:
     said = run_tests(kind, 800, "tests/contract/test_catalog_contract.py")
     passed, known = count(said, "passed"), count(said, "xfailed")
     assert passed >= LEAST[kind], said[-2000:]
@@ -38,7 +38,7 @@ def test_a_service_of_others_keeps_the_contract_but_for_what_is_known(kind: str)
 
 @pytest.mark.timeout(3700)
 @pytest.mark.parametrize("kind", LEAST)
-def test_the_sql_cases_hold_on_spark_with_a_lake_of_others_but_for_what_is_known(kind: str) -> None:
+def test_sql_cases_hold_on_a_third_party_service_except_for_listed_differences(kind: str) -> None:
     # Spark has no file system for Nessie's store here, and files go through the driver, which says so.
     quietly = ("-W", "ignore::UserWarning")
     said = run_tests(kind, 3600, "tests/spark/test_sql_cases.py", "-k", "behind_a_service", *quietly)

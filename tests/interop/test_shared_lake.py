@@ -76,7 +76,7 @@ def filled(shared: Shared, name: str, version: int = 2, **more: Any) -> frazil.T
 # Views
 
 
-def test_views_of_each_are_read_by_the_other(shared: Shared) -> None:
+def test_views_are_readable_by_both(shared: Shared) -> None:
     filled(shared, "t")
     query = "select id * 2 as twice, upper(kind) as kind from lake.db.t where v = 3"
     expected = peers.comparable(
@@ -133,7 +133,7 @@ def _java_has(java: JavaLake, text: str, expected: list[str]) -> bool:
 # Branches and tags
 
 
-def test_branches_and_tags_of_each_are_those_of_all(shared: Shared) -> None:
+def test_branches_and_tags_are_visible_to_all(shared: Shared) -> None:
     table = filled(shared, "t")
     java = shared.java
     table.create_tag("of_frazil", max_ref_age_ms=86_400_000)
@@ -185,7 +185,7 @@ def _arrow(rows: list[dict[str, Any]]) -> pa.Table:
 # Sort orders
 
 
-def test_sort_orders_of_each_are_understood_by_the_others(shared: Shared) -> None:
+def test_sort_orders_are_understood_by_both(shared: Shared) -> None:
     java = shared.java
     shown = "bucket(4, id) ASC NULLS FIRST, kind DESC NULLS LAST"
     filled(shared, "by_frazil", sort_by=["bucket(4, id) asc nulls first", "kind desc nulls last"])
@@ -250,7 +250,7 @@ DISTINCT = {"id": ("40", 40.0), "kind": ("2", 2.0), "v": ("7", 7.0)}
 
 
 @pytest.mark.parametrize("who", ["frazil", "Java"])
-def test_sketches_of_each_are_read_by_the_other(who: str, shared: Shared) -> None:
+def test_sketches_are_readable_by_both(who: str, shared: Shared) -> None:
     java = shared.java
     table = filled(shared, "t")
     if who == "frazil":
@@ -300,7 +300,7 @@ def _sorted(rows: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("who", ["frazil", "Java"])
-def test_partition_statistics_of_each_are_read_by_the_other(who: str, version: int, shared: Shared) -> None:
+def test_partition_statistics_are_readable_by_both(who: str, version: int, shared: Shared) -> None:
     java = shared.java
     modes = {"write.delete.mode": "merge-on-read"}
     table = filled(shared, "t", version, partition_by=["kind"], properties=modes)
@@ -357,7 +357,7 @@ def test_partition_statistics_of_each_are_read_by_the_other(who: str, version: i
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("who", ["frazil", "Java"])
-def test_a_copied_table_is_read_by_all(who: str, version: int, shared: Shared, tmp_path: Path) -> None:
+def test_copied_table_is_readable_by_all(who: str, version: int, shared: Shared, tmp_path: Path) -> None:
     java = shared.java
     table = filled(shared, "t", version, partition_by=["kind"], properties={"write.delete.mode": "merge-on-read"})
     table.delete("id = 3")

@@ -34,7 +34,7 @@ REFUSED = {
 """Steps of the public pages that the jar refuses, and why."""
 
 
-def test_all_differences_in_sql_are_known(java: None, tmp_path: Path) -> None:
+def test_all_sql_differences_are_listed(java: None, tmp_path: Path) -> None:
     seen = [one for name in sql_on_java.compared_files() for one in sql_on_java.run_file(name, tmp_path / name)]
     differences = [one for one in seen if one is not None]
     lake = JavaLake(tmp_path / "pages", settings={"spark.sql.session.timeZone": "Asia/Kolkata"})
@@ -50,5 +50,5 @@ def test_all_differences_in_sql_are_known(java: None, tmp_path: Path) -> None:
     assert found == {name: rows for name, rows in FOUND.items() if name not in REFUSED}
 
 
-def test_every_known_difference_is_of_a_kind_and_of_a_case() -> None:
+def test_every_listed_difference_has_a_kind_and_a_case() -> None:
     assert {one.kind for one in sql_on_java.known_differences().values()} == set(sql_on_java.KINDS)

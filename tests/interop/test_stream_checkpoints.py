@@ -67,7 +67,7 @@ def cut(checkpoint: Path, into: Path, batches: int, *, is_done: bool) -> Path:
 
 
 @pytest.mark.parametrize("is_done", [True, False])
-def test_a_query_moves_between_the_jar_and_frazil_at_any_batch(
+def test_stream_switches_between_the_jar_and_frazil_at_any_batch(
     java_lake: JavaLake, session: Any, tmp_path: Path, is_done: bool
 ) -> None:
     expected = write(java_lake, session)
@@ -90,7 +90,7 @@ def test_a_query_moves_between_the_jar_and_frazil_at_any_batch(
             assert found == whole["frazil"][done:], f"frazil's checkpoint after batch {at}"
 
 
-def test_a_query_that_read_the_whole_table_first_goes_on_with_the_jar(
+def test_stream_that_read_the_whole_table_first_continues_with_the_jar(
     java_lake: JavaLake, session: Any, tmp_path: Path
 ) -> None:
     write(java_lake, session)

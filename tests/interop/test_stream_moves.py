@@ -14,7 +14,7 @@ from tests.interop.java_runtime import PACKAGE, PYTHON, ROOT
 pytestmark = [pytest.mark.interop, pytest.mark.spark, pytest.mark.slow]
 
 
-def test_a_query_moves_between_the_jar_and_frazil_and_writes_each_batch_once(tmp_path: Path) -> None:
+def test_sink_switches_between_the_jar_and_frazil_and_writes_each_batch_once(tmp_path: Path) -> None:
     if not PYTHON.exists():
         pytest.skip("no environment with PySpark 4.1")
     script = str(Path(__file__).with_name("stream_moves.py"))

@@ -105,7 +105,7 @@ def agree(shared: Shared, name: str, model: Model) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("writers, version, mode", PAIRS, ids=str)
-def test_all_agree_after_every_commit(
+def test_all_engines_agree_after_every_commit(
     writers: tuple[str, ...], version: int, mode: str, tmp_path: Path, session: Any
 ) -> None:
     labels = {"writers": ", ".join(writers), "version": f"v{version}", "mode": mode}
@@ -133,7 +133,7 @@ def test_all_agree_after_every_commit(
         assert shared.lake.table("db.t").check(bounds=True).ok
 
 
-def test_duckdb_has_no_turn(tmp_path: Path) -> None:
+def test_duckdb_attaches_rest_catalogs_only(tmp_path: Path) -> None:
     """It says so itself: what it attaches is a REST catalog."""
     connection = open_duckdb()
     try:

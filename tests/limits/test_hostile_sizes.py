@@ -55,17 +55,17 @@ def three_rows(version: int = 3, **fields: Any) -> tuple[TableBuilder, DataFile]
 # Deletion vectors
 
 
-def test_a_vector_beyond_its_file_is_refused_with_the_path() -> None:
+def test_vector_with_positions_beyond_its_file_is_refused_with_the_path() -> None:
     table, file = three_rows()
     (vector,) = table.write_vectors({file: [1, FAR]})
     table.commit(file)
     table.commit_vectors([vector])
-    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, and the file has 3 rows") as caught:
+    with pytest.raises(InvalidPuffinError, match=f"it deletes row {FAR}, but the file has 3 rows") as caught:
         scan_table(table.load()).to_arrow()
     assert caught.value.context["path"] == vector.file_path
 
 
-def test_the_bits_of_a_vector_take_no_more_than_its_file_has_rows() -> None:
+def test_deleted_bitmap_is_bounded_by_the_row_count() -> None:
     _, file = three_rows()
     assert vector_bytes(DeletionVector([1, FAR]), file) == b"\x00\x02"
     assert vector_bytes(DeletionVector(range(1 << 32)), file) == b"\x00\x07"
@@ -73,13 +73,13 @@ def test_the_bits_of_a_vector_take_no_more_than_its_file_has_rows() -> None:
 
 
 @pytest.mark.parametrize("rows", [-1, FAR + 1], ids=["not counted", "a wrong count"])
-def test_bits_of_rows_that_no_file_has_are_refused(rows: int) -> None:
+def test_bitmap_beyond_the_row_count_is_refused(rows: int) -> None:
     _, file = three_rows(record_count=rows)
     with pytest.raises(InvalidManifestError, match=f"row {FAR} is deleted, above the limit"):
         vector_bytes(DeletionVector([1, FAR]), file)
 
 
-def test_bits_say_what_the_vector_says() -> None:
+def test_bitmap_matches_the_vector() -> None:
     _, file = three_rows(record_count=3_000_000)
     chosen = np.random.default_rng(7).choice(3_000_000, 5000, replace=False)
     words = np.frombuffer(vector_bytes(DeletionVector(chosen), file), ">u2")
@@ -87,7 +87,7 @@ def test_bits_say_what_the_vector_says() -> None:
     assert np.flatnonzero(bits).tolist() == sorted(chosen.tolist())
 
 
-def test_runs_of_billions_are_taken_in_parts() -> None:
+def test_runs_of_billions_are_processed_in_parts() -> None:
     many = DeletionVector(range(1 << 33))
     assert len(encode_deletion_vector(many)) < 3 << 20
     parts = many.parts(1000)
@@ -103,7 +103,7 @@ def test_runs_of_billions_are_taken_in_parts() -> None:
 
 
 @pytest.mark.extended
-def test_the_deleted_rows_of_a_vector_are_shown_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_rows_of_a_vector_are_shown_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     table, file = three_rows(record_count=1 << 32)
     (vector,) = table.write_vectors({file: range(1 << 32)})
     table.commit(file)
@@ -115,7 +115,7 @@ def test_the_deleted_rows_of_a_vector_are_shown_a_batch_at_a_time(monkeypatch: p
 
 
 @pytest.mark.parametrize("rows", [3, FAR], ids=["three rows", "a wrong count"])
-def test_positions_of_delete_files_beyond_the_end_cost_nothing(rows: int) -> None:
+def test_position_deletes_beyond_the_end_cost_nothing(rows: int) -> None:
     table, file = three_rows(version=2, record_count=rows)
     table.commit(file)
     table.commit(table.write_position_deletes({file: [1, FAR + 5]}))
@@ -149,27 +149,27 @@ _MANY_PARTS = {
 
 @pytest.mark.parametrize("kind", [_MEGABYTE, _MANY_PARTS], ids=["fixed", "struct of fixed"])
 @pytest.mark.parametrize("rows", [8000, 600_000], ids=["small", "large"])
-def test_nulls_that_take_a_megabyte_each_are_refused(kind: Any, rows: int) -> None:
+def test_nulls_that_allocate_a_megabyte_each_are_refused(kind: Any, rows: int) -> None:
     schema = {"type": "record", "name": "row", "fields": [required("a", ["null", kind], 1), required("b", "int", 2)]}
     with pytest.raises(InvalidManifestError, match="inflates to more than"):
         _decode(schema, rows, b"\x00\x02" * rows)
 
 
-def test_rows_of_no_bytes_are_refused() -> None:
+def test_zero_byte_rows_are_refused() -> None:
     schema = {"type": "record", "name": "row", "fields": [required("a", "null", 1)]}
-    with pytest.raises(InvalidManifestError, match="announces 1152921504606846976 rows in 0 bytes"):
+    with pytest.raises(InvalidManifestError, match="declares 1152921504606846976 rows in 0 bytes"):
         _decode(schema, 1 << 60, b"")
 
 
 @pytest.mark.parametrize("columns", [["id"], ["nothing"], ["_file"]])
-def test_an_avro_file_that_announces_more_rows_than_it_can_hold_is_refused(columns: list[str]) -> None:
+def test_avro_file_announcing_impossible_row_counts_is_refused(columns: list[str]) -> None:
     table = TableBuilder(Schema((NestedField(1, "id", LONG), NestedField(2, "nothing", LONG))), keeps_ids=True)
     schema = {"type": "record", "name": "row", "fields": [required("id", "long", 1), required("nothing", "null", 2)]}
     file = table.write_data([{"id": 1}], file_format="avro")
     data = container(schema, (1 << 60, b"\x02"))
     table.storage.replace(file.file_path, data)
     table.commit(replace(file, file_size_in_bytes=len(data)))
-    with pytest.raises(FrazilError, match="announces 1152921504606846976 rows in 1 bytes"):
+    with pytest.raises(FrazilError, match="declares 1152921504606846976 rows in 1 bytes"):
         scan_table(table.load(), columns=columns).to_arrow()
 
 
@@ -192,7 +192,7 @@ def _with_column(column: NestedField, rows: int) -> TableBuilder:
     [(STRING, "x" * 500_000, 500_000), (FixedType(500_000), None, 500_000)],
     ids=["large default", "large fixed"],
 )
-def test_large_constants_make_small_batches(kind: Any, default: str | None, each: int) -> None:
+def test_large_constants_produce_small_batches(kind: Any, default: str | None, each: int) -> None:
     rows = 10_000
     table = _with_column(NestedField(2, "wide", kind, initial_default=default, write_default=default), rows)
     seen = 0

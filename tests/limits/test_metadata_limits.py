@@ -29,7 +29,7 @@ def test_many_snapshots_and_columns_are_read_in_bounded_time() -> None:
 
 
 @pytest.mark.extended
-def test_a_one_megabyte_file_never_takes_half_a_gigabyte() -> None:
+def test_one_megabyte_file_never_takes_half_a_gigabyte() -> None:
     script = """
 import gzip, resource, sys
 from frazil.codec.table_metadata_json import decode_table_metadata

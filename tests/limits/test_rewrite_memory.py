@@ -45,7 +45,7 @@ print(json.dumps([*first, *rewrite(rows, "whole")]))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy, sort_by", [("binpack", None), ("sort", "text, id desc"), ("sort", "zorder(id, x)")])
-def test_five_times_the_rows_are_rewritten_in_the_same_memory(
+def test_rewriting_five_times_the_rows_takes_the_same_memory(
     strategy: str, sort_by: str | None, tmp_path: Path
 ) -> None:
     rows = 5_000_000

@@ -27,7 +27,7 @@ def processor_seconds(work: Callable[[], Any]) -> float:
 
 
 @pytest.mark.parametrize("case_sensitive", [True, False])
-def test_matching_columns_takes_time_in_line_with_their_number(case_sensitive: bool) -> None:
+def test_column_matching_takes_linear_time(case_sensitive: bool) -> None:
     def match(count: int) -> Callable[[], Any]:
         schema = Schema(tuple(NestedField(at + 1, f"c{at}", LONG) for at in range(count)))
         batch = pa.record_batch({f"c{at}": pa.array([1]) for at in reversed(range(count))})
@@ -53,7 +53,7 @@ def test_rows_of_many_columns_are_written_and_read_back() -> None:
         assert time.process_time() - began < 20
 
 
-def test_each_of_many_small_partitions_gets_its_rows() -> None:
+def test_many_small_partitions_each_get_their_rows() -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.many", "p int, n int", partition_by=["p"])
         rows = [{"p": at * 7 % 300, "n": at} for at in range(900)]

@@ -54,7 +54,7 @@ print(json.dumps([*first, *write(rows, "whole")]))
     [([], [], "parquet"), (["bucket(16, id)"], [], "parquet"), ([], ["x desc"], "parquet"), ([], [], "avro")],
     ids=["plain", "partitioned", "sorted", "avro"],
 )
-def test_five_times_the_rows_take_no_more_memory(
+def test_writing_five_times_the_rows_takes_the_same_memory(
     partition_by: list[str], sort_by: list[str], file_format: str, tmp_path: Path
 ) -> None:
     rows = 5_000_000

@@ -145,14 +145,12 @@ def table_of(many: list[dict[str, Any]]) -> pa.Table:
 
 @pytest.mark.extended
 @given(rows(), filters())
-def test_in_arrows_words_the_rows_are_arrows(many: list[dict[str, Any]], test: tuple[Any, ...]) -> None:
+def test_arrow_filter_keeps_the_rows_arrow_keeps(many: list[dict[str, Any]], test: tuple[Any, ...]) -> None:
     table, expression = table_of(many), in_arrow(test)
     assert kept(table, expression, Meaning.ARROW) == table.filter(expression).column("at").to_pylist()
 
 
 @given(rows(), filters())
-def test_in_sqls_words_the_rows_are_those_of_three_truth_values(
-    many: list[dict[str, Any]], test: tuple[Any, ...]
-) -> None:
+def test_sql_filter_follows_three_valued_logic(many: list[dict[str, Any]], test: tuple[Any, ...]) -> None:
     wanted = [at for at, row in enumerate(many) if in_sql(test, row)]
     assert kept(table_of(many), in_arrow(test), Meaning.SQL) == wanted

@@ -122,7 +122,7 @@ def fuzz(
 
 
 @pytest.mark.timeout(0)
-def test_mutated_manifests(fuzz_seconds: float) -> None:
+def test_mutated_manifests_are_read_or_refused(fuzz_seconds: float) -> None:
     schema = entry_schema(DAY, version=3)
     sizes = {n: [entry(at, partition={"ts_day": at}) for at in range(n)] for n in (1, 5, 120)}
 
@@ -136,7 +136,7 @@ def test_mutated_manifests(fuzz_seconds: float) -> None:
 
 
 @pytest.mark.timeout(0)
-def test_mutated_manifest_lists(fuzz_seconds: float) -> None:
+def test_mutated_manifest_lists_are_read_or_refused(fuzz_seconds: float) -> None:
     sizes = {n: [list_row(at) for at in range(n)] for n in (1, 5, 300)}
     fuzz(fuzz_seconds, manifest_list_schema(3), sizes, decode_manifest_list)
 
@@ -166,7 +166,7 @@ def zero_rows(schema: dict[str, Any]) -> bytes:
     "codec, rows",
     [("deflate", "zeros"), ("zstandard", "zeros"), ("bzip2", "zeros"), ("deflate", "valid"), ("zstandard", "valid")],
 )
-def test_real_bombs_stay_within_time_and_memory(codec: str, blocks: int, rows: str, tmp_path: Path) -> None:
+def test_decompression_bombs_stay_within_time_and_memory(codec: str, blocks: int, rows: str, tmp_path: Path) -> None:
     schema = entry_schema()
     sound = rows_of(schema, [entry(at) for at in range(300)])
     (tmp_path / "sound.avro").write_bytes(container(schema, (300, sound)))

@@ -42,7 +42,7 @@ def changes(loaded: LoadedTable, window: Changelog, predicate: str | None = None
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("seed", range(1))
-def test_every_window_holds_the_rows_that_snapshots_differ_by(seed: int, version: int, file_format: str) -> None:
+def test_every_change_window_equals_the_difference_of_its_snapshots(seed: int, version: int, file_format: str) -> None:
     feed = make_feed(seed, version, (file_format,))
     loaded, schema = feed.model.table.load(), feed.model.table.schema
     ids: list[int | None] = [None, *(one for one, _ in feed.states)]
@@ -57,7 +57,7 @@ def test_every_window_holds_the_rows_that_snapshots_differ_by(seed: int, version
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_filters_keep_the_changes_that_match(version: int) -> None:
+def test_filters_keep_matching_changes(version: int) -> None:
     feed = make_feed(9, version, FORMATS)
     loaded, schema = feed.model.table.load(), feed.model.table.schema
     everything = feed.changes(schema)

@@ -145,12 +145,12 @@ def check_each(version: int, steps: list[Change]) -> None:
 @pytest.mark.extended
 @settings(max_examples=6)
 @given(st.integers(1, 3), CHANGES)
-def test_no_sequence_of_changes_leaves_a_problem(version: int, steps: list[Change]) -> None:
+def test_check_finds_no_problem_after_any_sequence_of_changes(version: int, steps: list[Change]) -> None:
     check_each(version, steps)
 
 
 @pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(1, 3), CHANGES)
-def test_none_of_many_sequences_of_changes_leaves_a_problem(version: int, steps: list[Change]) -> None:
+def test_check_finds_no_problem_after_many_sequences_of_changes(version: int, steps: list[Change]) -> None:
     check_each(version, steps)

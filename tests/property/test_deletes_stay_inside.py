@@ -149,7 +149,7 @@ def can_be_read(table: frazil.Table) -> bool:
 @pytest.mark.extended
 @given(plans, jobs)
 @settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
-def test_no_job_deletes_a_file_of_anybody_else(made: list[Plan], asked: list[tuple[int, str]]) -> None:
+def test_jobs_delete_no_files_of_other_owners(made: list[Plan], asked: list[tuple[int, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = make(Path(folder).resolve(), made)
         with world.lake:

@@ -19,7 +19,7 @@ from tests.support.expiry_lab import check_whole, expire, stored_file
 
 
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
-def test_every_snapshot_that_is_left_reads_after_expiry_on_random_histories(seed: int) -> None:
+def test_remaining_snapshots_are_readable_after_expiry_of_random_histories(seed: int) -> None:
     chance = random.Random(seed)
     version = chance.choice([2, 3])
     lab = Lab(partition_by=["k"], format_version=version, properties={"commit.manifest.min-count-to-merge": "2"})

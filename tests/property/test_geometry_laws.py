@@ -62,7 +62,7 @@ BOXES = st.builds(
 
 
 @given(GEOMETRIES)
-def test_geometries_come_back_from_bytes_and_from_text(geometry: Geometry) -> None:
+def test_geometries_round_trip_through_bytes_and_text(geometry: Geometry) -> None:
     data = encode_wkb(geometry)
     decoded = decode_wkb(data)
     text = format_wkt(geometry)
@@ -75,7 +75,7 @@ def test_geometries_come_back_from_bytes_and_from_text(geometry: Geometry) -> No
 
 
 @given(st.binary(max_size=100))
-def test_any_bytes_end_in_a_geometry_or_an_error(data: bytes) -> None:
+def test_any_bytes_are_a_geometry_or_an_error(data: bytes) -> None:
     for candidate in (data, b"\x01\x07\x00\x00\x00" + data, b"\x01\x03\x00\x00\x00\x01\x00\x00\x00" + data):
         try:
             decode_wkb(candidate)
@@ -84,7 +84,7 @@ def test_any_bytes_end_in_a_geometry_or_an_error(data: bytes) -> None:
 
 
 @given(st.text(max_size=30) | st.text(alphabet="POINTZM(), 01.e-", max_size=30))
-def test_any_text_ends_in_a_geometry_or_an_error(text: str) -> None:
+def test_any_text_is_a_geometry_or_an_error(text: str) -> None:
     for candidate in (text, f"POINT {text}", f"GEOMETRYCOLLECTION ({text})"):
         try:
             geometry = parse_wkt(candidate)
@@ -94,7 +94,7 @@ def test_any_text_ends_in_a_geometry_or_an_error(text: str) -> None:
 
 
 @given(GEOMETRIES)
-def test_a_box_holds_every_point_it_was_made_of(geometry: Geometry) -> None:
+def test_bounding_box_contains_all_its_points(geometry: Geometry) -> None:
     box = bounding_box_of(geometry)
     points = [point for part in geometry.walk_simple() for line in part.lines for point in line.tolist()]
     whole = [point for point in points if not math.isnan(point[0]) and not math.isnan(point[1])]
@@ -118,7 +118,7 @@ def test_boxes_that_share_a_point_overlap(one: BoundingBox, other: BoundingBox, 
 
 
 @given(BOXES, COORDINATES, st.floats(-90, 90))
-def test_a_point_is_in_a_box_by_the_rule_of_the_specification(box: BoundingBox, x: float, y: float) -> None:
+def test_point_in_box_follows_the_specification(box: BoundingBox, x: float, y: float) -> None:
     low, high = box.lower.x, box.upper.x
     in_x = low <= x <= high if low <= high else x >= low or x <= high
     expected = in_x and box.lower.y <= y <= box.upper.y

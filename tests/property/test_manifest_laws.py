@@ -122,7 +122,7 @@ def assert_same_entries(found: list[ManifestEntry], expected: list[ManifestEntry
 
 @given(manifests(), st.sampled_from(["none", "gzip", "zstd", "snappy"]))
 @settings(max_examples=80)
-def test_entries_survive_a_manifest(
+def test_entries_round_trip_through_a_manifest(
     given_manifest: tuple[Schema, PartitionSpec, int, ManifestContent, list[ManifestEntry]], codec: str
 ) -> None:
     schema, spec, version, content, expected = given_manifest
@@ -201,7 +201,7 @@ def _without_logical_types(schema: Any) -> Any:
 
 
 @given(st.data())
-def test_summaries_bound_every_partition_value(data: st.DataObject) -> None:
+def test_summaries_cover_every_partition_value(data: st.DataObject) -> None:
     kind = data.draw(PARTITION_TYPES)
     values = data.draw(st.lists(st.none() | values_of(kind), max_size=6))
     schema = Schema((NestedField(1, "x", kind),))
@@ -253,7 +253,7 @@ LINES = st.builds(
 
 
 @given(st.lists(LINES, max_size=4), st.sampled_from([1, 40]), st.sampled_from([1, 2, 3]))
-def test_manifests_survive_a_manifest_list(few: list[ManifestFile], times: int, version: int) -> None:
+def test_manifests_round_trip_through_a_manifest_list(few: list[ManifestFile], times: int, version: int) -> None:
     made = encode_manifest_list(
         few * times,
         format_version=version,

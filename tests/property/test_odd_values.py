@@ -348,7 +348,7 @@ class Odd:
 
 
 @pytest.mark.parametrize("seed", [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 200))])
-def test_odd_values_are_found_and_changed_as_plain_python_does(seed: int) -> None:
+def test_odd_values_are_found_and_changed_like_in_plain_python(seed: int) -> None:
     odd = Odd(seed)
     for _ in range(12):
         odd.step()

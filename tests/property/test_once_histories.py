@@ -54,9 +54,7 @@ STEP = st.one_of(
 @pytest.mark.extended
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from([1, 2, 3]), st.lists(STEP, min_size=3, max_size=25))
-def test_a_write_is_skipped_exactly_where_its_row_is_in_the_branch(
-    version: int, steps: list[tuple[object, ...]]
-) -> None:
+def test_write_is_skipped_exactly_if_its_row_is_in_the_branch(version: int, steps: list[tuple[object, ...]]) -> None:
     table = Lake(MemoryCatalog()).create_table("db.t", "app string, version string", format_version=version)
     for step in steps:
         take(table, step)

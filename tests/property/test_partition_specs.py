@@ -78,17 +78,17 @@ def through_json(value: Any) -> JsonObject:
 
 
 @given(specs())
-def test_a_partition_spec_survives_json(spec: PartitionSpec) -> None:
+def test_partition_spec_round_trips_through_json(spec: PartitionSpec) -> None:
     assert decode_partition_spec(through_json(encode_partition_spec(spec))) == spec
 
 
 @given(orders())
-def test_a_sort_order_survives_json(order: SortOrder) -> None:
+def test_sort_order_round_trips_through_json(order: SortOrder) -> None:
     assert decode_sort_order(through_json(encode_sort_order(order))) == order
 
 
 @given(st.one_of(KNOWN, UNKNOWN_TEXTS))
-def test_a_transform_survives_its_text(transform: Transform) -> None:
+def test_transform_round_trips_through_text(transform: Transform) -> None:
     assert parse_transform(str(transform)) == transform
 
 
@@ -108,7 +108,7 @@ NEAR_SPECS = st.fixed_dictionaries(
 
 
 @given(st.one_of(NEAR_SPECS, JSON_VALUES))
-def test_any_json_is_read_or_refused_with_a_frazil_error(value: object) -> None:
+def test_any_json_spec_is_read_or_refused_with_a_frazil_error(value: object) -> None:
     for decode in (decode_partition_spec, decode_sort_order):
         try:
             decode(JsonObject(value, heading="Appendix C"))
@@ -189,9 +189,7 @@ def test_evolution_never_changes_what_a_field_id_means(version: int, updates: li
 
 @pytest.mark.parametrize("version", [2, 3])
 @given(st.permutations(TERMS[:4]), st.data())
-def test_v2_gives_equivalent_fields_the_same_id_whatever_the_history(
-    version: int, terms: list[str], data: st.DataObject
-) -> None:
+def test_equivalent_fields_have_equal_ids_in_v2(version: int, terms: list[str], data: st.DataObject) -> None:
     known: list[PartitionSpec] = [UNPARTITIONED]
     current, last_id = UNPARTITIONED, 999
     ids: dict[PartitionTerm, int] = {}

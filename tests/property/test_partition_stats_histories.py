@@ -49,7 +49,7 @@ def change(table: frazil.Table, chance: random.Random, number: int) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", range(8))
-def test_statistics_brought_up_to_date_are_those_counted_anew(seed: int) -> None:
+def test_updated_statistics_equal_recomputed_ones(seed: int) -> None:
     chance = random.Random(seed)
     properties = {"write.delete.mode": "merge-on-read"}
     lake = frazil.connect("memory:")

@@ -76,7 +76,7 @@ def check_partitions(case: Case) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 7, 300, 2**31 - 1])
-def test_rows_whose_truncation_wrapped_around_are_found_after_their_int_became_a_long(width: int) -> None:
+def test_rows_with_wrapped_truncation_are_found_after_promotion_to_long(width: int) -> None:
     transform, rng = Truncate(width), random.Random(width)
     part = NestedField(1, "c", LONG)
     spec = PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),))
@@ -170,7 +170,7 @@ def test_pruning_is_sound_for_every_type(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_evaluation_over_columns_equals_evaluation_of_single_values(kind: Any) -> None:
+def test_column_evaluation_equals_scalar_evaluation(kind: Any) -> None:
     random_ = random.Random(f"columns {kind}")
     for _ in range(QUICK_CASES // len(TYPES) // 2):
         case = random_case(random_, kind)

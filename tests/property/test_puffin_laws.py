@@ -57,7 +57,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 400_000), st.integers(0, 9000)), max_si
 
 
 @given(st.builds(FileMetadata, st.lists(BLOBS, max_size=4).map(tuple), PROPERTIES, EXTRA))
-def test_footers_come_back_whole(file_metadata: FileMetadata) -> None:
+def test_footers_round_trip(file_metadata: FileMetadata) -> None:
     assert decode_file_metadata(encode_file_metadata(file_metadata)) == file_metadata
 
 
@@ -66,7 +66,7 @@ def test_footers_come_back_whole(file_metadata: FileMetadata) -> None:
     PROPERTIES,
     st.booleans(),
 )
-def test_files_come_back_whole(blobs: list[tuple[bytes, None]], properties: dict[str, str], compress: bool) -> None:
+def test_puffin_files_round_trip(blobs: list[tuple[bytes, None]], properties: dict[str, str], compress: bool) -> None:
     writer = PuffinWriter(properties, compress_footer=compress)
     for data, codec in blobs:
         writer.add_blob("t", data, fields=[1], snapshot_id=1, sequence_number=1, compression_codec=codec)
@@ -78,12 +78,12 @@ def test_files_come_back_whole(blobs: list[tuple[bytes, None]], properties: dict
 
 
 @given(st.binary(max_size=2000) | st.binary(min_size=1, max_size=20).map(lambda data: data * 500))
-def test_lz4_content_comes_back(data: bytes) -> None:
+def test_lz4_content_round_trips(data: bytes) -> None:
     assert decode_lz4_frame(encode_lz4_frame(data), max_bytes=len(data)) == data
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_end_in_a_footer_or_an_error(data: bytes) -> None:
+def test_any_bytes_are_a_footer_or_an_error(data: bytes) -> None:
     for candidate in (data, b"PFA1" + data + b"PFA1", b"PFA1PFA1" + data + bytes(8) + b"PFA1"):
         try:
             decode_puffin_footer(candidate)
@@ -104,7 +104,7 @@ def test_vectors_are_sets_of_positions(positions: list[int], runs: list[tuple[in
 
 
 @given(POSITIONS, RUNS)
-def test_vectors_come_back_from_their_bytes(positions: list[int], runs: list[tuple[int, int]]) -> None:
+def test_vectors_round_trip_through_bytes(positions: list[int], runs: list[tuple[int, int]]) -> None:
     vector = DeletionVector(positions).union(*(DeletionVector(range(start, start + length)) for start, length in runs))
     data = encode_deletion_vector(vector)
     decoded = decode_deletion_vector(data, record_count=vector.cardinality)
@@ -113,7 +113,7 @@ def test_vectors_come_back_from_their_bytes(positions: list[int], runs: list[tup
 
 
 @given(POSITIONS, st.integers(0, 2**34), st.integers(0, 500))
-def test_a_mask_says_of_each_row_whether_it_is_in_the_vector(positions: list[int], start: int, length: int) -> None:
+def test_mask_marks_the_rows_in_the_vector(positions: list[int], start: int, length: int) -> None:
     vector = DeletionVector([*positions, start, start + length])
     for first in (start, 0, BITMAP - length // 2):
         expected = [row in vector for row in range(first, first + length)]
@@ -121,7 +121,7 @@ def test_a_mask_says_of_each_row_whether_it_is_in_the_vector(positions: list[int
 
 
 @given(POSITIONS, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4))
-def test_a_changed_vector_is_refused(positions: list[int], changes: list[tuple[int, int]]) -> None:
+def test_corrupted_vector_is_refused(positions: list[int], changes: list[tuple[int, int]]) -> None:
     data = encode_deletion_vector(DeletionVector(positions))
     changed = bytearray(data)
     for at, value in changes:

@@ -176,7 +176,7 @@ READERS: dict[str, tuple[dict[str, Any], Callable[[bytes], None]]] = {
 
 @pytest.mark.parametrize("kind", READERS)
 @given(data=st.data())
-def test_an_answer_that_is_nearly_right_is_read_or_refused(kind: str, data: st.DataObject) -> None:
+def test_nearly_valid_response_is_read_or_refused(kind: str, data: st.DataObject) -> None:
     document, read = READERS[kind]
     body = data.draw(nearly(document))
     started = time.process_time()
@@ -186,7 +186,7 @@ def test_an_answer_that_is_nearly_right_is_read_or_refused(kind: str, data: st.D
 
 
 @pytest.mark.parametrize("kind", READERS)
-def test_an_answer_as_it_should_be_is_read(kind: str) -> None:
+def test_valid_response_is_read(kind: str) -> None:
     document, read = READERS[kind]
     if kind != "view":
         read(json.dumps(document).encode())
@@ -196,6 +196,6 @@ def test_an_answer_as_it_should_be_is_read(kind: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"null", b"[" * 100_000, b'{"a":' * 100_000, b"\xff\xfe", b'"' + b"x" * 99]
 )
-def test_an_answer_that_is_no_object_is_refused(kind: str, body: bytes) -> None:
+def test_response_that_is_not_an_object_is_refused(kind: str, body: bytes) -> None:
     with nullcontext() if kind == "error" else pytest.raises(FrazilError):
         READERS[kind][1](body)

@@ -29,7 +29,7 @@ def make_model(seed: int, version: int, formats: tuple[str, ...]) -> Model:
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("seed", range(1))
-def test_every_snapshot_reads_as_the_model_says(seed: int, version: int, file_format: str) -> None:
+def test_every_snapshot_reads_as_the_model(seed: int, version: int, file_format: str) -> None:
     model = make_model(seed, version, (file_format,))
     model.append()
     for _ in range(STEPS):
@@ -44,7 +44,7 @@ def test_every_snapshot_reads_as_the_model_says(seed: int, version: int, file_fo
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", range(1))
-def test_filters_keep_exactly_the_rows_that_match(seed: int, version: int) -> None:
+def test_filters_keep_exactly_the_matching_rows(seed: int, version: int) -> None:
     model = make_model(seed, version, FORMATS)
     for _ in range(STEPS):
         model.append() if not model.files else model.step()
@@ -77,7 +77,7 @@ def test_filters_keep_exactly_the_rows_that_match(seed: int, version: int) -> No
 @pytest.mark.extended
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("seed", range(1))
-def test_parts_of_files_hold_each_row_once(seed: int, file_format: str) -> None:
+def test_file_splits_hold_each_row_once(seed: int, file_format: str) -> None:
     model = make_model(seed, 3, (file_format,))
     for _ in range(STEPS):
         model.append() if not model.files else model.step()
@@ -96,12 +96,12 @@ def test_parts_of_files_hold_each_row_once(seed: int, file_format: str) -> None:
 
 
 @pytest.mark.slow
-def test_many_more_histories_read_as_the_model_says(fuzz_seconds: float) -> None:
+def test_many_more_histories_read_as_the_model(fuzz_seconds: float) -> None:
     end = time.monotonic() + 10 * fuzz_seconds
     seed = 100
     while time.monotonic() < end:
         rng = random.Random(seed)
-        test_every_snapshot_reads_as_the_model_says(seed, rng.choice([1, 2, 3]), rng.choice(FORMATS))
-        test_filters_keep_exactly_the_rows_that_match(seed, rng.choice([2, 3]))
-        test_parts_of_files_hold_each_row_once(seed, rng.choice(FORMATS))
+        test_every_snapshot_reads_as_the_model(seed, rng.choice([1, 2, 3]), rng.choice(FORMATS))
+        test_filters_keep_exactly_the_matching_rows(seed, rng.choice([2, 3]))
+        test_file_splits_hold_each_row_once(seed, rng.choice(FORMATS))
         seed += 1

@@ -198,7 +198,7 @@ def numbered(struct: Type) -> Schema | None:
 
 
 @given(structs(TYPES), structs(TYPES), st.booleans())
-def test_a_union_holds_both_and_is_the_same_when_made_again(left: Type, right: Type, case_sensitive: bool) -> None:
+def test_schema_union_contains_both_and_is_idempotent(left: Type, right: Type, case_sensitive: bool) -> None:
     table, other = numbered(left), numbered(right)
     if table is None or other is None:
         return

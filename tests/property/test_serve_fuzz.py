@@ -155,7 +155,7 @@ def carried_out(service: Service, at: int, request: Request) -> Answer:
         max_size=2,
     ),
 )
-def test_no_request_is_an_error_of_the_server(
+def test_no_request_causes_a_server_error(
     service: Service, at: int, body: bytes, namespace: str, name: str, query: dict[str, str]
 ) -> None:
     for real in (("db",), ("db", "x")):
@@ -170,7 +170,7 @@ def test_no_request_is_an_error_of_the_server(
 
 
 @given(st.text(max_size=60), st.sampled_from(["GET", "POST", "HEAD", "DELETE", "PUT", "x"]))
-def test_any_path_leads_to_an_operation_or_to_a_refusal(path: str, method: str) -> None:
+def test_any_path_is_an_operation_or_refused(path: str, method: str) -> None:
     router = Router(OPERATIONS, "lake")
     code = 200
     try:
@@ -180,5 +180,5 @@ def test_any_path_leads_to_an_operation_or_to_a_refusal(path: str, method: str) 
     assert code in (200, 400, 404, 405)
 
 
-def test_all_operations_of_the_protocol_are_there() -> None:
+def test_every_protocol_operation_is_covered() -> None:
     assert len({one.name for one in OPERATIONS}) == 35

@@ -179,7 +179,7 @@ class Graph:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_live_file_is_deleted_from_some_graphs(seed: int) -> None:
+def test_no_live_file_is_deleted_from_random_graphs(seed: int) -> None:
     Graph(GRAPHS + seed).run()
 
 

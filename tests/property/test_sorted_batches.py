@@ -107,7 +107,7 @@ def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
 
 @pytest.mark.extended
 @hypothesis.given(sorts(), st.integers(1, 7), st.sampled_from([1, 300, 1500]), st.sampled_from([2, 3, 32]))
-def test_rows_that_do_not_fit_are_sorted_as_those_that_do(
+def test_spilled_sort_equals_sort_in_memory(
     drawn: tuple[Schema, list[str], list[dict[str, Any]]], chunk: int, held: int, fan_in: int
 ) -> None:
     schema, terms, rows = drawn
@@ -124,7 +124,7 @@ def test_rows_that_do_not_fit_are_sorted_as_those_that_do(
 
 @pytest.mark.extended
 @hypothesis.given(sorts(), st.integers(1, 7), st.sampled_from([1, 300, 1500]))
-def test_z_order_by_a_sample_of_all_rows_is_that_of_all_rows_at_once(
+def test_z_order_from_a_sample_equals_z_order_from_all_rows(
     drawn: tuple[Schema, list[str], list[dict[str, Any]]], chunk: int, held: int
 ) -> None:
     schema, _, rows = drawn

@@ -16,7 +16,7 @@ FIRST = int(os.environ.get("FRAZIL_SQL_SEED", "1"))
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + LAKES))
-def test_random_queries_have_the_rows_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_random_queries_return_the_rows_of_duckdb(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     lake, rows = random_lake(rng, str(tmp_path / "lake"))
     maker = QueryMaker(rng)

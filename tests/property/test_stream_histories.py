@@ -24,7 +24,7 @@ def read(lab: Lab, start: StreamOffset, end: StreamOffset) -> list[str]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", range(20))
-def test_every_appended_file_is_read_once_whatever_limits_and_histories_are(seed: int) -> None:
+def test_every_appended_file_is_streamed_once_under_any_limits_and_history(seed: int) -> None:
     """Appends with merged and unmerged manifests, compactions, restarts and limits that change."""
     chance = random.Random(seed)
     lab = Lab(properties={"commit.manifest.min-count-to-merge": str(chance.choice([2, 3, 100]))})

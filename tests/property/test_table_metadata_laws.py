@@ -150,7 +150,7 @@ def test_any_metadata_round_trips_through_its_file(table: TableMetadata) -> None
 
 @few
 @given(tables())
-def test_spaces_and_escapes_in_a_file_mean_nothing(table: TableMetadata) -> None:
+def test_whitespace_and_escapes_do_not_change_the_metadata(table: TableMetadata) -> None:
     document = json.loads(encode_table_metadata(table))
     for text in (json.dumps(document, indent=2), json.dumps(document, ensure_ascii=True, separators=(" ,", " :"))):
         assert decode_table_metadata(text.encode()) == table
@@ -158,13 +158,13 @@ def test_spaces_and_escapes_in_a_file_mean_nothing(table: TableMetadata) -> None
 
 @few
 @given(tables())
-def test_gzip_changes_nothing(table: TableMetadata) -> None:
+def test_gzip_does_not_change_the_metadata(table: TableMetadata) -> None:
     assert decode_table_metadata(encode_table_metadata(table, compression="gzip")) == table
 
 
 @few
 @given(tables(), st.data())
-def test_an_upgrade_of_sound_metadata_is_sound(table: TableMetadata, data: st.DataObject) -> None:
+def test_upgrade_of_valid_metadata_is_valid(table: TableMetadata, data: st.DataObject) -> None:
     version = data.draw(st.integers(table.format_version, 3))
     upgraded = upgrade_table_metadata(table, version)
     check_table_metadata(upgraded)
@@ -174,7 +174,7 @@ def test_an_upgrade_of_sound_metadata_is_sound(table: TableMetadata, data: st.Da
 
 @few
 @given(tables(), st.integers(0, 2 * 10**13), st.none() | st.integers(0, 10**13))
-def test_retention_keeps_heads_of_references_and_unbroken_chains(
+def test_retention_keeps_referenced_heads_and_unbroken_chains(
     table: TableMetadata, now_ms: int, older_than_ms: int | None
 ) -> None:
     found = snapshots_to_retain(table, now_ms, older_than_ms=older_than_ms)
@@ -188,7 +188,7 @@ def test_retention_keeps_heads_of_references_and_unbroken_chains(
 
 @few
 @given(tables(), st.integers(0, 2 * 10**13))
-def test_retention_keeps_more_of_a_branch_the_more_it_must(table: TableMetadata, now_ms: int) -> None:
+def test_higher_retention_keeps_more_of_a_branch(table: TableMetadata, now_ms: int) -> None:
     few, many = (snapshots_to_retain(table, now_ms, min_snapshots_to_keep=count) for count in (1, 3))
     assert few.retained_ids <= many.retained_ids
     current = table.current_snapshot_id
@@ -208,7 +208,7 @@ def spell(pairs: list[tuple[str, Any]]) -> str:
 
 
 @given(objects(st.sampled_from(["a", "b", ":", '"', "\\", "é"])))
-def test_duplicate_keys_are_found_exactly_where_there_are_some(pairs: list[tuple[str, Any]]) -> None:
+def test_duplicate_keys_are_always_detected(pairs: list[tuple[str, Any]]) -> None:
     text = spell(pairs)
     has_duplicates = False
 

@@ -131,7 +131,7 @@ def in_layouts(array: Any, padding: list[Any], arrow_type: pa.DataType) -> dict[
 @pytest.mark.parametrize("transform, kind", CASES, ids=lambda one: str(one))
 @settings(max_examples=max(1, settings().max_examples // 5))  # there are many cases
 @given(data=st.data())
-def test_a_transformed_column_equals_its_transformed_values(transform: Transform, kind: Type, data: Any) -> None:
+def test_column_transform_equals_scalar_transform(transform: Transform, kind: Type, data: Any) -> None:
     arrow_type, values = VALUES[kind]
     column = data.draw(st.lists(st.none() | values, max_size=12))
     padding = data.draw(st.lists(st.none() | values, min_size=1, max_size=9))
@@ -168,14 +168,14 @@ def test_hashes_of_byte_strings_equal_the_scalar_hash(values: list[bytes]) -> No
 
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from([YEAR, MONTH, DAY, HOUR, Truncate(7), IDENTITY]))
-def test_transforms_that_preserve_order_do_so(value: int, transform: Transform) -> None:
+def test_order_preserving_transforms_preserve_order(value: int, transform: Transform) -> None:
     assert transform.preserves_order
     kind = LONG if isinstance(transform, Truncate) else TIMESTAMP_NS
     assert transform.apply(value, kind) <= transform.apply(value + 1, kind)
 
 
 @given(st.dates())
-def test_dates_fall_into_their_own_year_month_and_day(date: datetime.date) -> None:
+def test_dates_map_to_their_year_month_and_day(date: datetime.date) -> None:
     days = (date - datetime.date(1970, 1, 1)).days
     assert YEAR.human_text(YEAR.apply(days, DATE), INT) == f"{date.year:04d}"
     assert MONTH.human_text(MONTH.apply(days, DATE), INT) == f"{date.year:04d}-{date.month:02d}"
@@ -183,12 +183,12 @@ def test_dates_fall_into_their_own_year_month_and_day(date: datetime.date) -> No
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_the_text_of_a_double_reads_back_as_the_same_double(value: float) -> None:
+def test_text_of_a_double_round_trips(value: float) -> None:
     text = IDENTITY.human_text(value, DOUBLE)
     assert float(text) == value and math.copysign(1, float(text)) == math.copysign(1, value)
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
-def test_the_text_of_a_float_reads_back_as_the_same_float(value: float) -> None:
+def test_text_of_a_float_round_trips(value: float) -> None:
     text = IDENTITY.human_text(value, FLOAT)
     assert struct.pack("<f", float(text)) == struct.pack("<f", value)

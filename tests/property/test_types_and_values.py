@@ -70,7 +70,7 @@ def test_json_single_values_round_trip_through_text(case: tuple[Type, Any]) -> N
 
 
 @given(VALUE_TYPES.flatmap(lambda kind: st.tuples(st.just(kind), values_of(kind, finite=True))))
-def test_json_single_values_of_primitive_types_come_back_the_same(case: tuple[Type, Any]) -> None:
+def test_primitive_json_single_values_round_trip(case: tuple[Type, Any]) -> None:
     kind, value = case
     assert same(decode_json_value(json.loads(json.dumps(encode_json_value(value, kind))), kind), value)
 
@@ -91,7 +91,7 @@ def test_any_json_decodes_or_raises_a_frazil_error(kind: Type, json_value: Any) 
 
 
 @given(JSON_VALUES)
-def test_any_json_is_a_type_or_a_frazil_error(json_value: Any) -> None:
+def test_any_json_is_a_type_or_raises_a_frazil_error(json_value: Any) -> None:
     try:
         decode_type(json_value)
     except FrazilError:
@@ -99,14 +99,14 @@ def test_any_json_is_a_type_or_a_frazil_error(json_value: Any) -> None:
 
 
 @given(FINITE)
-def test_to_internal_takes_back_what_to_python_gives(case: tuple[Type, Any]) -> None:
+def test_values_round_trip_between_python_and_internal_form(case: tuple[Type, Any]) -> None:
     kind, value = case
     assert to_internal(to_python(value, kind), kind) == value
     assert to_internal(value, kind) == value
 
 
 @given(TYPES_AND_VALUES)
-def test_text_of_dates_and_times_reads_back(case: tuple[Type, Any]) -> None:
+def test_text_of_dates_and_times_round_trips(case: tuple[Type, Any]) -> None:
     kind, value = case
     text = format_value(value, kind)
     if str(kind).startswith(("date", "time", "uuid", "decimal")):
@@ -114,7 +114,7 @@ def test_text_of_dates_and_times_reads_back(case: tuple[Type, Any]) -> None:
 
 
 @given(nested_types(ALL_LEAF_TYPES), st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary())
-def test_any_value_is_internal_or_a_frazil_error(kind: Type, value: Any) -> None:
+def test_any_value_converts_or_raises_a_frazil_error(kind: Type, value: Any) -> None:
     try:
         to_internal(value, kind)
     except FrazilError:
@@ -153,17 +153,17 @@ def test_types_round_trip_through_json(kind: Type) -> None:
 
 
 @given(nested_types(ALL_LEAF_TYPES))
-def test_the_text_of_a_type_reads_back_with_the_same_text(kind: Type) -> None:
+def test_text_of_a_type_round_trips_with_its_ids(kind: Type) -> None:
     assert str(parse_type(str(kind))) == str(kind)
 
 
 @given(nested_types(ALL_LEAF_TYPES))
-def test_the_text_of_a_type_without_ids_reads_back_as_the_same_text(kind: Type) -> None:
+def test_text_of_a_type_without_ids_round_trips_as_text(kind: Type) -> None:
     assert plain_type_name(parse_type(plain_type_name(kind))) == plain_type_name(kind)
 
 
 @given(ALL_LEAF_TYPES)
-def test_the_text_of_a_type_without_fields_reads_back_as_the_type(kind: Type) -> None:
+def test_text_of_a_type_without_fields_round_trips_as_type(kind: Type) -> None:
     assert parse_type(str(kind)) == kind
 
 
@@ -191,5 +191,5 @@ def test_schemas_round_trip_through_parquet_files(schema: Schema) -> None:
 
 
 @given(VALUE_TYPES)
-def test_arrow_types_hold_a_null_of_every_type(kind: Type) -> None:
+def test_arrow_types_allow_null_for_every_type(kind: Type) -> None:
     assert pa.nulls(1, to_arrow_type(kind)).null_count == 1

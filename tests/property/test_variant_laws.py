@@ -55,7 +55,7 @@ VARIANTS = st.recursive(
 
 
 @given(VARIANTS)
-def test_variants_come_back_with_their_types(value: VariantValue) -> None:
+def test_variants_round_trip_with_their_types(value: VariantValue) -> None:
     metadata, data = encode_variant(value)
     decoded = decode_variant(metadata, data)
     assert decoded == value
@@ -63,7 +63,7 @@ def test_variants_come_back_with_their_types(value: VariantValue) -> None:
 
 
 @given(st.binary(max_size=60), st.binary(max_size=120))
-def test_any_bytes_end_in_a_variant_or_an_error(metadata: bytes, data: bytes) -> None:
+def test_any_bytes_are_a_variant_or_an_error(metadata: bytes, data: bytes) -> None:
     for names in (metadata, b"\x01\x02\x00\x01\x02ab"):
         try:
             decode_variant(names, data)
@@ -72,14 +72,14 @@ def test_any_bytes_end_in_a_variant_or_an_error(metadata: bytes, data: bytes) ->
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=10) | st.integers(0, 10**15), max_size=5))
-def test_paths_come_back_from_their_text(parts: list[str | int]) -> None:
+def test_variant_paths_round_trip_through_text(parts: list[str | int]) -> None:
     text = format_json_path(parts)
     assert parse_json_path(text) == tuple(parts)
     assert not any(char in text for char in "\n\t\r\b\f\0")
 
 
 @given(st.text(max_size=20) | st.text(alphabet="$['\\]u0a1nb.\"", max_size=20).map(lambda rest: "$" + rest))
-def test_a_path_that_is_parsed_is_normalized(text: str) -> None:
+def test_parsed_variant_path_is_normalized(text: str) -> None:
     try:
         parts = parse_json_path(text)
     except FrazilError:
@@ -94,12 +94,12 @@ def test_a_path_that_is_parsed_is_normalized(text: str) -> None:
         max_size=6,
     )
 )
-def test_bounds_come_back_by_path(bounds: dict[str, VariantValue]) -> None:
+def test_variant_bounds_round_trip_by_path(bounds: dict[str, VariantValue]) -> None:
     assert decode_variant_bounds(encode_variant_bounds(bounds)) == bounds
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_a_float_is_one_that_has_its_bits(bits: int) -> None:
+def test_floats_are_compared_by_bits(bits: int) -> None:
     number = struct.unpack("<f", struct.pack("<I", bits))[0]
     decoded = decode_variant(*encode_variant(VariantValue(VariantKind.FLOAT, number))).value
     assert decoded == number or (math.isnan(decoded) and math.isnan(number))

@@ -70,7 +70,7 @@ views = st.builds(
 
 
 @given(view=views, replacements=st.lists(st.tuples(versions, schemas), max_size=3), compress=st.booleans())
-def test_a_view_reads_back_as_it_was_written(
+def test_view_metadata_round_trips(
     view: ViewMetadata, replacements: list[tuple[ViewVersion, Schema]], compress: bool
 ) -> None:
     view = change_view_properties(view, {"replace.drop-dialect.allowed": "true"})
@@ -95,7 +95,7 @@ steps = st.lists(
 
 
 @given(steps=steps)
-def test_changes_keep_the_rules_whatever_their_order(steps: list[tuple[str, Any]]) -> None:
+def test_view_changes_keep_the_invariants_in_any_order(steps: list[tuple[str, Any]]) -> None:
     schema = Schema((NestedField(1, "a", LONG),))
     uuid = "fa6506c3-7681-40c8-86dc-e36561f83385"
     view = new_view_metadata(view_uuid=uuid, location="l", schema=schema, version=_small_version(0))
@@ -120,7 +120,7 @@ def test_changes_keep_the_rules_whatever_their_order(steps: list[tuple[str, Any]
 
 
 @given(view=views, cuts=st.lists(st.tuples(st.integers(0, 2000), st.binary(max_size=3)), min_size=1, max_size=3))
-def test_any_bytes_are_read_or_refused(view: ViewMetadata, cuts: list[tuple[int, bytes]]) -> None:
+def test_any_bytes_are_view_metadata_or_refused(view: ViewMetadata, cuts: list[tuple[int, bytes]]) -> None:
     data = encode_view_metadata(view, compress=False)
     for at, piece in cuts:
         place = at % (len(data) + 1)

@@ -117,9 +117,7 @@ MODES = st.sampled_from(["none", "counts", "truncate(1)", "truncate(4)", "full"]
 
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
 @hypothesis.given(data=st.data())
-def test_rows_come_back_as_they_went_in_and_metrics_are_those_of_the_rows(
-    file_format: str, data: st.DataObject
-) -> None:
+def test_written_rows_and_metrics_match_the_input(file_format: str, data: st.DataObject) -> None:
     schema, rows = data.draw(tables(is_orc=file_format == "orc"))
     place = target(schema, write__format__default=file_format, write__metadata__metrics__default=data.draw(MODES))
     files = write_data_files(rows_to_table(rows, schema), place, new_id=ids(), threads=1)
@@ -198,7 +196,7 @@ TERMS = st.sampled_from(
     threads=st.sampled_from([1, 2]),
     max_open=st.sampled_from([1, 2, 100]),
 )
-def test_each_file_holds_the_rows_of_one_partition_and_no_row_is_lost(
+def test_each_file_holds_rows_of_one_partition_and_none_is_lost(
     rows: Rows, terms: list[str], held: int, threads: int, max_open: int
 ) -> None:
     place = target(EVENTS, partition_by=[f"{term} as f{at}" for at, term in enumerate(terms)])
@@ -241,7 +239,7 @@ SORT_TERMS = st.builds(
     held=st.sampled_from([1, 3000, 1 << 30]),
     target_bytes=st.sampled_from([2000, 1 << 30]),
 )
-def test_a_file_with_an_orders_id_is_sorted_from_its_first_row_to_its_last(
+def test_file_with_a_sort_order_id_is_sorted_throughout(
     rows: Rows, terms: list[str], by: list[str], held: int, target_bytes: int
 ) -> None:
     place = target(EVENTS, partition_by=by, sort_by=terms)

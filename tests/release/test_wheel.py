@@ -38,7 +38,7 @@ def wheel(dist: Path) -> Path:
 
 
 @pytest.mark.extended
-def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
+def test_wheel_contains_every_package_file(wheel: Path) -> None:
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("frazil/")}
     kept = {
         path.relative_to(SOURCE).as_posix()
@@ -50,7 +50,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel: Path) -> None:
 
 
 @pytest.mark.extended
-def test_the_wheel_says_what_it_is(wheel: Path) -> None:
+def test_wheel_metadata_is_complete(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         name = next(name for name in packed.namelist() if name.endswith("METADATA"))
         said = Parser().parsestr(packed.read(name).decode())
@@ -62,7 +62,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
+def test_source_archive_builds_the_same_wheel(dist: Path, wheel: Path, tmp_path: Path) -> None:
     [archive] = dist.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path, filter="data")
@@ -83,7 +83,7 @@ def _contents(wheel: Path) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(1800)
-def test_the_readme_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
+def test_readme_runs_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "fresh", with_pip=True)
     python = tmp_path / "fresh" / "bin" / "python"
     plain = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME", "VIRTUAL_ENV")}

@@ -70,7 +70,7 @@ def shell(warehouse: str, tmp_path: Path) -> Iterator[Terminal]:
         yield terminal
 
 
-def test_a_statement_runs_when_a_semicolon_ends_it(shell: Terminal) -> None:
+def test_statement_runs_at_its_semicolon(shell: Terminal) -> None:
     shell.press("select 1" + ENTER)
     assert shell.wait_for_prompt(MORE)[-2:] == ["frazil> select 1", "   ...>"]
     shell.press("+ ';';" + ENTER)
@@ -78,14 +78,14 @@ def test_a_statement_runs_when_a_semicolon_ends_it(shell: Terminal) -> None:
 
 
 @pytest.mark.extended
-def test_a_script_runs_in_one_piece(shell: Terminal) -> None:
+def test_pasted_script_runs_at_once(shell: Terminal) -> None:
     shell.press("begin if 1 = 1 then select 1; end if; end; select 2;" + ENTER)
     lines = shell.wait_for_prompt(PROMPT)
     assert "ran 'begin if 1 = 1 then select 1; end if; end'" in lines
     assert "ran 'select 2'" in lines
 
 
-def test_the_up_arrow_brings_back_what_was_typed_in_one_piece(shell: Terminal) -> None:
+def test_up_arrow_recalls_a_whole_statement(shell: Terminal) -> None:
     shell.press("select 1," + ENTER)
     shell.wait_for_prompt(MORE)
     shell.press("2;" + ENTER)
@@ -101,7 +101,7 @@ def test_the_up_arrow_brings_back_what_was_typed_in_one_piece(shell: Terminal) -
 
 
 @pytest.mark.extended
-def test_the_history_is_there_the_next_time(shell: Terminal, warehouse: str, tmp_path: Path) -> None:
+def test_history_persists_between_sessions(shell: Terminal, warehouse: str, tmp_path: Path) -> None:
     shell.press("select 'once',\n2;" + ENTER)
     shell.wait_for_prompt(PROMPT)
     shell.press("quit" + ENTER)
@@ -114,7 +114,7 @@ def test_the_history_is_there_the_next_time(shell: Terminal, warehouse: str, tmp
         assert again.wait_for("2;")[-2:] == ["frazil> select 'once',", "2;"]
 
 
-def test_the_tab_key_completes_keywords_and_names(shell: Terminal) -> None:
+def test_tab_completes_keywords_and_names(shell: Terminal) -> None:
     shell.press("sel" + TAB)
     shell.wait_for("select")
     shell.press(" * from lake.sh" + TAB)
@@ -128,13 +128,13 @@ def test_the_tab_key_completes_keywords_and_names(shell: Terminal) -> None:
 
 
 @pytest.mark.extended
-def test_two_tabs_show_what_there_is(shell: Terminal) -> None:
+def test_double_tab_lists_completions(shell: Terminal) -> None:
     shell.press("describe lake.shop." + TAB + TAB)
     lines = shell.wait_for("describe lake.shop.")
     assert any("lake.shop.orders" in line and "lake.shop.returns" in line for line in lines)
 
 
-def test_an_error_is_told_and_the_next_statement_runs(shell: Terminal) -> None:
+def test_error_is_shown_and_the_next_statement_runs(shell: Terminal) -> None:
     shell.press("wrong; select 1;" + ENTER)
     lines = shell.wait_for_prompt(PROMPT)
     assert lines[-3:] == ["Cannot do that: it is wrong", "Hint: Do it right.", "frazil>"]
@@ -143,7 +143,7 @@ def test_an_error_is_told_and_the_next_statement_runs(shell: Terminal) -> None:
     assert shell.wait_for_prompt(PROMPT)[-2] == "ran 'select 2'"
 
 
-def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None:
+def test_ctrl_c_clears_the_input_and_stops_a_query(shell: Terminal) -> None:
     shell.press("select" + ENTER)
     shell.wait_for_prompt(MORE)
     shell.press("1" + CTRL_C)
@@ -157,12 +157,12 @@ def test_ctrl_c_drops_what_is_typed_and_stops_what_runs(shell: Terminal) -> None
 
 
 @pytest.mark.extended
-def test_ctrl_d_leaves(shell: Terminal) -> None:
+def test_ctrl_d_exits(shell: Terminal) -> None:
     shell.press(CTRL_D)
     assert shell.wait_for_end() == 0
 
 
-def test_help_tells_how(shell: Terminal) -> None:
+def test_help_lists_the_commands(shell: Terminal) -> None:
     shell.press("help" + ENTER)
     assert any("ctrl-D exits" in line for line in shell.wait_for_prompt(PROMPT))
 
@@ -171,7 +171,7 @@ def test_help_tells_how(shell: Terminal) -> None:
 
 
 @pytest.mark.extended
-def test_a_page_about_a_table_is_coloured_on_a_terminal_only(warehouse: str) -> None:
+def test_table_page_is_coloured_only_on_a_terminal(warehouse: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
     with on_terminal(*command) as terminal:
         assert terminal.wait_for_end() == 0
@@ -188,7 +188,7 @@ def test_a_page_about_a_table_is_coloured_on_a_terminal_only(warehouse: str) -> 
 
 
 @pytest.mark.extended
-def test_rows_that_are_wider_than_the_terminal_are_shown_value_by_value(warehouse: str) -> None:
+def test_wide_rows_are_shown_vertically(warehouse: str) -> None:
     with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "files", "shop.orders", "--limit", "1") as terminal:
         assert terminal.wait_for_end() == 0
         lines = terminal.lines()
@@ -198,14 +198,14 @@ def test_rows_that_are_wider_than_the_terminal_are_shown_value_by_value(warehous
 
 
 @pytest.mark.extended
-def test_long_values_are_cut_to_the_terminal(warehouse: str) -> None:
+def test_long_values_are_truncated_to_the_terminal(warehouse: str) -> None:
     with on_terminal("-m", "frazil.cli", "-w", warehouse, "table", "history", "shop.orders", columns=90) as terminal:
         assert terminal.wait_for_end() == 0
         assert terminal.lines()[0].split() == ["made_current_at", "snapshot_id", "parent_id", "is_current_ancestor"]
         assert max(len(line) for line in terminal.lines()) <= 90
 
 
-def test_output_longer_than_the_screen_is_paged_and_ctrl_c_is_the_pagers(warehouse: str) -> None:
+def test_long_output_is_paged_and_ctrl_c_goes_to_the_pager(warehouse: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
     with Terminal(
         [sys.executable, *command], environment=environment(PAGER="less", LESS="RX"), columns=100, height=12
@@ -227,14 +227,14 @@ def test_output_longer_than_the_screen_is_paged_and_ctrl_c_is_the_pagers(warehou
 
 @pytest.mark.extended
 @pytest.mark.parametrize("pager", ["", "cat", "no-such-pager", "'"])
-def test_a_pager_that_is_not_wanted_or_not_there_is_left_out(warehouse: str, pager: str) -> None:
+def test_disabled_or_missing_pager_is_skipped(warehouse: str, pager: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "show", "shop.orders"]
     with Terminal([sys.executable, *command], environment=environment(PAGER=pager), height=12) as terminal:
         assert terminal.wait_for_end() == 0
         assert any("rewrite-data-files" in line for line in terminal.lines())
 
 
-def test_a_purge_is_asked_about(warehouse: str) -> None:
+def test_purge_asks_for_confirmation(warehouse: str) -> None:
     command = ["-m", "frazil.cli", "-w", warehouse, "table", "drop", "shop.orders", "--purge"]
     for answer, code, is_there in (("n", 1, True), ("y", 0, False)):
         with on_terminal(*command) as terminal:
@@ -254,14 +254,14 @@ def test_help_has_examples(command: list[str]) -> None:
         assert any(line.strip().startswith("frazil ") for line in terminal.lines())
 
 
-def test_the_version_is_told_by_an_option_and_a_command() -> None:
+def test_version_is_shown_by_option_and_command() -> None:
     for command, text in (("--version", "frazil 0."), ("version", "0.")):
         with on_terminal("-m", "frazil.cli", command) as terminal:
             assert terminal.wait_for_end() == 0
             assert terminal.lines()[-1].startswith(text)
 
 
-def test_shells_complete_names_of_tables(warehouse: str) -> None:
+def test_shells_complete_table_names(warehouse: str) -> None:
     found = subprocess.run(
         [sys.executable, "-m", "frazil.cli"],
         env=environment(

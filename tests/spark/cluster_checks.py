@@ -15,7 +15,7 @@ from frazil.table.scan import scan_table
 from tests.spark.read_cases import local_table
 
 
-def test_executors_have_nothing_of_ours(spark: SparkSession) -> None:
+def test_executors_have_no_frazil_installed(spark: SparkSession) -> None:
     # Inside the test, so that it travels as it is: executors have no tests to import it from.
     def packages_of(_: Iterable[int]) -> Iterator[tuple[bool, bool]]:
         from importlib.util import find_spec
@@ -28,9 +28,7 @@ def test_executors_have_nothing_of_ours(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 150])
-def test_files_are_read_to_their_end_whether_scans_travel_or_not(
-    spark: SparkSession, tmp_path: Path, width: int
-) -> None:
+def test_files_with_a_wrong_recorded_size_are_read_whole(spark: SparkSession, tmp_path: Path, width: int) -> None:
     # Rows of many columns are not read in batches: the scan itself then goes to executors.
     table = local_table(tmp_path, Schema(tuple(NestedField(at + 1, f"c{at}", LONG) for at in range(width))))
     file = table.write_data(

@@ -55,7 +55,7 @@ def _location(spark: SparkSession, name: str) -> str:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
-def test_a_snapshot_reads_what_the_table_reads_and_leaves_it_alone(
+def test_snapshot_table_reads_like_its_source_and_leaves_it_unchanged(
     spark: SparkSession, attached: frazil.Lake, kind: str
 ) -> None:
     folder = make(spark, "adopt.old", kind=kind)
@@ -83,7 +83,7 @@ def test_a_snapshot_reads_what_the_table_reads_and_leaves_it_alone(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("is_managed", [True, False])
-def test_a_migrated_table_has_its_files_where_they_were(
+def test_migrated_table_keeps_its_files_in_place(
     spark: SparkSession, attached: frazil.Lake, tmp_path: Path, is_managed: bool
 ) -> None:
     folder = make(spark, "adopt.old", location=None if is_managed else tmp_path / "external")
@@ -108,7 +108,9 @@ def test_a_migrated_table_has_its_files_where_they_were(
 
 
 @pytest.mark.extended
-def test_arguments_of_a_migration(spark: SparkSession, attached: frazil.Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migrate_accepts_its_arguments(
+    spark: SparkSession, attached: frazil.Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("one", "two", "less"):
         make(spark, f"adopt.{name}")
     spark.sql("call lake.system.migrate(table => 'spark_catalog.adopt.one', drop_backup => true)")
@@ -137,7 +139,7 @@ def test_arguments_of_a_migration(spark: SparkSession, attached: frazil.Lake, mo
     assert rows(spark, "select count(*) from lake.adopt.less") == [(6,)]
 
 
-def test_a_migration_that_fails_leaves_the_table_as_it_was(
+def test_failed_migration_leaves_the_table_unchanged(
     spark: SparkSession, attached: frazil.Lake, tmp_path: Path
 ) -> None:
     folder = make(spark, "adopt.old")
@@ -161,7 +163,7 @@ def test_a_migration_that_fails_leaves_the_table_as_it_was(
     assert rows(spark, "select * from spark_catalog.adopt.old order by id") == before
 
 
-def test_sources_that_are_no_files_are_refused(spark: SparkSession, attached: frazil.Lake) -> None:
+def test_sources_without_files_are_refused(spark: SparkSession, attached: frazil.Lake) -> None:
     spark.sql("create table adopt.text using csv as select 1 as id")
     spark.sql("create table adopt.buckets using parquet clustered by (id) into 2 buckets as select 1 as id")
     with pytest.raises(UnsupportedError, match="'csv'"):

@@ -30,7 +30,7 @@ def ask(spark: SparkSession, text: str) -> bytes:
             return b""
 
 
-def test_a_stranger_gets_no_answer(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_unknown_client_gets_no_response(spark: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id int").append(pa.table({"id": pa.array([1, 2], pa.int32())}))
     frame = lake.table("db.t").scan().to_spark(spark)
     gateway: Any = spark.sparkContext._gateway
@@ -51,7 +51,7 @@ def test_a_stranger_gets_no_answer(spark: SparkSession, lake: frazil.Lake) -> No
     assert frame.where("id = 2").count() == 1
 
 
-def test_java_is_answered_on_any_of_its_threads(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_java_calls_are_handled_on_any_thread(spark: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id int").append(pa.table({"id": pa.array([1, 2], pa.int32())}))
     jvm: Any = spark._jvm
     asked = []
@@ -70,7 +70,7 @@ def test_java_is_answered_on_any_of_its_threads(spark: SparkSession, lake: frazi
     assert frame.count() == 2
 
 
-def test_a_planner_shows_nothing_but_its_one_method() -> None:
+def test_planner_exposes_one_method() -> None:
     callback: Any = planning_callback(lambda request: request.encode(), WORD)
     assert callback.apply(f"{WORD}[]") == b"[]"
     for request in ("[]", "", WORD[1:], "é" * 64, None, 7):
@@ -107,7 +107,7 @@ public class AskOnThreads implements Runnable {
 """
 
 
-def test_threads_of_java_that_end_leave_none_of_python_behind(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_ended_java_threads_release_their_python_threads(spark: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id int").append(pa.table({"id": pa.array([1, 2], pa.int32())}))
     frame: Any = lake.table("db.t").scan().to_spark(spark)._jdf
     given = spark.sparkContext._jvm.java.util.ArrayList()  # type: ignore[union-attr]

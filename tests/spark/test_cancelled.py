@@ -97,7 +97,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("change", sorted(CHANGES))
-def test_a_statement_that_is_interrupted_leaves_nothing(
+def test_interrupted_statement_leaves_nothing_behind(
     filled: SparkSession, lake: frazil.Lake, tmp_path: Path, change: str
 ) -> None:
     before = lake.table("db.t").metadata_location
@@ -120,7 +120,7 @@ def test_a_statement_that_is_interrupted_leaves_nothing(
     assert filled.table("lake.db.t").count() == 2
 
 
-def test_interrupting_all_reaches_verbs_of_python(filled: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_interrupt_all_stops_python_verbs(filled: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     before = lake.table("db.t").metadata_location
     frame = filled.sql(SLOW)
     thread, failed = in_background(lambda: lake.table("db.t").append(frame))
@@ -133,7 +133,7 @@ def test_interrupting_all_reaches_verbs_of_python(filled: SparkSession, lake: fr
     assert stray_files(lake, tmp_path) == set()
 
 
-def test_what_is_cancelled_between_jobs_is_not_committed(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_verb_cancelled_between_jobs_does_not_commit(filled: SparkSession, lake: frazil.Lake) -> None:
     """Servers interrupt the thread of a statement: it may be at work in Python, with no job to cancel."""
     before = lake.table("db.t").metadata_location
     jvm: Any = filled.sparkContext._jvm
@@ -149,7 +149,7 @@ def test_what_is_cancelled_between_jobs_is_not_committed(filled: SparkSession, l
 
 
 @pytest.mark.slow
-def test_control_c_ends_jobs_and_commits_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_stops_jobs_and_commits_nothing(tmp_path: Path) -> None:
     """PySpark's own handler cannot stop jobs while its thread waits for an answer; what is asked next still works."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.pressed_worker", str(tmp_path)],
@@ -173,7 +173,7 @@ def test_control_c_ends_jobs_and_commits_nothing(tmp_path: Path) -> None:
         assert one["what"] == "python" or one["stray files"] == 0, one
 
 
-def test_a_table_that_goes_before_a_statement_runs_is_said(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_table_dropped_before_a_statement_runs_is_reported(filled: SparkSession, lake: frazil.Lake) -> None:
     frame = filled.table("lake.db.t")
     rows = filled.sql("select 5L id, 'x' kind")
     lake.drop_table("db.t")
@@ -186,7 +186,7 @@ def test_a_table_that_goes_before_a_statement_runs_is_said(filled: SparkSession,
         filled.table("lake.db.t").collect()
 
 
-def test_a_lake_whose_catalog_is_down_fails_alone(
+def test_lake_with_an_unreachable_catalog_fails_alone(
     filled: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with frazil.connect(tmp_path / "other") as other:

@@ -83,7 +83,7 @@ def test_changes_are_read_by_options_on_every_spark(spark: SparkSession, table: 
 
 
 @pytest.mark.extended
-def test_updates_and_net_changes(spark: SparkSession, table: frazil.Table) -> None:
+def test_change_feed_has_updates_and_net_changes(spark: SparkSession, table: frazil.Table) -> None:
     spark.sql("alter table lake.db.t set identifier fields id")
     updates = rows(feed(spark, startingVersion=2, endingVersion=2, computeUpdates="true"))
     assert updates == [(1, "a", "update_preimage", 2), (1, "b", "update_postimage", 2)]
@@ -108,7 +108,7 @@ def test_updates_and_net_changes(spark: SparkSession, table: frazil.Table) -> No
         ({"computeUpdates": "true", "identifier-columns": "nope"}, "no such column"),
     ],
 )
-def test_what_cannot_be_a_feed_is_refused(
+def test_invalid_change_feeds_are_refused(
     spark: SparkSession, table: frazil.Table, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Exception, match=message):
@@ -116,7 +116,7 @@ def test_what_cannot_be_a_feed_is_refused(
 
 
 @pytest.mark.extended
-def test_a_feed_by_path_is_refused_and_not_read_as_the_table(spark: SparkSession, table: frazil.Table) -> None:
+def test_change_feed_by_path_is_refused(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(Exception, match="Name the table"):
         spark.read.format("iceberg").option("readChangeFeed", "true").load("lake.db.t").collect()
 
@@ -150,7 +150,7 @@ def test_changes_from_version_in_sql(spark: SparkSession, table: frazil.Table) -
 
 
 @pytest.mark.extended
-def test_changes_of_what_has_none_are_refused(spark: SparkSession, table: frazil.Table) -> None:
+def test_changes_of_a_view_or_metadata_table_are_refused(spark: SparkSession, table: frazil.Table) -> None:
     """Rows that are no changes must never come instead."""
     spark.range(3).createOrReplaceTempView("some_rows")
     spark.sql("create view lake.db.v as select * from lake.db.t")
@@ -178,7 +178,7 @@ def test_spark_read_changes(spark: SparkSession, table: frazil.Table, has_words:
 
 
 @pytest.mark.extended
-def test_read_stream_changes(spark: SparkSession, table: frazil.Table, has_words: None, tmp_path: Path) -> None:
+def test_spark_read_stream_changes(spark: SparkSession, table: frazil.Table, has_words: None, tmp_path: Path) -> None:
     streams = Streams(tmp_path)
     reader: Any = spark.readStream.option("startingVersion", "2")
     stream = reader.changes("lake.db.t")

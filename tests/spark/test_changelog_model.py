@@ -64,7 +64,7 @@ def explain(feed: Feed, window: Changelog, found: list[Row], expected: list[Row]
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("formats", [("parquet",), ("parquet", "orc", "avro")])
-def test_windows_hold_the_rows_that_snapshots_differ_by(
+def test_change_windows_equal_the_difference_of_their_snapshots(
     spark: SparkSession, tmp_path: Path, version: int, formats: tuple[str, ...]
 ) -> None:
     feed = make_feed(tmp_path, 1, version, formats)

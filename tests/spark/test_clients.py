@@ -104,7 +104,7 @@ def client(spark: SparkSession) -> Iterator[Client]:
     stop_connect(spark)
 
 
-def test_a_client_of_connect_uses_a_lake_in_every_way(client: Client, attached: SparkSession) -> None:
+def test_connect_client_can_use_every_feature_of_a_lake(client: Client, attached: SparkSession) -> None:
     assert client.ask({"tour": ""}) == TOUR
 
 
@@ -117,9 +117,7 @@ STREAMS = {
 
 
 @pytest.mark.slow
-def test_a_client_of_connect_streams_from_tables_into_tables(
-    client: Client, attached: SparkSession, tmp_path: Path
-) -> None:
+def test_connect_client_streams_between_tables(client: Client, attached: SparkSession, tmp_path: Path) -> None:
     assert client.ask({"streams": str(tmp_path / "checkpoints")}) == STREAMS
 
 
@@ -153,7 +151,7 @@ USES = {
 }
 
 
-def test_what_failed_beside_spark_works_for_a_client(client: Client, attached: SparkSession) -> None:
+def test_failures_outside_spark_are_reported_to_connect_clients(client: Client, attached: SparkSession) -> None:
     assert client.ask({"uses": ""}) == USES
 
 
@@ -167,7 +165,7 @@ WRITERS = {
 }
 
 
-def test_what_a_client_tells_its_writers_is_done_or_refused(
+def test_writer_options_of_a_connect_client_are_honoured_or_refused(
     client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
     assert client.ask({"writers": str(tmp_path)}) == WRITERS
@@ -182,13 +180,13 @@ BATCHES = {
 }
 
 
-def test_a_function_of_a_client_writes_the_batches_of_a_stream(
+def test_foreach_batch_function_of_a_connect_client_runs(
     client: Client, attached: SparkSession, tmp_path: Path
 ) -> None:
     assert client.ask({"batches": str(tmp_path / "checkpoints")}) == BATCHES
 
 
-def test_writes_that_a_client_interrupts_leave_nothing(
+def test_interrupted_writes_of_a_connect_client_leave_nothing(
     client: Client, attached: SparkSession, lake: frazil.Lake, tmp_path: Path
 ) -> None:
     found = client.ask({"cancelled": ""})
@@ -198,7 +196,7 @@ def test_writes_that_a_client_interrupts_leave_nothing(
     assert len(files) == 1
 
 
-def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
+def test_disconnected_client_leaves_a_complete_write_or_none(
     client: Client, spark: SparkSession, lake: frazil.Lake
 ) -> None:
     """Spark goes on with what a client has begun, for as long as it may come back."""
@@ -219,7 +217,7 @@ def test_a_client_that_goes_away_leaves_a_whole_write_or_none(
 
 
 @pytest.mark.slow
-def test_statements_of_clients_leave_no_threads_behind(client: Client, attached: SparkSession) -> None:
+def test_statements_of_connect_clients_leave_no_threads(client: Client, attached: SparkSession) -> None:
     """Each statement of a client is a thread of Spark's, which asks Python."""
     client.ask({"tour": ""})
     before = threading.active_count()
@@ -233,7 +231,7 @@ def test_statements_of_clients_leave_no_threads_behind(client: Client, attached:
 @pytest.mark.parametrize(
     "name", [one if one in SAMPLE else pytest.param(one, marks=pytest.mark.slow) for one in case_files()]
 )
-def test_the_cases_hold_for_a_client_of_connect(name: str, client: Client, spark: SparkSession, tmp_path: Path) -> None:
+def test_sql_cases_hold_for_a_connect_client(name: str, client: Client, spark: SparkSession, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)
         try:
@@ -302,7 +300,7 @@ def beeline(port: int, *statements: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_server_has_doors_for_connect_and_jdbc_and_ends_when_it_is_told(tmp_path: Path) -> None:
+def test_server_accepts_connect_and_jdbc_and_stops_on_request(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     with frazil.connect(folder) as lake:
         lake.create_namespace("db")

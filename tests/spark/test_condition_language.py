@@ -237,17 +237,17 @@ def check_scans(spark: SparkSession, lake: frazil.Lake, seed: int, count: int) -
 
 
 @pytest.mark.extended
-def test_a_scan_keeps_the_rows_that_spark_keeps(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_scan_keeps_the_rows_spark_keeps(spark: SparkSession, lake: frazil.Lake) -> None:
     check_scans(spark, lake, 0, 60)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 11))
-def test_a_scan_keeps_the_rows_that_spark_keeps_at_length(spark: SparkSession, lake: frazil.Lake, seed: int) -> None:
+def test_scan_keeps_the_rows_spark_keeps_for_many_conditions(spark: SparkSession, lake: frazil.Lake, seed: int) -> None:
     check_scans(spark, lake, seed, 400)
 
 
-def test_strings_and_numbers_are_what_spark_reads(spark: SparkSession) -> None:
+def test_literals_are_read_like_in_spark(spark: SparkSession) -> None:
     texts = [text for text, _ in STRINGS]
     numbers = [text for text, _ in NUMBERS]
     found = spark.sql(f"select {', '.join([*texts, *numbers])}")
@@ -260,7 +260,7 @@ def test_strings_and_numbers_are_what_spark_reads(spark: SparkSession) -> None:
     assert all(name in kinds[type(meaning)] for name, meaning in zip(names, meanings, strict=True))
 
 
-def test_the_conditions_of_the_page_mean_the_same_to_spark(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_documented_conditions_mean_the_same_in_spark(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.page", conditions_page.DDL)
     table.append(conditions_page.page_rows())
     kept = [(text, rows) for text, rows in conditions_page.page_conditions()[0] if "system." not in text]
@@ -271,7 +271,7 @@ def test_the_conditions_of_the_page_mean_the_same_to_spark(spark: SparkSession, 
         assert answer == rows, text
 
 
-def test_greater_than_a_number_is_sparks_own_comparison_which_it_pushes_down() -> None:
+def test_numeric_comparison_is_pushed_down_by_spark() -> None:
     schema = parse_schema("d double, f float, i int")
 
     def shown(text: str) -> str | None:
@@ -292,7 +292,7 @@ VERBS = [
 
 
 @pytest.mark.extended
-def test_every_verb_means_the_same_rows(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_every_verb_selects_the_same_rows(spark: SparkSession, lake: frazil.Lake) -> None:
     rng = random.Random(7)
     rows = rows_of(rng, 32)
     rows[3]["s"], rows[4]["s"] = "a\tb", r"a\tb"
@@ -335,7 +335,7 @@ DECIDED: list[tuple[str, set[str | None]]] = [
 
 
 @pytest.mark.parametrize("engine", ["metadata", "spark"])
-def test_metadata_and_spark_delete_the_same_rows(spark: SparkSession, lake: frazil.Lake, engine: str) -> None:
+def test_metadata_delete_removes_the_same_rows_as_spark(spark: SparkSession, lake: frazil.Lake, engine: str) -> None:
     table = lake.create_table("db.k", "k string", partition_by=["k"] if engine == "metadata" else [])
     keys = ["a", "a\tb", r"a\tb", "it's", "\\", None]
     table.append(pa.table({"k": pa.array(keys, pa.string())}))

@@ -27,14 +27,14 @@ def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
     return folder, "\n".join(lines)
 
 
-def test_every_step_tells_its_time_and_what_is_on_disk(shown: tuple[Path, str]) -> None:
+def test_every_step_reports_time_and_disk_usage(shown: tuple[Path, str]) -> None:
     titles = re.findall(r"^\d\. (\w+)", shown[1], re.MULTILINE)
     assert titles == ["Create", "Load", "Evolve", "Merge", "Delete", "Travel", "Branch", "Compact"]
     assert len(re.findall(r"^   \[\d+\.\d s; .* on disk\]$", shown[1], re.MULTILINE)) == len(titles)
     assert "20,000 rows, 90 data files" in shown[1]
 
 
-def test_the_lake_that_is_left_holds_what_the_steps_say(shown: tuple[Path, str]) -> None:
+def test_lake_of_the_demo_matches_its_report(shown: tuple[Path, str]) -> None:
     with frazil.connect(shown[0]) as lake:
         table = lake.table("city.trips")
         assert len(table.snapshots) == 1
@@ -44,7 +44,7 @@ def test_the_lake_that_is_left_holds_what_the_steps_say(shown: tuple[Path, str])
         assert table.check(bounds=True).ok
 
 
-def test_the_commands_at_the_end_work(shown: tuple[Path, str]) -> None:
+def test_commands_printed_at_the_end_work(shown: tuple[Path, str]) -> None:
     folder, text = shown
     after = text.partition("Look around in the terminal:")[2]
     commands = [shlex.split(one.strip()) for one in after.splitlines() if one.strip().startswith("frazil ")]
@@ -58,12 +58,12 @@ def test_the_commands_at_the_end_work(shown: tuple[Path, str]) -> None:
     exec("\n".join(python), {})
 
 
-def test_fewer_rows_than_two_a_day_are_refused() -> None:
+def test_fewer_than_two_rows_a_day_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="at least"):
         run_spark_demo(print, rows=DAYS)
 
 
-def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
+def test_folder_that_is_not_empty_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(InvalidRequestError, match="not empty"):
         run_spark_demo(print, folder=str(tmp_path))

@@ -36,7 +36,7 @@ def versions(table: frazil.Table) -> int:
 
 
 @pytest.mark.parametrize("statement", [MERGE, INSERT])
-def test_a_statement_changes_schema_and_rows_in_one_commit(
+def test_statement_changes_schema_and_rows_in_one_commit(
     spark: SparkSession, table: frazil.Table, statement: str
 ) -> None:
     before = versions(table)
@@ -53,7 +53,7 @@ def test_explain_changes_nothing(spark: SparkSession, table: frazil.Table, state
     assert versions(table) == before
 
 
-def test_a_merge_that_fails_leaves_the_schema(spark: SparkSession, table: frazil.Table) -> None:
+def test_failed_merge_leaves_the_schema_unchanged(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(PySparkException, match="more than one row"):
         spark.sql(
             "merge with schema evolution into lake.db.t t using (select explode(array(1, 1)) as id, 'x' as extra) s "
@@ -62,7 +62,7 @@ def test_a_merge_that_fails_leaves_the_schema(spark: SparkSession, table: frazil
     assert columns(table) == ["id"]
 
 
-def test_what_is_wrong_with_a_source_is_said(spark: SparkSession, table: frazil.Table) -> None:
+def test_schema_problems_of_a_source_are_reported(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(PySparkException, match="missing"):
         spark.sql(
             "merge with schema evolution into lake.db.t t using lake.db.missing s on t.id = s.id "
@@ -71,14 +71,14 @@ def test_what_is_wrong_with_a_source_is_said(spark: SparkSession, table: frazil.
 
 
 @pytest.mark.extended
-def test_frames_evolve_a_schema_by_merge(spark: SparkSession, table: frazil.Table) -> None:
+def test_dataframe_merge_evolves_the_schema(spark: SparkSession, table: frazil.Table) -> None:
     source = spark.createDataFrame([(1, "x"), (3, "z")], "id int, extra string").alias("s")
     merge = source.mergeInto("lake.db.t", F.expr("t.id = s.id")).whenMatched().updateAll()
     merge.whenNotMatched().insertAll().withSchemaEvolution().merge()
     assert sorted(tuple(row) for row in spark.table("lake.db.t").collect()) == [(1, "x"), (3, "z")]
 
 
-def test_several_inserts_into_one_table_go_one_after_the_other(spark: SparkSession, table: frazil.Table) -> None:
+def test_multi_insert_into_one_table_runs_its_inserts_in_order(spark: SparkSession, table: frazil.Table) -> None:
     spark.sql(
         "from lake.db.t insert into lake.db.t select id + 10 insert overwrite lake.db.t select id + 20 "
         "insert into lake.db.t select id + 30"
@@ -86,6 +86,6 @@ def test_several_inserts_into_one_table_go_one_after_the_other(spark: SparkSessi
     assert sorted(row[0] for row in spark.table("lake.db.t").collect()) == [21, 31]
 
 
-def test_functions_are_listed_and_described(spark: SparkSession, table: frazil.Table) -> None:
+def test_sql_functions_are_listed_and_described(spark: SparkSession, table: frazil.Table) -> None:
     assert "bucket" in str(spark.sql("show functions in lake.system").collect())
     assert "bucket(number, column)" in str(spark.sql("describe function lake.system.bucket").collect())

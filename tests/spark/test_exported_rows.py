@@ -29,7 +29,7 @@ def session(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
     frazil.detach(spark)
 
 
-def test_frames_tell_names_types_and_comments_alone(session: SparkSession) -> None:
+def test_exported_frames_keep_names_types_and_comments_only(session: SparkSession) -> None:
     text = "v bigint, s struct<a: int, b: struct<c: string>>, l array<struct<x: int>>, m map<string, struct<z: int>>"
     expected = st.StructType([st.StructField("k", st.LongType(), True, {"comment": "the key"})])
     for one in st._parse_datatype_string(text).fields:  # type: ignore[attr-defined]
@@ -42,7 +42,7 @@ def test_frames_tell_names_types_and_comments_alone(session: SparkSession) -> No
     assert "field.id" not in session.table("out.db.src").schema.json()
 
 
-def test_files_made_of_a_lake_are_added_to_another_table_by_name(session: SparkSession, tmp_path: Path) -> None:
+def test_exported_files_are_added_to_another_table_by_name(session: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "vk"
     session.sql("select v as w, k, s.a as a, s, l, m from out.db.src where s.b.c = 'x'").write.parquet(str(folder))
     (file,) = folder.glob("*.parquet")
@@ -64,7 +64,7 @@ def test_files_made_of_a_lake_are_added_to_another_table_by_name(session: SparkS
     }
 
 
-def test_parts_of_columns_are_read_by_id_and_alone(session: SparkSession) -> None:
+def test_nested_fields_are_read_alone_and_by_id(session: SparkSession) -> None:
     session.sql("alter table out.db.src drop column s.a")
     session.sql("alter table out.db.src add column s.a int")
     assert session.sql("select s.a, s.b.c from out.db.src").first() == (None, "x")

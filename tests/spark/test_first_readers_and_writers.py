@@ -39,7 +39,7 @@ def frame(filled: SparkSession) -> DataFrame:
     return filled.createDataFrame([(4, "c", 1), (5, "a", 2)], "id bigint, kind string, x int")
 
 
-def test_a_table_is_read_by_its_name_its_folder_and_a_metadata_file(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_table_is_read_by_name_folder_and_metadata_file(filled: SparkSession, lake: frazil.Lake) -> None:
     table = lake.table("db.t")
     for path in ("lake.db.t", table.location, table.location.removeprefix("file://"), table.metadata_location):
         assert rows(filled.read.format("iceberg").load(path)) == NOW
@@ -55,7 +55,7 @@ def test_a_table_is_read_by_its_name_its_folder_and_a_metadata_file(filled: Spar
 
 
 @pytest.mark.extended
-def test_an_option_chooses_the_state_and_with_it_the_schema(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_read_option_selects_snapshot_and_its_schema(filled: SparkSession, lake: frazil.Lake) -> None:
     first = lake.table("db.t").snapshots[0]
     states: dict[str, Any] = {
         "snapshot-id": first.snapshot_id,
@@ -82,7 +82,7 @@ def test_an_option_chooses_the_state_and_with_it_the_schema(filled: SparkSession
     assert rows(filled.sql(nested)) == [(2, 9, 3)]
 
 
-def test_two_states_at_once_are_refused(filled: SparkSession) -> None:
+def test_two_snapshot_options_are_refused(filled: SparkSession) -> None:
     reader = filled.read.format("iceberg").option("tag", "v1")
     with pytest.raises(AnalysisException, match="both branch and tag"):
         reader.option("branch", "b").load("lake.db.t")
@@ -92,7 +92,7 @@ def test_two_states_at_once_are_refused(filled: SparkSession) -> None:
         filled.read.format("iceberg").option("tag", "v1").option("versionAsOf", "b").load("lake.db.t")
 
 
-def test_rows_are_saved_by_each_mode(filled: SparkSession, frame: DataFrame, lake: frazil.Lake) -> None:
+def test_rows_are_saved_in_each_mode(filled: SparkSession, frame: DataFrame, lake: frazil.Lake) -> None:
     def writer() -> DataFrameWriter:
         return frame.write.format("iceberg")
 
@@ -114,7 +114,9 @@ def test_rows_are_saved_by_each_mode(filled: SparkSession, frame: DataFrame, lak
     assert filled.table("lake.db.made").count() == 2
 
 
-def test_what_cannot_be_read_or_written_is_said(filled: SparkSession, frame: DataFrame, lake: frazil.Lake) -> None:
+def test_unreadable_and_unwritable_targets_are_reported(
+    filled: SparkSession, frame: DataFrame, lake: frazil.Lake
+) -> None:
     location = lake.table("db.t").location
     with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
         frame.write.format("iceberg").mode("append").save(location)

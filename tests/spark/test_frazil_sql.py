@@ -34,7 +34,7 @@ def command(warehouse: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "frazil.cli", "-w", warehouse, *more]
 
 
-def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
+def test_interactive_session_runs_statements(warehouse: str, tmp_path: Path) -> None:
     environment = {**os.environ, "FRAZIL_HISTORY": str(tmp_path / "history"), "INPUTRC": "/dev/null"}
     with Terminal(command(warehouse, "sql"), environment=environment) as terminal:
         lines = terminal.wait_for_prompt(PROMPT, seconds=LONG)
@@ -76,7 +76,7 @@ def test_a_person_talks_to_the_lake(warehouse: str, tmp_path: Path) -> None:
         assert terminal.wait_for_end(seconds=LONG) == 0
 
 
-def test_a_script_is_read_from_standard_input_and_stops_at_the_first_error(warehouse: str) -> None:
+def test_script_on_standard_input_stops_at_the_first_error(warehouse: str) -> None:
     script = """
         -- a note; with a semicolon
         select id, kind from lake.shop.orders order by id;

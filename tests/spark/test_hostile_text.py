@@ -100,7 +100,7 @@ def fields(names: list[str], first_id: int = 1) -> tuple[NestedField, ...]:
     return tuple(NestedField(first_id + at, name, STRING, required=False) for at, name in enumerate(names))
 
 
-def test_a_default_is_inserted_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_default_with_special_characters_is_inserted_verbatim(planted: SparkSession, lake: frazil.Lake) -> None:
     parts = [
         NestedField(at + 2, f"c{at}", STRING, required=False, doc=text, initial_default=text, write_default=text)
         for at, text in enumerate(HOSTILE)
@@ -124,7 +124,7 @@ def test_a_default_is_inserted_to_the_letter(planted: SparkSession, lake: frazil
 
 
 @pytest.mark.extended
-def test_a_default_of_columns_that_files_lack_is_read_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_default_of_missing_columns_is_read_verbatim(planted: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.added", "id int", format_version=3)
     table.append(pa.table({"id": pa.array([1], pa.int32())}))
     with table.update_schema() as change:
@@ -136,7 +136,7 @@ def test_a_default_of_columns_that_files_lack_is_read_to_the_letter(planted: Spa
 
 
 @pytest.mark.extended
-def test_a_name_is_read_and_written_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_special_names_are_read_and_written_verbatim(planted: SparkSession, lake: frazil.Lake) -> None:
     inner = StructType(fields(NAMES, 1000))
     schema = Schema((*fields(NAMES), NestedField(999, "s", inner, required=False)))
     table = lake.create_table("db.names", schema)
@@ -170,7 +170,7 @@ def test_a_name_is_read_and_written_to_the_letter(planted: SparkSession, lake: f
         planted.sql("show create table lake.db.names")
 
 
-def test_a_struct_is_inserted_by_place_whatever_its_parts_are_called(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_struct_is_inserted_by_position_whatever_its_field_names(planted: SparkSession, lake: frazil.Lake) -> None:
     inner = StructType(fields(NAMES, 1000))
     lake.create_table("db.placed", Schema((NestedField(1, "null", inner, required=False),)))
     values = ", ".join(f"'x{at}', '{at}'" for at in range(len(NAMES)))
@@ -180,7 +180,7 @@ def test_a_struct_is_inserted_by_place_whatever_its_parts_are_called(planted: Sp
 
 
 @pytest.mark.extended
-def test_a_partition_value_is_read_filtered_and_replaced_to_the_letter(
+def test_partition_value_with_special_characters_is_read_filtered_and_replaced(
     planted: SparkSession, lake: frazil.Lake
 ) -> None:
     for at, column in enumerate(("p", "${env:HOME}", "a.b`c")):
@@ -205,7 +205,7 @@ def test_a_partition_value_is_read_filtered_and_replaced_to_the_letter(
         seen(shown, entries)
 
 
-def test_properties_comments_and_references_come_back_and_can_be_pasted(
+def test_properties_comments_and_references_round_trip_through_shown_sql(
     planted: SparkSession, lake: frazil.Lake
 ) -> None:
     properties = {f"k {text}": text for text in HOSTILE}
@@ -242,7 +242,7 @@ def test_properties_comments_and_references_come_back_and_can_be_pasted(
 
 
 @pytest.mark.extended
-def test_tables_namespaces_and_views_may_have_any_name(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_tables_namespaces_and_views_accept_any_name(planted: SparkSession, lake: frazil.Lake) -> None:
     names = ["${env:HOME}", "${planted}", "it's", 'do"uble', "a\\b", "-- x", "null"]
     for text in names:
         lake.create_namespace((text,))
@@ -259,7 +259,7 @@ def test_tables_namespaces_and_views_may_have_any_name(planted: SparkSession, la
 
 
 @pytest.mark.extended
-def test_a_views_columns_and_comments_are_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_view_columns_and_comments_are_verbatim(planted: SparkSession, lake: frazil.Lake) -> None:
     schema = Schema(tuple(NestedField(at + 1, name, STRING, False, doc=name) for at, name in enumerate(NAMES)))
     query = "select " + ", ".join(f"{at} as c{at}" for at in range(len(NAMES)))
     lake.create_view("db.columns", query, schema=schema)
@@ -272,7 +272,7 @@ def test_a_views_columns_and_comments_are_to_the_letter(planted: SparkSession, l
 
 
 @pytest.mark.extended
-def test_parameters_and_columns_of_users_are_to_the_letter(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_user_parameters_and_columns_are_verbatim(planted: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.given", "id int, v string")
     for at, text in enumerate(HOSTILE[:12]):
         planted.sql("insert into lake.db.given values (:id, :v)", args={"id": at, "v": text})
@@ -286,7 +286,7 @@ def test_parameters_and_columns_of_users_are_to_the_letter(planted: SparkSession
     assert planted.table("lake.db.given").where("id = 1").collect()[0][1] == "${env:HOME}"
 
 
-def test_a_users_own_statement_keeps_sparks_variables(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_spark_variables_in_user_statements_still_work(planted: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.own", "id int, v string")
     planted.sql("insert into lake.db.own values (1, '${frazil.planted}')")
     assert planted.sql("select v, '${system:frazil.planted}' from lake.db.own").first() == (PLANTED[2], PLANTED[1])
@@ -296,7 +296,7 @@ def test_a_users_own_statement_keeps_sparks_variables(planted: SparkSession, lak
     assert planted.table("lake.db.own").count() == 0
 
 
-def test_a_count_in_a_summary_that_is_no_number_does_no_harm(planted: SparkSession, lake: frazil.Lake) -> None:
+def test_summary_count_that_is_not_a_number_is_ignored(planted: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.counted", "id int")
     table.append(pa.table({"id": pa.array([1], pa.int32())}))
     assert table.metadata_location is not None

@@ -32,7 +32,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("comment", ["/* c */ ", "-- c\n", "/* lake.db.x */ -- d\n"])
-def test_a_comment_before_a_temporary_view_changes_nothing(filled: SparkSession, comment: str) -> None:
+def test_comment_before_a_temporary_view_is_ignored(filled: SparkSession, comment: str) -> None:
     filled.sql(f"{comment}create or replace temporary view y as select * from lake.db.t")
     assert rows(filled.sql("select * from y")) == ALL
     filled.sql("insert into lake.db.t values (4, 'd')")
@@ -41,7 +41,7 @@ def test_a_comment_before_a_temporary_view_changes_nothing(filled: SparkSession,
 
 
 @pytest.mark.extended
-def test_batches_of_a_stream_are_written_as_every_tutorial_does(filled: SparkSession, tmp_path: Path) -> None:
+def test_streaming_batches_are_written_like_in_tutorials(filled: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     filled.range(10, 12).selectExpr("id", "'s' kind").coalesce(1).write.mode("append").json(f"{tmp_path}/in")
     stream = filled.readStream.schema("id bigint, kind string").json(f"{tmp_path}/in")
@@ -59,7 +59,7 @@ def test_batches_of_a_stream_are_written_as_every_tutorial_does(filled: SparkSes
 
 
 @pytest.mark.extended
-def test_sessions_of_a_session_have_its_lakes(filled: SparkSession) -> None:
+def test_new_sessions_share_lakes(filled: SparkSession) -> None:
     other = filled.newSession()
     assert rows(other.table("lake.db.t")) == ALL
     other.sql("insert into lake.db.t values (4, 'd')")
@@ -72,7 +72,7 @@ def test_sessions_of_a_session_have_its_lakes(filled: SparkSession) -> None:
     assert "rewritten_data_files_count" in called.asDict()
 
 
-def test_what_is_observed_of_rows_that_are_written_is_told(filled: SparkSession) -> None:
+def test_observation_metrics_are_reported_for_writes(filled: SparkSession) -> None:
     seen = Observation("m")
     frame = filled.range(5).selectExpr("id", "'o' kind").observe(seen, F.count(F.lit(1)).alias("n"))
     frame.writeTo("lake.db.t").append()
@@ -83,7 +83,7 @@ def test_what_is_observed_of_rows_that_are_written_is_told(filled: SparkSession)
     assert seen.get == {"n": 5}
 
 
-def test_a_missing_table_is_an_analysis_exception_with_its_condition(filled: SparkSession) -> None:
+def test_missing_table_raises_an_analysis_exception_with_its_condition(filled: SparkSession) -> None:
     for use in (
         lambda: filled.table("lake.db.nope").collect(),
         lambda: filled.sql("select * from lake.db.nope"),
@@ -105,7 +105,7 @@ def test_a_missing_table_is_an_analysis_exception_with_its_condition(filled: Spa
         assert caught.value.getCondition() == "SCHEMA_NOT_FOUND"
 
 
-def test_the_catalog_api_knows_lakes(filled: SparkSession) -> None:
+def test_catalog_api_lists_lakes(filled: SparkSession) -> None:
     catalog = filled.catalog
     found = catalog.getTable("lake.db.t")
     assert (found.name, found.catalog, found.namespace, found.isTemporary) == ("t", "lake", ["db"], False)
@@ -126,14 +126,14 @@ def test_the_catalog_api_knows_lakes(filled: SparkSession) -> None:
     assert ("lake",) in rows(filled.sql("show catalogs"))
 
 
-def test_tables_of_a_lake_without_a_namespace_are_none(filled: SparkSession) -> None:
+def test_show_tables_without_a_namespace_is_empty(filled: SparkSession) -> None:
     assert rows(filled.sql("show tables in lake")) == []
     assert ("db",) in rows(filled.sql("show namespaces in lake"))
 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("write", ["insert", "delete", "update", "merge", "writeTo", "truncate"])
-def test_what_is_cached_does_not_outlive_a_write(filled: SparkSession, write: str) -> None:
+def test_cache_is_invalidated_by_a_write(filled: SparkSession, write: str) -> None:
     filled.sql("cache table lake.db.t")
     filled.sql("create or replace temporary view over as select kind, count(*) n from lake.db.t group by kind")
     filled.catalog.cacheTable("over")
@@ -164,7 +164,7 @@ def test_what_is_cached_does_not_outlive_a_write(filled: SparkSession, write: st
 
 
 @pytest.mark.extended
-def test_permanent_views_of_sparks_own_catalog_read_lakes(filled: SparkSession) -> None:
+def test_permanent_views_of_the_spark_catalog_read_lakes(filled: SparkSession) -> None:
     filled.sql("create view default.over_lake as select kind, count(*) n from lake.db.t group by kind")
     try:
         assert rows(filled.table("default.over_lake")) == [("a", 2), ("b", 1)]
@@ -175,7 +175,7 @@ def test_permanent_views_of_sparks_own_catalog_read_lakes(filled: SparkSession) 
 
 
 @pytest.mark.extended
-def test_names_of_a_temporary_view_are_bound_where_it_is_made(filled: SparkSession) -> None:
+def test_temporary_view_names_are_bound_at_creation(filled: SparkSession) -> None:
     filled.sql("use lake")
     filled.sql("create temporary view bound as select * from db.t")
     filled.sql("use spark_catalog.default")
@@ -184,7 +184,7 @@ def test_names_of_a_temporary_view_are_bound_where_it_is_made(filled: SparkSessi
 
 
 @pytest.mark.extended
-def test_the_default_catalog_may_be_a_lake(filled: SparkSession) -> None:
+def test_lake_can_be_the_default_catalog(filled: SparkSession) -> None:
     filled.conf.set("spark.sql.defaultCatalog", "lake")
     try:
         other = filled.newSession()
@@ -224,7 +224,7 @@ def new_session(spark: SparkSession, settings: dict[str, Any]) -> SparkSession:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("default", [True, False])
-def test_a_session_that_began_with_the_settings_of_a_jar_works_on_lakes_and_gets_them_back(
+def test_session_started_with_jar_settings_works_with_lakes_and_restores_them(
     spark: SparkSession, lake: frazil.Lake, *, default: bool
 ) -> None:
     left: dict[str, Any] = {
@@ -254,7 +254,7 @@ def test_a_session_that_began_with_the_settings_of_a_jar_works_on_lakes_and_gets
 
 @pytest.mark.extended
 @pytest.mark.skipif(pyspark.__version__ < "4.2", reason="before Spark 4.2 a builder creates sessions on Connect alone")
-def test_a_session_of_frazils_builder_may_have_a_lake_as_its_default(spark: SparkSession, tmp_path: Path) -> None:
+def test_builder_session_can_use_a_lake_as_default(spark: SparkSession, tmp_path: Path) -> None:
     session = frazil.session(tmp_path / "other").config(map=LEFT_BY_A_JAR).create()
     try:
         session.sql("create namespace db")
@@ -267,13 +267,13 @@ def test_a_session_of_frazils_builder_may_have_a_lake_as_its_default(spark: Spar
         frazil.detach(session)
 
 
-def test_what_nobody_expected_while_a_statement_is_read_is_told(filled: SparkSession) -> None:
+def test_unexpected_errors_while_reading_a_statement_are_reported(filled: SparkSession) -> None:
     # Warnings are errors in tests.
     with pytest.raises(PySparkException, match=r"Cannot parse: UserWarning: char\(n\) and varchar\(n\) are string"):
         filled.sql("create table lake.db.lengths (a varchar(3))")
 
 
-def test_what_a_spark_lacks_is_said_by_name_with_what_was_asked(spark: SparkSession) -> None:
+def test_missing_spark_internal_is_reported_by_name(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     lacks: list[tuple[str, Callable[[], Any]]] = [
         ("jvm.org.apache.spark.sql.NoSuchRelation", lambda: jvm.org.apache.spark.sql.NoSuchRelation(1)),
@@ -290,7 +290,7 @@ def test_what_a_spark_lacks_is_said_by_name_with_what_was_asked(spark: SparkSess
         assert "Use a newer frazil" in str(error)
 
 
-def test_a_misspelt_lake_is_said(filled: SparkSession) -> None:
+def test_misspelt_lake_is_reported(filled: SparkSession) -> None:
     words = "there is no lake 'lak'; attached are: lake"
     for text in (
         "select * from lak.db.t",
@@ -306,7 +306,7 @@ def test_a_misspelt_lake_is_said(filled: SparkSession) -> None:
         filled.range(1).writeTo("lak.db.t").append()
 
 
-def test_errors_of_planning_say_where_in_the_query(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_planning_errors_give_the_position_in_the_query(filled: SparkSession, lake: frazil.Lake) -> None:
     before = "select count(*)\nfrom lake.db.t a\n  join "
     with pytest.raises(AnalysisException) as caught:
         filled.sql(f"{before}lak.db.t b on a.id = b.id")
@@ -326,7 +326,7 @@ def test_errors_of_planning_say_where_in_the_query(filled: SparkSession, lake: f
     assert "== SQL" not in str(refused.value)
 
 
-def test_names_of_lakes_are_told_apart_by_their_case(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_lake_names_are_case_sensitive(filled: SparkSession, lake: frazil.Lake) -> None:
     for text in (
         "select * from LAKE.DB.T",
         "insert into LAKE.DB.T values (1, 'a')",
@@ -346,7 +346,7 @@ def test_names_of_lakes_are_told_apart_by_their_case(filled: SparkSession, lake:
 
 
 @pytest.mark.extended
-def test_threads_of_the_user_have_the_lakes(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_user_threads_see_the_lakes(filled: SparkSession, lake: frazil.Lake) -> None:
     failed: list[BaseException] = []
     seen: list[int] = []
 
@@ -383,7 +383,7 @@ def test_threads_of_the_user_have_the_lakes(filled: SparkSession, lake: frazil.L
         "drop table lake.db.t",
     ],
 )
-def test_to_explain_is_not_to_run(filled: SparkSession, lake: frazil.Lake, statement: str) -> None:
+def test_explain_does_not_execute(filled: SparkSession, lake: frazil.Lake, statement: str) -> None:
     before = lake.table("db.t").metadata_location
     for mode in ("", "extended ", "formatted "):
         ((plan,),) = filled.sql(f"explain {mode}{statement}").collect()
@@ -398,7 +398,7 @@ def plain(paths: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_a_file_has_its_own_name(filled: SparkSession, lake: frazil.Lake, file_format: str) -> None:
+def test_input_file_name_is_the_data_file(filled: SparkSession, lake: frazil.Lake, file_format: str) -> None:
     filled.sql(
         f"create table lake.db.named (id bigint, `a b#` string) partitioned by (`a b#`) "
         f"tblproperties ('write.format.default' = '{file_format}')"
@@ -432,7 +432,7 @@ def test_a_file_has_its_own_name(filled: SparkSession, lake: frazil.Lake, file_f
 
 
 @pytest.mark.extended
-def test_one_query_inserts_into_several_tables(filled: SparkSession) -> None:
+def test_multi_insert_writes_several_tables(filled: SparkSession) -> None:
     filled.sql("create table lake.db.u (id bigint, kind string)")
     filled.sql(
         """from lake.db.t insert into lake.db.u select id, kind where kind = 'a'
@@ -442,12 +442,12 @@ def test_one_query_inserts_into_several_tables(filled: SparkSession) -> None:
 
 
 @pytest.mark.extended
-def test_names_are_spelt_by_expressions(filled: SparkSession) -> None:
+def test_identifier_expressions_name_tables(filled: SparkSession) -> None:
     assert rows(filled.sql("select * from identifier('lake.db.' || 't')")) == ALL
     assert rows(filled.sql("select * from identifier(:c || '.db.t')", {"c": "lake"})) == ALL
 
 
-def test_errors_name_what_the_user_wrote(filled: SparkSession) -> None:
+def test_errors_show_names_as_the_user_wrote_them(filled: SparkSession) -> None:
     for text in (
         "delete from lake.db.t where nocol = 1",
         "update lake.db.t set kind = nocol",
@@ -460,7 +460,7 @@ def test_errors_name_what_the_user_wrote(filled: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_sessions_are_stopped_and_started_again_many_times(tmp_path: Path) -> None:
+def test_sessions_can_be_restarted_many_times(tmp_path: Path) -> None:
     script = textwrap.dedent(
         f"""
         import frazil
@@ -490,7 +490,7 @@ def test_sessions_are_stopped_and_started_again_many_times(tmp_path: Path) -> No
     assert done.stdout.strip().endswith("done"), done.stderr[-3000:]
 
 
-def test_a_lake_is_listed_before_its_first_use(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_lake_is_listed_before_first_use(spark: SparkSession, lake: frazil.Lake) -> None:
     frazil.attach(spark, lake, "unused")
     try:
         assert ("unused",) in [tuple(row) for row in spark.sql("show catalogs").collect()]
@@ -499,7 +499,7 @@ def test_a_lake_is_listed_before_its_first_use(spark: SparkSession, lake: frazil
         frazil.detach(spark)
 
 
-def test_one_lake_is_taken_away_and_the_others_stay(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_detaching_one_lake_keeps_the_others(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "other") as other:
         lake.create_table("db.t", "id bigint")
         frazil.attach(spark, lake)
@@ -520,13 +520,13 @@ def test_one_lake_is_taken_away_and_the_others_stay(spark: SparkSession, lake: f
 
 
 @pytest.mark.parametrize("name", ["default", "spark_catalog", "global_temp", "system", "", "Session"])
-def test_names_of_sparks_own_are_no_lakes(spark: SparkSession, lake: frazil.Lake, name: str) -> None:
+def test_spark_catalog_names_cannot_be_lake_names(spark: SparkSession, lake: frazil.Lake, name: str) -> None:
     with pytest.raises(frazil.InvalidRequestError, match="Spark's own"):
         frazil.attach(spark, lake, name)
 
 
 @pytest.mark.extended
-def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_plans_of_detached_sessions_are_released(spark: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id bigint")
     frazil.attach(spark, lake)
     spark.table("lake.db.t").collect()
@@ -537,7 +537,7 @@ def test_plans_of_sessions_that_were_detached_are_forgotten(spark: SparkSession,
 
 
 @pytest.mark.extended
-def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> None:
+def test_table_accepting_any_schema_is_merged_into(filled: SparkSession) -> None:
     filled.sql("alter table lake.db.t set tblproperties ('write.spark.accept-any-schema' = 'true')")
     filled.sql(
         """merge into lake.db.t t using (select 1L id, 'z' kind union all select 9L, 'n') s on t.id = s.id
@@ -557,7 +557,7 @@ def test_a_table_that_takes_any_schema_is_merged_into(filled: SparkSession) -> N
 
 
 @pytest.mark.extended
-def test_names_in_views_are_spelt_by_expressions(filled: SparkSession) -> None:
+def test_identifier_expressions_work_in_views(filled: SparkSession) -> None:
     # What is in a lake's view is known when it is made, by whoever may read it.
     with pytest.raises(AnalysisException, match=r"(?s)uses IDENTIFIER\(\).*trusted-views"):
         filled.sql("create view lake.db.spelt as select * from identifier('lake.db.' || 't') where id > 1")
@@ -567,7 +567,7 @@ def test_names_in_views_are_spelt_by_expressions(filled: SparkSession) -> None:
     filled.catalog.dropTempView("spelt_here")
 
 
-def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_show_create_table_recreates_the_table(filled: SparkSession, lake: frazil.Lake) -> None:
     filled.sql(
         """create table lake.db.first (id bigint not null comment 'key', ts timestamp,
            s struct<a: int, b: array<string>>, m map<string, decimal(9, 2)>, d int default 7)
@@ -593,7 +593,7 @@ def test_a_created_table_is_what_show_create_table_says(filled: SparkSession, la
     assert again.replace("lake.db.second", "lake.db.first").replace("/second'", "/first'") == text
 
 
-def test_a_created_view_is_what_show_create_table_says(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_show_create_view_recreates_the_view(filled: SparkSession, lake: frazil.Lake) -> None:
     filled.sql(
         """create view lake.db.first (`the n` comment 'it''s', k) comment 'about' tblproperties ('a.b' = 'c')
            with schema type evolution as select count(*), kind from lake.db.t group by kind"""
@@ -609,9 +609,7 @@ def test_a_created_view_is_what_show_create_table_says(filled: SparkSession, lak
     assert again.replace("lake.db.second", "lake.db.first") == text
 
 
-def test_statements_for_the_partitions_of_hive_are_refused_by_their_names(
-    filled: SparkSession, lake: frazil.Lake, tmp_path: Path
-) -> None:
+def test_hive_partition_statements_are_refused_by_name(filled: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("9,z\n")
     before = lake.table("db.t").metadata_location
     for words, text in {
@@ -636,7 +634,7 @@ def test_statements_for_the_partitions_of_hive_are_refused_by_their_names(
 
 
 @pytest.mark.extended
-def test_errors_in_a_script_are_sparks_own(filled: SparkSession) -> None:
+def test_scripts_report_spark_errors(filled: SparkSession) -> None:
     for text, condition in {
         "begin a: begin select 1; leave nope; end; end": "INVALID_LABEL_USAGE.DOES_NOT_EXIST",
         "begin select 1; declare x int; end": "INVALID_VARIABLE_DECLARATION.ONLY_AT_BEGINNING",

@@ -66,7 +66,7 @@ def changed(table: frazil.Table, source: pa.Table, engine: Any, operator: str) -
 @pytest.mark.extended
 @pytest.mark.parametrize("operator", ["=", "<=>"])
 @pytest.mark.parametrize(("ours", "theirs"), PAIRS)
-def test_keys_of_two_types_meet_alike_on_both_engines(
+def test_keys_of_two_types_compare_alike_on_both_engines(
     spark: SparkSession, lake: frazil.Lake, ours: str, theirs: str, operator: str
 ) -> None:
     table, source = table_and_source(lake, ours, theirs)
@@ -76,7 +76,7 @@ def test_keys_of_two_types_meet_alike_on_both_engines(
 
 
 @pytest.mark.parametrize(("ours", "theirs"), LEFT_TO_SPARK)
-def test_keys_that_only_spark_compares_are_left_to_it(lake: frazil.Lake, ours: str, theirs: str) -> None:
+def test_keys_only_spark_can_compare_run_on_spark(lake: frazil.Lake, ours: str, theirs: str) -> None:
     table, source = table_and_source(lake, ours, theirs)
     assert changed(table, source, "local", "=") is None
 

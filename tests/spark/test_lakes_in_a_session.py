@@ -35,7 +35,7 @@ def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, frame.collect()))
 
 
-def test_tables_of_two_lakes_meet_in_one_statement(two: SparkSession) -> None:
+def test_tables_of_two_lakes_join_in_one_statement(two: SparkSession) -> None:
     joined = "select l.id, l.kind, p.kind from lake.db.t l join pond.db.t p on l.id = p.id"
     assert rows(two.sql(joined)) == [(2, "b", "p")]
     two.sql(
@@ -51,7 +51,7 @@ def test_tables_of_two_lakes_meet_in_one_statement(two: SparkSession) -> None:
     assert rows(two.table("lake.db.t")) == [(1, "a")]
 
 
-def test_a_lake_under_two_names_is_one_lake(two: SparkSession, lake: frazil.Lake) -> None:
+def test_lake_attached_under_two_names_is_one_lake(two: SparkSession, lake: frazil.Lake) -> None:
     two.sql("insert into lake.db.t select id + 10, kind from same.db.t")
     two.sql("update same.db.t set kind = 'z' where id = 1")
     assert rows(two.table("lake.db.t")) == [(1, "z"), (2, "b"), (11, "a"), (12, "b")]
@@ -61,7 +61,7 @@ def test_a_lake_under_two_names_is_one_lake(two: SparkSession, lake: frazil.Lake
 
 
 @pytest.mark.extended
-def test_a_table_that_is_replaced_under_a_frame_is_read_as_it_was(two: SparkSession, lake: frazil.Lake) -> None:
+def test_frame_keeps_reading_a_replaced_table(two: SparkSession, lake: frazil.Lake) -> None:
     frame = two.table("lake.db.t")
     two.sql("create or replace table lake.db.t (other int)")
     assert rows(frame) == [(1, "a"), (2, "b")]
@@ -71,7 +71,7 @@ def test_a_table_that_is_replaced_under_a_frame_is_read_as_it_was(two: SparkSess
     assert two.table("lake.db.t").columns == ["id"]
 
 
-def test_views_over_tables_that_are_gone_say_which(two: SparkSession, lake: frazil.Lake) -> None:
+def test_view_over_dropped_tables_names_them(two: SparkSession, lake: frazil.Lake) -> None:
     two.sql("create view lake.db.v as select id from lake.db.t")
     two.sql("create view pond.db.w as select id from lake.db.v")
     two.sql("create temporary view passing as select id from lake.db.t")
@@ -111,7 +111,7 @@ def test_views_over_tables_that_are_gone_say_which(two: SparkSession, lake: fraz
         "merge into lake.db.t t using pond.db.t s on t.id = s.id when not matched then insert (id) values (s.nocol)",
     ],
 )
-def test_errors_name_what_was_written_and_nothing_of_ours(two: SparkSession, text: str) -> None:
+def test_errors_name_the_query_and_no_frazil_internals(two: SparkSession, text: str) -> None:
     before = rows(two.table("lake.db.t"))
     with pytest.raises(PySparkException) as caught:
         two.sql(text).collect()
@@ -145,7 +145,7 @@ def held(spark: SparkSession) -> dict[str, Any]:
     }
 
 
-def test_detach_leaves_a_session_as_it_was(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_detach_restores_the_session(spark: SparkSession, lake: frazil.Lake) -> None:
     """But for one rule, which frames need that outlive their lake; it is there once, however often one attaches."""
     # The first round compiles classes and starts the server of callbacks, which stay.
     frazil.attach(spark, lake)

@@ -48,7 +48,7 @@ def runs(lake: frazil.Lake, tmp_path: Path) -> list[tuple[str, str, list[str], l
     ]
 
 
-def test_a_statement_is_one_run_with_its_inputs(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_statement_is_one_lineage_run_with_its_inputs(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     assert runs(lake, tmp_path) == [("night.append.db.b", "COMPLETE", [], ["db.b"])]
     spark.sql("insert into lake.db.a select * from lake.db.b where id > 0")
     assert runs(lake, tmp_path) == [("night.append.db.a", "COMPLETE", ["db.b"], ["db.a"])]
@@ -66,7 +66,7 @@ def test_a_statement_is_one_run_with_its_inputs(spark: SparkSession, lake: frazi
     assert [one[:3] for one in runs(lake, tmp_path)] == [("night.scan.db.a", "COMPLETE", ["db.a"])]
 
 
-def test_a_statement_that_fails_is_told(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_failed_statement_is_reported_to_lineage(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     runs(lake, tmp_path)
     with pytest.raises(Exception, match="no"):
         spark.sql("insert into lake.db.a select id, raise_error('no') from lake.db.b")

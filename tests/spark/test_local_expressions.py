@@ -73,7 +73,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
-def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int) -> None:
+def test_random_expressions_equal_spark(spark: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     wrong, computed, failed, count = [], 0, 0, 0
     for _ in range(10):
@@ -91,7 +91,7 @@ def test_random_expressions_give_what_spark_gives(spark: SparkSession, seed: int
 
 
 @pytest.mark.extended
-def test_functions_give_what_spark_gives_in_their_corners(spark: SparkSession) -> None:
+def test_functions_equal_spark_in_edge_cases(spark: SparkSession) -> None:
     wrong: list[Any] = []
     for rows in (ROWS[:1], ROWS[1:2], ROWS[2:4], ROWS[4:]):
         here = {text: found for text in TEXTS if (found := compute_here(text, rows)) is not None}
@@ -101,14 +101,14 @@ def test_functions_give_what_spark_gives_in_their_corners(spark: SparkSession) -
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def test_the_expressions_of_the_page_have_their_values(spark: SparkSession) -> None:
+def test_documented_expressions_have_their_values(spark: SparkSession) -> None:
     frame = spark.createDataFrame([tuple(changes_page.ROW.values())], changes_page.DDL)
     expressions = changes_page.page_expressions()
     row = frame.selectExpr(*(f"{text} as x{at}" for at, (text, _) in enumerate(expressions))).toArrow().to_pylist()[0]
     assert [changes_page.shown(one) for one in row.values()] == [value for _, value in expressions]
 
 
-def test_the_session_says_whether_times_are_in_utc() -> None:
+def test_session_time_zone_decides_whether_times_are_utc() -> None:
     compiler = Compiler({TARGET: COLUMNS})
     compiler.compile(parse_expression("ts > timestamp '2024-01-01 00:00:00'").expression)
     assert compiler.is_zoned

@@ -47,7 +47,7 @@ def content(table: frazil.Table, **choice: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_files_are_packed_with_the_same_rows(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+def test_rewritten_files_hold_the_same_rows(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = with_deletes(lake, version)
     before = content(table)
     result = table.maintain.rewrite_data_files(rewrite_all=True, remove_dangling_deletes=True, on_spark=True)
@@ -62,7 +62,7 @@ def test_files_are_packed_with_the_same_rows(spark: SparkSession, lake: frazil.L
 @pytest.mark.extended
 @pytest.mark.parametrize("form", ["parquet", "orc"])
 @pytest.mark.parametrize("version", [2, 3])
-def test_equality_deletes_become_positions_on_spark_as_in_this_process(
+def test_equality_deletes_are_converted_alike_on_spark_and_locally(
     spark: SparkSession, lake: frazil.Lake, version: int, form: str
 ) -> None:
     table = with_deletes(lake, version, properties={"write.format.default": form})
@@ -88,7 +88,7 @@ def test_equality_deletes_become_positions_on_spark_as_in_this_process(
 
 
 @pytest.mark.extended
-def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_rows_are_sorted_by_the_table_order_or_another(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     table.set_sort_order(["score desc nulls last", "id"])
     before = content(table)
@@ -106,7 +106,7 @@ def test_rows_are_sorted_by_the_tables_order_or_another(spark: SparkSession, lak
 
 
 @pytest.mark.extended
-def test_files_of_an_older_spec_are_spread_over_the_new_one(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_files_of_an_older_spec_are_rewritten_to_the_new_one(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     with table.update_spec() as update:
         update.add_field("bucket(2, id)")
@@ -118,7 +118,7 @@ def test_files_of_an_older_spec_are_spread_over_the_new_one(spark: SparkSession,
     assert table.check(bounds=True).ok
 
 
-def test_a_filter_and_a_branch_are_kept(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_rewrite_respects_filter_and_branch(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 3)
     table.create_branch("audit")
     table.append(rows(500, 510), branch="audit")
@@ -129,7 +129,7 @@ def test_a_filter_and_a_branch_are_kept(spark: SparkSession, lake: frazil.Lake) 
 
 
 @pytest.mark.extended
-def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_values_without_a_spark_type_survive(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table(
         "db.u", "id bigint, u uuid, t time, n timestamp_ns, d decimal(38, 10), f fixed(3), b binary", format_version=3
     )
@@ -154,7 +154,7 @@ def test_values_that_spark_has_no_type_for_survive(spark: SparkSession, lake: fr
 
 @pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_are_put_in_z_order(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+def test_rows_are_clustered_in_z_order(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = with_deletes(lake, version)
     before = content(table)
     result = table.maintain.rewrite_data_files("zorder", "id, ts, kind", rewrite_all=True, on_spark=True)
@@ -171,7 +171,7 @@ def test_rows_are_put_in_z_order(spark: SparkSession, lake: frazil.Lake, version
 
 
 @pytest.mark.extended
-def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
+def test_z_order_on_spark_lets_a_filter_on_either_column_skip_most_files(
     spark: SparkSession, lake: frazil.Lake
 ) -> None:
     random = np.random.default_rng(1)
@@ -202,13 +202,13 @@ def test_after_z_order_on_spark_a_filter_on_either_column_leaves_most_files_out(
 @pytest.mark.parametrize(
     ("files", "columns", "bits"), [(1, 2, 3), (64, 2, 5), (64, 1, 8), (1000, 2, 7), (1000, 4, 4), (10**6, 2, 8)]
 )
-def test_columns_are_cut_finer_than_files_are(files: int, columns: int, bits: int) -> None:
+def test_columns_are_split_more_finely_than_files(files: int, columns: int, bits: int) -> None:
     assert bits_of(files, columns) == bits
     assert bits == 8 or 2 ** (bits * columns) >= 8 * files
 
 
 @pytest.mark.extended
-def test_files_to_look_at_come_from_a_view(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_candidate_files_come_from_a_view(spark: SparkSession, lake: frazil.Lake, tmp_path: Path) -> None:
     table = with_deletes(lake, 2)
     folder = Path(table.location.removeprefix("file://")) / "data"
     for name in ("old", "young", "unlisted"):
@@ -237,7 +237,7 @@ def test_files_to_look_at_come_from_a_view(spark: SparkSession, lake: frazil.Lak
     assert table.check().ok
 
 
-def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_dry_runs_show_what_calls_would_do(spark: SparkSession, lake: frazil.Lake) -> None:
     table = with_deletes(lake, 2)
     table.delete("kind = 'b'")
     before = table.metadata_location
@@ -272,7 +272,7 @@ def test_calls_show_what_they_would_do(spark: SparkSession, lake: frazil.Lake) -
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_statistics_of_columns_are_the_same_on_spark(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+def test_column_statistics_equal_those_computed_locally(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = with_deletes(lake, version)
     random = np.random.default_rng(1)
     many = pa.table({"id": random.integers(0, 10**6, 20_000), "kind": ["a"] * 20_000, "score": random.random(20_000)})

@@ -70,7 +70,7 @@ def run(lake: frazil.Lake, folder: Path, seed: int, version: int, *, has_peer: b
 
 
 @pytest.mark.parametrize(("seed", "version"), [(1, 1), (2, 2), (3, 3)])
-def test_rows_survive_maintenance_on_spark_and_a_peer_reads_them(
+def test_rows_survive_maintenance_on_spark_and_pyiceberg_reads_them(
     spark: SparkSession, lake: frazil.Lake, tmp_path: Path, seed: int, version: int
 ) -> None:
     run(lake, tmp_path / "lake", seed, version, has_peer=True)

@@ -263,7 +263,7 @@ def _rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     "kind, way",
     [*(("v3_all", way) for way in WAYS), *(("v2_all", way) for way in ("select", "insert", "time travel", "load"))],
 )
-def test_each_way_shows_deleted_rows_where_they_are_asked_for_only(
+def test_deleted_rows_appear_only_on_request(
     spark: SparkSession, tables: Callable[[str], Kept], kind: str, way: str
 ) -> None:
     for asked in (PLACES, DELETED):
@@ -273,7 +273,7 @@ def test_each_way_shows_deleted_rows_where_they_are_asked_for_only(
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_column_of_every_kind_of_table_in_every_way(
+def test_metadata_columns_work_on_every_kind_of_table_and_reader(
     spark: SparkSession, tables: Callable[[str], Kept], kind: str, way: str
 ) -> None:
     table = tables(kind)
@@ -284,7 +284,7 @@ def test_every_column_of_every_kind_of_table_in_every_way(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
-def test_arrow_has_the_same_columns(tables: Callable[[str], Kept], kind: str) -> None:
+def test_arrow_has_the_same_metadata_columns(tables: Callable[[str], Kept], kind: str) -> None:
     table = tables(kind)
     scan = table.lake.table(f"db.{table.name}").scan
     found = scan(columns=["k", "_pos", "_file", "_spec_id", "_partition"]).to_arrow().to_pylist()
@@ -313,9 +313,7 @@ def _live(table: Kept) -> list[int]:
 
 
 @pytest.mark.extended
-def test_only_the_table_that_is_asked_shows_its_deleted_rows(
-    spark: SparkSession, tables: Callable[[str], Kept]
-) -> None:
+def test_only_the_requested_table_shows_its_deleted_rows(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     t = table.sql_name
     joined = f"FROM {t} a JOIN {t} b ON a._file = b._file AND a._pos = b._pos"
@@ -332,7 +330,7 @@ def test_only_the_table_that_is_asked_shows_its_deleted_rows(
 
 
 @pytest.mark.extended
-def test_text_comments_and_other_columns_of_the_name_show_no_deleted_rows(
+def test_similar_text_comments_and_columns_do_not_show_deleted_rows(
     spark: SparkSession, tables: Callable[[str], Kept]
 ) -> None:
     table = tables("v2_all")
@@ -345,7 +343,7 @@ def test_text_comments_and_other_columns_of_the_name_show_no_deleted_rows(
 
 
 @pytest.mark.extended
-def test_what_a_query_counts_is_what_it_shows(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_count_matches_the_rows_shown(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     t = table.sql_name
     shown = spark.sql(f"SELECT k, _deleted FROM {t}")
@@ -356,7 +354,7 @@ def test_what_a_query_counts_is_what_it_shows(spark: SparkSession, tables: Calla
 
 
 @pytest.mark.extended
-def test_frames_offer_metadata_columns_as_sql_does(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_dataframes_offer_metadata_columns_like_sql(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     live = _live(table)
     frame = spark.table(table.sql_name)
@@ -381,7 +379,7 @@ def test_frames_offer_metadata_columns_as_sql_does(spark: SparkSession, tables: 
 
 
 @pytest.mark.extended
-def test_a_table_keeps_columns_of_its_own_with_such_names(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_table_columns_with_metadata_names_are_kept(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     tables("v2_all")
     spark.sql("CREATE TABLE lake.db.own (k INT, _pos STRING)")
     spark.sql("INSERT INTO lake.db.own VALUES (1, 'mine')")
@@ -392,9 +390,7 @@ def test_a_table_keeps_columns_of_its_own_with_such_names(spark: SparkSession, t
 
 
 @pytest.mark.extended
-def test_functions_of_a_lake_and_metadata_columns_go_together(
-    spark: SparkSession, tables: Callable[[str], Kept]
-) -> None:
+def test_lake_functions_and_metadata_columns_combine(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v2_all")
     assert _keys(spark, f"SELECT k FROM {table.sql_name} WHERE lake.system.bucket(4, k) >= 0 AND _pos >= 0") == _live(
         table
@@ -404,7 +400,7 @@ def test_functions_of_a_lake_and_metadata_columns_go_together(
 
 
 @pytest.mark.extended
-def test_a_frame_outlives_the_lake_it_is_of(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_frame_outlives_its_detached_lake(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v3_all")
     frame = spark.table(table.sql_name)
     frazil.detach(spark)
@@ -415,9 +411,7 @@ def test_a_frame_outlives_the_lake_it_is_of(spark: SparkSession, tables: Callabl
         frazil.attach(spark, table.lake)
 
 
-def test_there_are_no_metadata_columns_of_views_and_metadata_tables(
-    spark: SparkSession, tables: Callable[[str], Kept]
-) -> None:
+def test_views_and_metadata_tables_have_no_metadata_columns(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     table = tables("v2_all")
     with pytest.raises(AnalysisException, match="_pos"):
         spark.sql(f"SELECT _pos FROM {table.sql_name}.files")
@@ -430,7 +424,7 @@ def test_there_are_no_metadata_columns_of_views_and_metadata_tables(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_conditions_of_changes_may_be_about_files_and_places(
+def test_change_conditions_may_use_file_and_position(
     spark: SparkSession, tables: Callable[[str], Kept], mode: str
 ) -> None:
     tables("v2_all")
@@ -456,9 +450,7 @@ def test_conditions_of_changes_may_be_about_files_and_places(
         spark.sql(f"DELETE FROM {t} WHERE _deleted")
 
 
-def test_a_subquery_of_a_change_names_columns_of_its_own_table(
-    spark: SparkSession, tables: Callable[[str], Kept]
-) -> None:
+def test_subquery_of_a_change_uses_columns_of_its_own_table(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     tables("v2_all")
     for name in ("inner", "outer"):
         spark.sql(f"CREATE TABLE lake.db.{name}_rows (k INT)")
@@ -474,7 +466,7 @@ def test_a_subquery_of_a_change_names_columns_of_its_own_table(
 # What is shown
 
 
-def test_a_table_without_partitions_has_none(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_unpartitioned_table_has_an_empty_partition_column(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     lake = tables("v2_all").lake
     spark.sql("CREATE TABLE lake.db.flat (k INT)")
     spark.sql("INSERT INTO lake.db.flat VALUES (1)")
@@ -484,7 +476,7 @@ def test_a_table_without_partitions_has_none(spark: SparkSession, tables: Callab
 
 @pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
-def test_a_struct_without_parts_is_shown_without_parts(
+def test_struct_without_fields_is_shown_empty(
     spark: SparkSession, tables: Callable[[str], Kept], file_format: str
 ) -> None:
     tables("v2_all")
@@ -502,7 +494,7 @@ def test_a_struct_without_parts_is_shown_without_parts(
     assert _keys(spark, f"SELECT k FROM {t} WHERE s IS NULL") == [2]
 
 
-def test_metadata_tables_are_described_in_sparks_words(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
+def test_metadata_tables_are_described_with_spark_types(spark: SparkSession, tables: Callable[[str], Kept]) -> None:
     t = tables("v2_all").sql_name
     for name in ("snapshots", "files", "partitions", "refs", "manifests", "all_entries", "changes"):
         described = [tuple(row)[:2] for row in spark.sql(f"DESCRIBE {t}.{name}").collect()]

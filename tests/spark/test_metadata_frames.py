@@ -64,9 +64,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> LoadedTable:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", METADATA_TABLES)
-def test_every_metadata_table_is_a_frame_with_its_rows_and_columns(
-    spark: SparkSession, table: LoadedTable, name: str
-) -> None:
+def test_every_metadata_table_is_a_dataframe(spark: SparkSession, table: LoadedTable, name: str) -> None:
     arrow = read_metadata_table(table, name)
     frame = metadata_frame(spark, table, name)
     assert frame.columns == arrow.column_names
@@ -75,7 +73,7 @@ def test_every_metadata_table_is_a_frame_with_its_rows_and_columns(
     assert len(frame.collect()) == arrow.num_rows > 0
 
 
-def test_values_are_what_spark_shows(spark: SparkSession, table: LoadedTable) -> None:
+def test_metadata_values_have_spark_types(spark: SparkSession, table: LoadedTable) -> None:
     files = metadata_frame(spark, table, "data_files")
     kinds = {one.name: one.dataType for one in files.schema}
     partition = kinds["partition"]
@@ -91,7 +89,7 @@ def test_values_are_what_spark_shows(spark: SparkSession, table: LoadedTable) ->
     assert metrics["info.day"].lower_bound == datetime.date(2020, 2, 29)
 
 
-def test_instants_are_those_of_the_snapshots(spark: SparkSession, table: LoadedTable) -> None:
+def test_metadata_timestamps_match_the_snapshots(spark: SparkSession, table: LoadedTable) -> None:
     found = metadata_frame(spark, table, "snapshots").selectExpr("unix_millis(committed_at) ms", "operation", "summary")
     rows = found.collect()
     assert [one.ms for one in rows] == [START_MS + STEP_MS * number for number in range(1, 5)]
@@ -99,7 +97,7 @@ def test_instants_are_those_of_the_snapshots(spark: SparkSession, table: LoadedT
     assert rows[0].summary["added-records"] == "2"
 
 
-def test_a_metadata_table_travels_in_time(spark: SparkSession, table: LoadedTable) -> None:
+def test_metadata_table_supports_time_travel(spark: SparkSession, table: LoadedTable) -> None:
     at_first = metadata_frame(spark, table, "files", choice=SnapshotChoice(snapshot_id=1))
     assert at_first.count() == 1
     as_of = metadata_frame(spark, table, "files", choice=SnapshotChoice(as_of_ms=START_MS + 2 * STEP_MS))
@@ -107,20 +105,20 @@ def test_a_metadata_table_travels_in_time(spark: SparkSession, table: LoadedTabl
     assert metadata_frame(spark, table, "delete_files", choice=SnapshotChoice(snapshot_id=2)).collect() == []
 
 
-def test_a_table_of_all_snapshots_does_not_travel(spark: SparkSession, table: LoadedTable) -> None:
+def test_all_snapshots_tables_refuse_time_travel(spark: SparkSession, table: LoadedTable) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot choose a snapshot"):
         metadata_frame(spark, table, "snapshots", choice=SnapshotChoice(snapshot_id=1))
     with pytest.raises(NotFoundError, match="nonsense"):
         metadata_frame(spark, table, "nonsense")
 
 
-def test_columns_that_are_named_are_the_only_ones_read(spark: SparkSession, table: LoadedTable) -> None:
+def test_only_selected_columns_are_read(spark: SparkSession, table: LoadedTable) -> None:
     frame = metadata_frame(spark, table, "files", columns=["record_count", "file_path"])
     assert frame.columns == ["record_count", "file_path"]
     assert sorted(one.record_count for one in frame.collect()) == [1, 1, 1, 2]
 
 
-def test_metadata_of_an_empty_table_has_columns_and_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_metadata_of_an_empty_table_has_columns_but_no_rows(spark: SparkSession, tmp_path: Path) -> None:
     empty = TableBuilder(SCHEMA, storage=LocalStorage(), location=f"file://{tmp_path}/t").load()
     for name in METADATA_TABLES:
         if name != "metadata_log_entries":
@@ -128,7 +126,7 @@ def test_metadata_of_an_empty_table_has_columns_and_no_rows(spark: SparkSession,
             assert metadata_frame(spark, empty, name).columns == metadata_frame_schema(empty, name).names
 
 
-def test_arrow_values_take_the_form_that_spark_shows() -> None:
+def test_arrow_values_are_converted_to_spark_types() -> None:
     nanos = pa.array([-1, 1_999, None], pa.timestamp("ns"))
     assert shown_array(nanos, pa.timestamp("us")).cast(pa.int64()).to_pylist() == [-1, 1, None]
     zoned = pa.array([-1_001, None], pa.timestamp("ns", "UTC"))
@@ -139,7 +137,7 @@ def test_arrow_values_take_the_form_that_spark_shows() -> None:
     assert shown_array(keys, pa.string()).to_pylist() == [str(KEY), None]
 
 
-def test_nested_arrow_values_take_it_too_also_in_slices() -> None:
+def test_nested_and_sliced_arrow_values_are_converted() -> None:
     # Arrow makes nested uuids of their bytes, and not of Python values.
     plain = pa.struct([("k", pa.binary(16)), ("t", pa.time64("us"))])
     parts = pa.struct([("k", pa.uuid()), ("t", pa.time64("us"))])

@@ -259,7 +259,7 @@ def check_assignment(
     ("at", "verb"),
     [(at, verb) for at in range(len(ASSIGNMENTS)) for nth, verb in enumerate(ASSIGNING) if (at + nth) % 2 == 0],
 )
-def test_a_part_that_is_assigned_has_its_value_whatever_was_there(
+def test_assigned_field_gets_its_value_over_any_previous_one(
     spark: SparkSession, lake: frazil.Lake, verb: str, at: int
 ) -> None:
     check_assignment(spark, lake, verb, *ASSIGNMENTS[at], TABLES[(at + list(ASSIGNING).index(verb)) % len(TABLES)])
@@ -268,14 +268,14 @@ def test_a_part_that_is_assigned_has_its_value_whatever_was_there(
 @pytest.mark.slow
 @pytest.mark.parametrize(("verb", "made"), list(product(ASSIGNING, TABLES)))
 @pytest.mark.parametrize("at", range(len(ASSIGNMENTS)))
-def test_parts_are_assigned_in_every_kind_of_table(
+def test_nested_assignments_work_on_every_kind_of_table(
     spark: SparkSession, lake: frazil.Lake, verb: str, made: tuple[int, str], at: int
 ) -> None:
     check_assignment(spark, lake, verb, *ASSIGNMENTS[at], made)
 
 
 @pytest.mark.parametrize("verb", ASSIGNING)
-def test_a_struct_that_lacks_parts_or_has_others_is_refused(spark: SparkSession, lake: frazil.Lake, verb: str) -> None:
+def test_struct_with_missing_or_extra_fields_is_refused(spark: SparkSession, lake: frazil.Lake, verb: str) -> None:
     for of, values in MISFITS:
         table = new_table(lake, of, (2, "copy-on-write"))
         before = table.current_snapshot
@@ -397,9 +397,7 @@ def check_insert(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("verb", INSERTING)
-def test_new_structs_go_by_name_or_by_place_and_are_whole(
-    spark: SparkSession, attached: frazil.Lake, verb: str
-) -> None:
+def test_new_structs_are_matched_by_name_or_position(spark: SparkSession, attached: frazil.Lake, verb: str) -> None:
     first = list(INSERTING).index(verb)
     # Sources that fit cost a write: each verb takes some of them, and all that are refused.
     for at, (of, values) in enumerate(SOURCES):
@@ -410,7 +408,7 @@ def test_new_structs_go_by_name_or_by_place_and_are_whole(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("verb", "made"), list(product(INSERTING, TABLES)))
-def test_new_structs_in_every_kind_of_table(
+def test_new_structs_work_on_every_kind_of_table(
     spark: SparkSession, attached: frazil.Lake, verb: str, made: tuple[int, str]
 ) -> None:
     for of, values in SOURCES:
@@ -419,7 +417,7 @@ def test_new_structs_in_every_kind_of_table(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("by_name", [True, False])
-def test_the_model_says_what_spark_says_of_its_own_tables(spark: SparkSession, by_name: bool) -> None:
+def test_model_agrees_with_native_spark_tables(spark: SparkSession, by_name: bool) -> None:
     how = "by name" if by_name else ""
     for of, kinds in KINDS.items():
         columns = ", ".join(f"{name} {spark_type(kind)}" for name, kind in kinds.items())
@@ -451,7 +449,7 @@ PARTIAL: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.extended
-def test_an_evolving_write_fills_parts_that_the_data_lacks(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_evolving_write_fills_missing_nested_fields(spark: SparkSession, lake: frazil.Lake) -> None:
     table = new_table(lake, "structs", (2, "copy-on-write"))
     given = dict(enumerate((value for value, _ in PARTIAL[1:]), start=20))
     for at, value in given.items():
@@ -470,7 +468,7 @@ def test_an_evolving_write_fills_parts_that_the_data_lacks(spark: SparkSession, 
 
 
 @pytest.mark.extended
-def test_a_table_that_takes_any_schema_fills_parts_that_the_data_lacks(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_table_accepting_any_schema_fills_missing_nested_fields(spark: SparkSession, lake: frazil.Lake) -> None:
     table = new_table(lake, "structs", (2, "copy-on-write"))
     table.set_properties({"write.spark.accept-any-schema": "true"})
     source_of(spark, "structs", {"s": {"a": 8}}).writeTo("nested.db.t").append()
@@ -479,7 +477,7 @@ def test_a_table_that_takes_any_schema_fills_parts_that_the_data_lacks(spark: Sp
 
 @pytest.mark.extended
 @pytest.mark.parametrize("made", TABLES[1:3])
-def test_an_evolving_merge_of_all_columns_keeps_parts_that_the_source_lacks(
+def test_evolving_merge_keeps_nested_fields_the_source_lacks(
     spark: SparkSession, lake: frazil.Lake, made: tuple[int, str]
 ) -> None:
     for value, have in PARTIAL:
@@ -502,9 +500,7 @@ def test_an_evolving_merge_of_all_columns_keeps_parts_that_the_source_lacks(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_a_merge_writes_structs_of_the_table_and_of_the_source_into_one_file(
-    spark: SparkSession, lake: frazil.Lake, mode: str
-) -> None:
+def test_merge_writes_table_and_source_structs_into_one_file(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     # Spark forgets the ids of parts where it chooses between a struct that was there and one that is new.
     table = lake.create_table(
         "db.t", "id bigint, k string, s struct<a: int, c: struct<x: int>>", properties={"write.merge.mode": mode}

@@ -14,13 +14,13 @@ from tools.run_notebook import NOTEBOOK, PAGE, notebook_page
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_quickstart_page_is_the_notebook() -> None:
+def test_quickstart_page_matches_the_notebook() -> None:
     page = notebook_page(json.loads(NOTEBOOK.read_text("utf-8")))
     assert PAGE.read_text("utf-8") == page, "docs/quickstart.md is old; write it: tools/run_notebook.py --write"
 
 
 @pytest.mark.slow
-def test_the_notebook_prints_what_it_holds() -> None:
+def test_notebook_prints_its_stored_outputs() -> None:
     command = [sys.executable, "tools/run_notebook.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]

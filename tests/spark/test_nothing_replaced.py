@@ -135,7 +135,7 @@ def looking_while_frazil_works(look: Callable[[], list[str]]) -> Iterator[dict[s
     assert len(seen) > 200
 
 
-def test_the_comparison_sees_what_is_replaced() -> None:
+def test_comparison_detects_replaced_attributes() -> None:
     before = attributes()
     look = look_again(before)
     for holder, name in ((pyspark.sql.DataFrame, "count"), (pyspark.sql.Column, "__eq__"), (utils, "_with_origin")):
@@ -149,7 +149,7 @@ def test_the_comparison_sees_what_is_replaced() -> None:
     assert differences(before, attributes()) == look() == []
 
 
-def test_no_attribute_of_pyspark_differs_before_during_and_after_attach(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_attach_replaces_no_pyspark_attribute(spark: SparkSession, lake: frazil.Lake) -> None:
     # What PySpark makes at the first use of a thing is there before.
     assert spark.range(1).selectExpr("id").collect()
     assert spark.catalog.currentDatabase()

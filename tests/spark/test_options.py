@@ -36,7 +36,7 @@ def _summary(table: frazil.Table) -> Any:
     return snapshot.summary
 
 
-def test_a_codec_is_of_one_write(frame: DataFrame, attached: SparkSession, lake: frazil.Lake) -> None:
+def test_compression_codec_applies_to_one_write(frame: DataFrame, attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     frame.writeTo("lake.db.t").option("compression-codec", "snappy").append()
     assert [_codec(one) for one in _files(table)] == ["snappy"] * len(_files(table))
@@ -54,7 +54,7 @@ def test_a_codec_is_of_one_write(frame: DataFrame, attached: SparkSession, lake:
     )
 
 
-def test_a_format_is_of_one_write(frame: DataFrame, lake: frazil.Lake, attached: SparkSession) -> None:
+def test_file_format_applies_to_one_write(frame: DataFrame, lake: frazil.Lake, attached: SparkSession) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     frame.writeTo("lake.db.t").option("write-format", "orc").option("compression-codec", "zstd").append()
     frame.writeTo("lake.db.t").option("write-format", "avro").append()
@@ -72,7 +72,7 @@ def test_a_format_is_of_one_write(frame: DataFrame, lake: frazil.Lake, attached:
         ("compression-strategy", "zlib", "orc", "speed", "compression"),
     ],
 )
-def test_levels_and_strategies_make_files_smaller(
+def test_compression_levels_and_strategies_shrink_files(
     attached: SparkSession, lake: frazil.Lake, name: str, codec: str, file_format: str, little: str, much: str
 ) -> None:
     lake.create_table("db.t", "id bigint, kind string")
@@ -90,7 +90,7 @@ def test_levels_and_strategies_make_files_smaller(
 
 
 @pytest.mark.extended
-def test_files_have_the_size_that_a_write_asks_for(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_target_file_size_of_a_write_is_respected(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     rows = attached.range(200_000).coalesce(1).selectExpr("id", "sha2(cast(id as string), 256) kind")
     rows.writeTo("lake.db.t").append()
@@ -100,7 +100,7 @@ def test_files_have_the_size_that_a_write_asks_for(attached: SparkSession, lake:
 
 
 @pytest.mark.extended
-def test_rows_are_distributed_as_a_write_asks(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_distribution_mode_of_a_write_is_respected(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"], sort_by=["id desc"])
     rows = attached.range(0, 1000, 1, 4).selectExpr("id", "cast(id % 2 as string) kind")
 
@@ -123,7 +123,7 @@ def test_rows_are_distributed_as_a_write_asks(attached: SparkSession, lake: fraz
 
 @pytest.mark.extended
 @pytest.mark.parametrize("fans_out", ["true", "false"])
-def test_a_task_keeps_a_file_open_for_each_partition_where_a_write_asks(
+def test_fanout_option_keeps_a_file_open_per_partition(
     attached: SparkSession, lake: frazil.Lake, fans_out: str
 ) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
@@ -135,7 +135,7 @@ def test_a_task_keeps_a_file_open_for_each_partition_where_a_write_asks(
 
 
 @pytest.mark.extended
-def test_files_are_of_the_spec_and_order_that_a_write_asks_for(frame: DataFrame, lake: frazil.Lake) -> None:
+def test_output_spec_and_sort_order_options_are_respected(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
     with table.update_spec() as update:
         update.remove_field("kind")
@@ -150,7 +150,7 @@ def test_files_are_of_the_spec_and_order_that_a_write_asks_for(frame: DataFrame,
 
 
 @pytest.mark.extended
-def test_delete_files_are_as_a_change_asks(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_delete_file_options_are_respected(attached: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table(
         "db.t",
         "id bigint, kind string",
@@ -174,7 +174,7 @@ def test_delete_files_are_as_a_change_asks(attached: SparkSession, lake: frazil.
     assert len(made) >= 4
 
 
-def test_an_overwrite_is_stopped_by_what_it_is_told_to_look_at(frame: DataFrame, lake: frazil.Lake) -> None:
+def test_isolation_options_stop_an_overwrite(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
     frame.writeTo("lake.db.t").append()
     start = table.refresh().current_snapshot
@@ -192,7 +192,7 @@ def test_an_overwrite_is_stopped_by_what_it_is_told_to_look_at(frame: DataFrame,
         frame.writeTo("lake.db.t").option("validate-from-snapshot-id", "1").overwritePartitions()
 
 
-def test_properties_of_every_snapshot_may_be_a_setting(
+def test_snapshot_properties_can_be_session_settings(
     frame: DataFrame, attached: SparkSession, lake: frazil.Lake
 ) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
@@ -209,7 +209,7 @@ def test_properties_of_every_snapshot_may_be_a_setting(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("name", ["mergeSchema", "merge-schema"])
-def test_columns_are_added_where_a_write_or_the_session_asks(
+def test_merge_schema_adds_columns_by_option_or_setting(
     frame: DataFrame, attached: SparkSession, lake: frazil.Lake, name: str
 ) -> None:
     accepts = {"write.spark.accept-any-schema": "true"}
@@ -224,7 +224,7 @@ def test_columns_are_added_where_a_write_or_the_session_asks(
 
 @pytest.mark.parametrize("name", ["check-nullability", "check-ordering"])
 @pytest.mark.parametrize("value", ["true", "false"])
-def test_nulls_are_looked_for_in_rows_and_columns_are_found_by_name(
+def test_null_checks_and_column_matching_are_configurable(
     attached: SparkSession, lake: frazil.Lake, name: str, value: str
 ) -> None:
     table = lake.create_table("db.t", "id bigint not null, kind string")
@@ -238,7 +238,7 @@ def test_nulls_are_looked_for_in_rows_and_columns_are_found_by_name(
     assert table.refresh().scan().to_arrow().to_pylist() == [{"id": 1, "kind": "a"}] * 2
 
 
-def test_reads_are_cut_as_options_and_the_session_say(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_split_options_shape_read_tasks(attached: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id bigint", properties={"write.distribution-mode": "none"})
     attached.range(0, 100_000, 1, 8).writeTo("lake.db.t").append()
 
@@ -253,7 +253,7 @@ def test_reads_are_cut_as_options_and_the_session_say(attached: SparkSession, la
         assert tasks(**wide) < tasks(**narrow)
 
 
-def test_what_is_misspelt_or_wrong_is_refused_and_nothing_is_written(frame: DataFrame, lake: frazil.Lake) -> None:
+def test_misspelt_or_invalid_write_options_are_refused_without_writing(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     for name, value, said in (
         ("target-file-size", "1000", "Did you mean target-file-size-bytes"),
@@ -272,13 +272,15 @@ def test_what_is_misspelt_or_wrong_is_refused_and_nothing_is_written(frame: Data
     assert not lake.table_exists("db.no")
 
 
-def test_what_a_read_misspells_is_refused(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_misspelt_read_options_are_refused(attached: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id bigint")
     with pytest.raises(AnalysisException, match="Did you mean split-size"):
         attached.read.option("split-sizes", "1").table("lake.db.t").collect()
 
 
-def test_what_does_nothing_is_named_in_one_warning(frame: DataFrame, attached: SparkSession, lake: frazil.Lake) -> None:
+def test_ineffective_options_are_named_in_one_warning(
+    frame: DataFrame, attached: SparkSession, lake: frazil.Lake
+) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     with pytest.warns(UserWarning, match=r"To write to a table.*header.*shred-variants") as found:
         frame.writeTo("lake.db.t").option("shred-variants", "true").option("header", "true").append()

@@ -33,7 +33,7 @@ def _named(reader: DataStreamReader, way: str) -> DataFrame:
 
 
 @pytest.mark.parametrize("way", ["name", "format"])
-def test_what_is_misspelt_or_gives_other_rows_is_refused_when_a_stream_is_named(
+def test_misspelt_or_row_changing_stream_options_are_refused_at_definition(
     spark: SparkSession, table: frazil.Table, way: str
 ) -> None:
     for name, value, said in (
@@ -50,7 +50,7 @@ def test_what_is_misspelt_or_gives_other_rows_is_refused_when_a_stream_is_named(
 
 
 @pytest.mark.parametrize("way", ["name", "format"])
-def test_what_does_nothing_to_a_stream_is_named_in_one_warning(
+def test_ineffective_stream_options_are_named_in_one_warning(
     spark: SparkSession, table: frazil.Table, streams: Streams, way: str
 ) -> None:
     reader = spark.readStream.option("maxFilesPerTrigger", "1").option("locality", "true").option("lookback", "3")
@@ -64,7 +64,7 @@ def test_what_does_nothing_to_a_stream_is_named_in_one_warning(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("way", ["name", "format"])
-def test_a_change_feed_is_streamed_by_the_options_that_read_one(
+def test_change_feed_options_apply_to_streams(
     spark: SparkSession, table: frazil.Table, streams: Streams, way: str
 ) -> None:
     reader = spark.readStream.option("readChangeFeed", "true").option("startingVersion", 2)
@@ -88,7 +88,7 @@ def test_a_change_feed_is_streamed_by_the_options_that_read_one(
 
 
 @pytest.mark.extended
-def test_a_change_feed_without_a_start_begins_with_the_whole_table(
+def test_change_feed_stream_without_a_start_begins_with_the_whole_table(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     stream = spark.readStream.option("readChangeFeed", "true").table("lake.db.t")
@@ -97,7 +97,7 @@ def test_a_change_feed_without_a_start_begins_with_the_whole_table(
 
 
 @pytest.mark.extended
-def test_settings_of_the_session_are_those_of_streams_too(
+def test_session_settings_apply_to_streams(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
     rows = spark.range(20_000).selectExpr("id", "sha2(cast(id as string), 256) v").coalesce(1)
@@ -142,7 +142,7 @@ def changed(spark: SparkSession, table: frazil.Table) -> frazil.Table:
 
 
 @pytest.mark.extended
-def test_each_option_of_a_stream_chooses_its_rows(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
+def test_stream_start_options_select_rows(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
     def ids(**options: str) -> list[int]:
         reader = spark.readStream.option("stream-from-snapshot", "earliest").options(**options)
         return sorted(
@@ -167,7 +167,9 @@ def test_each_option_of_a_stream_chooses_its_rows(spark: SparkSession, changed: 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("limit", ["files", "rows", "bytes"])
-def test_each_limit_cuts_batches(spark: SparkSession, changed: frazil.Table, streams: Streams, limit: str) -> None:
+def test_stream_limit_options_cut_batches(
+    spark: SparkSession, changed: frazil.Table, streams: Streams, limit: str
+) -> None:
     """streaming-max-files-per-micro-batch, streaming-max-rows-per-micro-batch, streaming-max-bytes-per-micro-batch"""
     reader = spark.readStream.option("stream-from-snapshot", "earliest").option("streaming-changes", "skip")
     stream = reader.option(f"streaming-max-{limit}-per-micro-batch", "1").table("lake.db.t")
@@ -175,7 +177,7 @@ def test_each_limit_cuts_batches(spark: SparkSession, changed: frazil.Table, str
 
 
 @pytest.mark.extended
-def test_a_stream_of_changes_is_told_what_an_update_is_and_whether_copies_count(
+def test_change_stream_options_decide_on_updates_and_copied_rows(
     spark: SparkSession, changed: frazil.Table, streams: Streams
 ) -> None:
     def kinds(**options: str) -> list[tuple[Any, ...]]:
@@ -193,7 +195,7 @@ def test_a_stream_of_changes_is_told_what_an_update_is_and_whether_copies_count(
 
 
 @pytest.mark.extended
-def test_a_guard_is_kept_under_its_name(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
+def test_guard_option_stores_a_named_guard(spark: SparkSession, changed: frazil.Table, streams: Streams) -> None:
     reader = spark.readStream.option("streaming-changes", "skip").option("stream-guard", "nightly")
     assert streams.ids(reader.table("lake.db.t")) == [[1, 2]]
     head = changed.current_snapshot
@@ -202,7 +204,7 @@ def test_a_guard_is_kept_under_its_name(spark: SparkSession, changed: frazil.Tab
 
 
 @pytest.mark.extended
-def test_a_sink_does_what_its_options_say(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
+def test_sink_options_are_respected(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
     spark.sql("create table lake.db.counts (v string, n bigint) using iceberg")
 
     def count() -> Any:
@@ -236,7 +238,7 @@ def _wrong(spark: SparkSession, tmp_path: Path, name: str, value: str) -> Any:
 
 
 @pytest.mark.extended
-def test_what_a_sink_does_not_take_is_refused_and_nothing_is_written(
+def test_unsupported_sink_options_are_refused_without_writing(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     spark.sql("create table lake.db.sink (id bigint, v string) using iceberg")
@@ -257,7 +259,7 @@ def test_what_a_sink_does_not_take_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.extended
-def test_options_of_streams_and_sources_do_not_pass_elsewhere(spark: SparkSession, table: frazil.Table) -> None:
+def test_stream_and_source_options_do_not_leak(spark: SparkSession, table: frazil.Table) -> None:
     with pytest.raises(PySparkException, match="use MERGE"):
         spark.table("lake.db.t").writeTo("lake.db.t").option("upsert-keys", "id").append()
     for name, options, said in (

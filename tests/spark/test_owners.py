@@ -36,7 +36,7 @@ MADE: dict[str, Callable[[SparkSession], object]] = {
 
 
 @pytest.mark.parametrize("way", MADE)
-def test_a_table_belongs_to_the_user_of_the_session(session: SparkSession, lake: frazil.Lake, way: str) -> None:
+def test_table_owner_is_the_session_user(session: SparkSession, lake: frazil.Lake, way: str) -> None:
     lake.create_table("db.other", "id long", properties={"owner": "ann"})
     MADE[way](session)
     user = session.sparkContext.sparkUser()
@@ -48,9 +48,7 @@ def test_a_table_belongs_to_the_user_of_the_session(session: SparkSession, lake:
     assert "owner" not in {row.key for row in session.sql("show tblproperties lake.db.t").collect()}
 
 
-def test_who_replaces_a_table_owns_it_and_an_owner_that_is_named_counts(
-    session: SparkSession, lake: frazil.Lake
-) -> None:
+def test_replacing_a_table_changes_its_owner_unless_one_is_named(session: SparkSession, lake: frazil.Lake) -> None:
     lake.create_table("db.t", "id long", properties={"owner": "ann", "kept": "yes"})
     session.sql("replace table lake.db.t as select 1L id")
     assert lake.table("db.t").properties["owner"] == session.sparkContext.sparkUser()
@@ -61,7 +59,7 @@ def test_who_replaces_a_table_owns_it_and_an_owner_that_is_named_counts(
     assert lake.table("db.u").properties["owner"] == "eve"
 
 
-def test_the_statement_that_is_shown_makes_an_equal_table(session: SparkSession, lake: frazil.Lake) -> None:
+def test_shown_statement_recreates_an_equal_table(session: SparkSession, lake: frazil.Lake) -> None:
     session.sql("create table lake.db.t (id bigint) tblproperties (a = 'b')")
     (text,) = session.sql("show create table lake.db.t").first()  # type: ignore[misc]
     assert "owner" not in text
@@ -71,7 +69,7 @@ def test_the_statement_that_is_shown_makes_an_equal_table(session: SparkSession,
     assert lake.table("db.t").properties == before
 
 
-def test_a_namespace_belongs_to_the_user_of_the_session(session: SparkSession, lake: frazil.Lake) -> None:
+def test_namespace_owner_is_the_session_user(session: SparkSession, lake: frazil.Lake) -> None:
     session.sql("create namespace lake.one")
     session.sql("begin create namespace lake.two with dbproperties (a = 'b'); end")
     user = session.sparkContext.sparkUser()

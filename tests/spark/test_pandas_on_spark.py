@@ -45,7 +45,7 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
     return sorted(tuple(one) for one in frame.to_pandas().reset_index().itertuples(index=False))
 
 
-def test_tables_are_frames_of_the_pandas_api(filled: SparkSession) -> None:
+def test_pandas_api_reads_tables(filled: SparkSession) -> None:
     assert rows(ps.read_table("lake.db.t", index_col="id")) == ALL
     assert rows(filled.table("lake.db.t").pandas_api(index_col="id")) == ALL
     assert rows(ps.sql("select * from lake.db.t where id > {least}", index_col="id", least=1)) == ALL[1:]
@@ -56,7 +56,7 @@ def test_tables_are_frames_of_the_pandas_api(filled: SparkSession) -> None:
     assert ps.sql("select count(*) n from lake.db.t join {frame} using (id)", frame=frame).n.to_list() == [3]
 
 
-def test_frames_of_the_pandas_api_are_written_to_tables(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_pandas_api_writes_tables(filled: SparkSession, lake: frazil.Lake) -> None:
     frame = ps.DataFrame({"id": [7, 8], "kind": ["x", "y"]})
     frame.to_table("lake.db.made", format="iceberg", partition_cols="kind")
     made = lake.table("db.made")

@@ -113,7 +113,7 @@ def read(table: frazil.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_column_that_is_set_to_a_value_has_that_value(lake: frazil.Lake, engine: Any) -> None:
+def test_assigned_parameter_is_stored(lake: frazil.Lake, engine: Any) -> None:
     ddl = ", ".join(f"c{at} {kind}" for at, (kind, _, _) in enumerate(VALUES))
     table = lake.create_table("db.t", f"id int, {ddl}")
     table.append([{"id": 1}])
@@ -142,7 +142,7 @@ def rows_to_compare() -> list[dict[str, Any]]:
 
 
 @pytest.mark.extended
-def test_a_value_compares_the_same_on_both_engines_and_in_a_scan(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_parameter_compares_alike_on_both_engines_and_in_scans(spark: SparkSession, lake: frazil.Lake) -> None:
     tests = [(f"{name} {sign} :x", value) for name, all_of in COMPARED.items() for value in all_of for sign in SIGNS]
     results = ", ".join(f"r{at} boolean" for at in range(len(tests)))
     tables = {name: lake.create_table(f"db.{name}", f"{DDL}, {results}") for name in ENGINES}
@@ -183,7 +183,7 @@ def test_a_value_compares_the_same_on_both_engines_and_in_a_scan(spark: SparkSes
         ("s = :x", None, [0, 1, 2, 3, 4, 5]),
     ],
 )
-def test_a_delete_takes_the_rows_that_a_value_says(
+def test_delete_uses_the_parameter_value(
     lake: frazil.Lake, engine: Any, where: str, value: Any, left: list[int]
 ) -> None:
     table = lake.create_table("db.t", DDL)
@@ -210,7 +210,7 @@ def test_a_delete_takes_the_rows_that_a_value_says(
     ],
     ids=repr,
 )
-def test_what_is_no_value_of_sql_is_refused_and_nothing_is_changed(lake: frazil.Lake, engine: Any, value: Any) -> None:
+def test_unsupported_parameter_values_are_refused_without_a_change(lake: frazil.Lake, engine: Any, value: Any) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(rows_to_compare())
     before = table.metadata_location
@@ -224,7 +224,7 @@ def test_what_is_no_value_of_sql_is_refused_and_nothing_is_changed(lake: frazil.
     assert table.refresh().metadata_location == before
 
 
-def test_a_scan_finds_nan_that_is_asked_for(lake: frazil.Lake) -> None:
+def test_scan_finds_nan_parameters(lake: frazil.Lake) -> None:
     table = lake.create_table("db.nan", "f double")
     table.append([{"f": math.nan}, {"f": 1.0}])
     assert [math.isnan(row["f"]) for row in table.scan("f = :x", x=math.nan).to_arrow().to_pylist()] == [True]

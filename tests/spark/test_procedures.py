@@ -43,7 +43,7 @@ def test_procedures_are_listed_and_described(filled: SparkSession) -> None:
     assert {tuple(one["namespace"]) for one in whole} == {("system",)}
 
 
-def test_arguments_are_given_by_place_by_name_and_as_expressions(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_arguments_may_be_positional_named_or_expressions(filled: SparkSession, lake: frazil.Lake) -> None:
     first, second = (one.snapshot_id for one in lake.table("db.t").snapshots)
     for text in (
         f"call lake.system.rollback_to_snapshot('db.t', {first})",
@@ -81,13 +81,13 @@ def test_arguments_are_given_by_place_by_name_and_as_expressions(filled: SparkSe
         ("call lake.system.rollback_to_snapshot('db.nope', 5)", "TABLE_OR_VIEW_NOT_FOUND"),
     ],
 )
-def test_a_call_that_is_wrong_has_sparks_condition(filled: SparkSession, text: str, condition: str) -> None:
+def test_invalid_call_raises_the_spark_condition(filled: SparkSession, text: str, condition: str) -> None:
     with pytest.raises(AnalysisException) as caught:
         filled.sql(text)
     assert (caught.value.getCondition() or "").startswith(condition), caught.value
 
 
-def test_a_procedure_that_is_not_there_names_the_nearest(filled: SparkSession) -> None:
+def test_unknown_procedure_suggests_the_nearest_name(filled: SparkSession) -> None:
     with pytest.raises(AnalysisException, match="Did you mean expire_snapshots"):
         filled.sql("call lake.system.expire_snapshot('db.t')")
     with pytest.raises(AnalysisException, match=r"lake\.system"):
@@ -96,7 +96,7 @@ def test_a_procedure_that_is_not_there_names_the_nearest(filled: SparkSession) -
         filled.sql("call lake.system.ancestors_of(null)")
 
 
-def test_functions_are_listed_and_described(filled: SparkSession) -> None:
+def test_procedure_functions_are_listed_and_described(filled: SparkSession) -> None:
     shown = {one[0] for one in filled.sql("show functions in lake.system").collect()}
     for name in ("bucket", "truncate", "days"):
         assert f"lake.system.{name}" in shown or name in shown
@@ -142,9 +142,7 @@ def test_analyze_counts_distinct_values(filled: SparkSession, lake: frazil.Lake)
         "alter table lake.db.t rename to lake.db.u",
     ],
 )
-def test_what_is_cached_is_what_is_there_after_calls_and_ddl(
-    filled: SparkSession, lake: frazil.Lake, text: str
-) -> None:
+def test_cache_is_refreshed_after_calls_and_ddl(filled: SparkSession, lake: frazil.Lake, text: str) -> None:
     first = lake.table("db.t").snapshots[0].snapshot_id
     filled.sql("cache table lake.db.t")
     assert filled.table("lake.db.t").count() == 4

@@ -16,7 +16,7 @@ def files(table: frazil.Table) -> int:
     return len(table.refresh().inspect.data_files())
 
 
-def test_sizes_and_open_files_are_as_properties_say(attached: SparkSession, lake: frazil.Lake) -> None:
+def test_size_and_open_file_properties_are_respected(attached: SparkSession, lake: frazil.Lake) -> None:
     rows = attached.range(0, 2000, 1, 4).selectExpr("id", "cast(id % 2 as string) kind")
     for size, least in (("200", 3), (str(1 << 27), 2)):
         table = lake.create_table(
@@ -41,7 +41,7 @@ def test_sizes_and_open_files_are_as_properties_say(attached: SparkSession, lake
 
 @pytest.mark.extended
 @pytest.mark.parametrize("verb", ["delete", "update", "merge"])
-def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake: frazil.Lake, verb: str) -> None:
+def test_distribution_properties_of_changes_are_respected(attached: SparkSession, lake: frazil.Lake, verb: str) -> None:
     """write.delete.distribution-mode, write.update.distribution-mode, write.merge.distribution-mode"""
     statements = {
         "delete": "delete from {} where id % 10 = 3",
@@ -76,7 +76,7 @@ def test_changes_distribute_rows_as_properties_say(attached: SparkSession, lake:
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("option", "value"), [("compact-every-batches", "2"), ("compact-every-bytes", "1")])
-def test_a_stream_compacts_as_often_as_it_is_told(
+def test_stream_compacts_at_its_configured_interval(
     attached: SparkSession, lake: frazil.Lake, tmp_path: Path, option: str, value: str
 ) -> None:
     source = lake.create_table("db.source", "id bigint")

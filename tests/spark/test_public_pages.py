@@ -17,7 +17,7 @@ from tests.spark.pages_found import FOUND
 
 
 @pytest.mark.extended
-def test_the_code_of_the_public_pages_runs(spark: SparkSession, tmp_path: Path) -> None:
+def test_public_code_examples_run(spark: SparkSession, tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)
         try:

@@ -19,9 +19,7 @@ SCHEMA = Schema((NestedField(1, "id", LONG), NestedField(2, "name", STRING)))
 ROWS = [{"id": at, "name": f"n{random.Random(at).random()}"} for at in range(500)]
 
 
-def test_a_file_that_vanishes_after_planning_is_named_with_its_table_and_snapshot(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_file_deleted_after_planning_is_reported_with_table_and_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path / "a folder", SCHEMA)
     file = table.write_data(ROWS)
     table.commit(file)
@@ -38,7 +36,7 @@ def test_a_file_that_vanishes_after_planning_is_named_with_its_table_and_snapsho
     assert "check()" in str(caught.value.hint)
 
 
-def test_a_frazil_call_that_meets_a_bad_file_says_which_and_why(spark: SparkSession, tmp_path: Path) -> None:
+def test_frazil_call_reports_the_bad_file_and_the_reason(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     file = table.write_data(ROWS)
     table.commit(file)
@@ -53,7 +51,7 @@ def test_a_frazil_call_that_meets_a_bad_file_says_which_and_why(spark: SparkSess
 
 @pytest.mark.parametrize("file_format", ["avro", "orc"])
 @pytest.mark.parametrize("damage", ["missing", "garbage"])
-def test_bad_files_that_python_reads_are_named_with_their_table_and_snapshot(
+def test_bad_file_read_in_python_is_reported_with_table_and_snapshot(
     spark: SparkSession, tmp_path: Path, file_format: str, damage: str
 ) -> None:
     table = local_table(tmp_path, SCHEMA)
@@ -79,9 +77,7 @@ def test_bad_files_that_python_reads_are_named_with_their_table_and_snapshot(
         assert "check() lists" in text
 
 
-def test_a_snapshot_that_expires_before_a_query_runs_is_an_error_that_says_so(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_snapshot_expired_before_execution_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     table.append(ROWS)
     frame = scan_table(table.load()).to_spark(spark)
@@ -94,9 +90,7 @@ def test_a_snapshot_that_expires_before_a_query_runs_is_an_error_that_says_so(
     assert "snapshot: 1" in str(caught.value)
 
 
-def test_deletes_that_are_of_another_file_than_the_manifest_says_are_refused(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_deletes_for_another_file_than_recorded_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     file = table.write_data(ROWS)
     table.commit(file)
@@ -112,9 +106,7 @@ def test_deletes_that_are_of_another_file_than_the_manifest_says_are_refused(
         assert text in str(there.value)
 
 
-def test_a_column_that_no_longer_exists_is_refused_with_the_table_and_snapshot(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_dropped_column_is_reported_with_table_and_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     table.append(ROWS)
     table.update_schema(lambda update: update.drop_column("name"))
@@ -127,7 +119,7 @@ def test_a_column_that_no_longer_exists_is_refused_with_the_table_and_snapshot(
         scan_table(table.load()).to_spark(spark).filter("name = 'x'")
 
 
-def test_a_marked_path_is_shown_nowhere_but_in_errors(spark: SparkSession, tmp_path: Path) -> None:
+def test_internal_path_marker_appears_only_in_errors(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     table.append(ROWS)
     check_table(spark, table, "id = 3", columns=["id", "_file"])

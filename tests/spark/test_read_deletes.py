@@ -78,7 +78,7 @@ def check_deletes(spark: SparkSession, table: TableBuilder) -> list[dict[str, An
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("is_partitioned", [False, True])
-def test_deletes_of_all_kinds_in_one_table(
+def test_table_with_deletes_of_every_kind_reads_correctly(
     spark: SparkSession, tmp_path: Path, version: int, is_partitioned: bool
 ) -> None:
     rng = random.Random(version * 2 + is_partitioned)
@@ -115,7 +115,7 @@ def test_deletes_of_all_kinds_in_one_table(
 
 
 @pytest.mark.parametrize("is_fused", ["true", "false"])
-def test_files_without_deletes_are_read_apart_or_with_the_others(
+def test_files_without_deletes_are_read_separately_or_together(
     spark: SparkSession, tmp_path: Path, is_fused: str
 ) -> None:
     rng = random.Random(3)
@@ -131,9 +131,7 @@ def test_files_without_deletes_are_read_apart_or_with_the_others(
     assert plan.startswith("Union") is (is_known and is_fused == "true")
 
 
-def test_where_all_files_have_deletes_there_is_no_union_and_no_struct_for_each_row(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_plan_has_no_union_if_all_files_have_deletes(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA, format_version=3)
     files = [one for start in (0, 10) for one in table.append(rows_of(random.Random(1), 10, start))]
     table.commit(*table.write_vectors({one: [3] for one in files}))
@@ -146,9 +144,7 @@ def test_where_all_files_have_deletes_there_is_no_union_and_no_struct_for_each_r
 
 @pytest.mark.extended
 @pytest.mark.parametrize("is_fused", ["true", "false"])
-def test_a_filter_that_leaves_deletes_out_of_the_plan_loses_no_rows(
-    spark: SparkSession, tmp_path: Path, is_fused: str
-) -> None:
+def test_filter_that_prunes_deletes_loses_no_rows(spark: SparkSession, tmp_path: Path, is_fused: str) -> None:
     table = local_table(tmp_path, SCHEMA, partition_by=["part"])
     for part in (1, 2):
         rows = [{"id": at, "part": part, "text": "a", "day": 0, "s": None} for at in range(part * 10, part * 10 + 10)]
@@ -162,7 +158,7 @@ def test_a_filter_that_leaves_deletes_out_of_the_plan_loses_no_rows(
             assert sorted(row.id for row in frame.filter(condition).collect()) == kept
 
 
-def test_equality_deletes_by_parts_of_structs_and_nulls(spark: SparkSession, tmp_path: Path) -> None:
+def test_equality_deletes_on_nested_fields_and_nulls_apply(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     table = local_table(tmp_path, SCHEMA)
     table.append(rows_of(rng, 30, 0))
@@ -174,7 +170,7 @@ def test_equality_deletes_by_parts_of_structs_and_nulls(spark: SparkSession, tmp
 
 
 @pytest.mark.extended
-def test_deletes_by_columns_that_were_dropped_or_renamed_since(spark: SparkSession, tmp_path: Path) -> None:
+def test_deletes_by_dropped_or_renamed_columns_apply(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(8)
     table = local_table(tmp_path, SCHEMA)
     table.append(rows_of(rng, 30, 0))
@@ -201,7 +197,7 @@ def test_deletes_by_columns_that_were_dropped_or_renamed_since(spark: SparkSessi
 
 
 @pytest.mark.extended
-def test_deletes_written_under_older_specs(spark: SparkSession, tmp_path: Path) -> None:
+def test_deletes_written_under_older_specs_apply(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(9)
     table = local_table(tmp_path, SCHEMA, partition_by=["part"])
     table.append(rows_of(rng, 20, 0))
@@ -218,7 +214,9 @@ def test_deletes_written_under_older_specs(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_equality_deletes_in_other_formats_and_types(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+def test_equality_deletes_in_other_formats_and_types_apply(
+    spark: SparkSession, tmp_path: Path, file_format: str
+) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "u", UUID), NestedField(3, "d", DATE)))
     table = local_table(tmp_path, schema)
     table.append([{"id": at, "u": Uuid(int=at % 3), "d": at % 4} for at in range(12)])
@@ -228,7 +226,7 @@ def test_equality_deletes_in_other_formats_and_types(spark: SparkSession, tmp_pa
     assert len(rows) == 7
 
 
-def test_equality_deletes_by_floating_point_are_refused_as_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
+def test_equality_deletes_on_floating_point_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, Schema((NestedField(1, "id", LONG), NestedField(2, "f", DOUBLE))))
     table.append([{"id": 1, "f": 0.0}])
     table.commit(table.write_equality_deletes([{"f": -0.0}], ["f"]))
@@ -240,7 +238,7 @@ def test_equality_deletes_by_floating_point_are_refused_as_elsewhere(spark: Spar
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped"])
-def test_a_bad_deletion_vector_is_an_error_that_names_table_snapshot_and_file(
+def test_bad_deletion_vector_is_reported_with_table_snapshot_and_file(
     spark: SparkSession, tmp_path: Path, damage: str
 ) -> None:
     table = local_table(tmp_path, SCHEMA, format_version=3)
@@ -265,7 +263,7 @@ def test_a_bad_deletion_vector_is_an_error_that_names_table_snapshot_and_file(
     assert "snapshot: 2" in text
 
 
-def test_a_missing_delete_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_delete_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     for number, kind in enumerate(("position", "equality")):
         table = local_table(tmp_path / kind, SCHEMA)
         file = table.write_data(rows_of(random.Random(1), 20, 0))
@@ -283,7 +281,7 @@ def test_a_missing_delete_file_is_an_error(spark: SparkSession, tmp_path: Path) 
         assert number < 2
 
 
-def test_positions_of_files_that_are_not_the_tables_delete_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_positions_of_unknown_files_delete_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     file = table.write_data(rows_of(random.Random(1), 20, 0))
     table.commit(file)

@@ -41,12 +41,12 @@ def early(spark: SparkSession) -> Iterator[None]:
     undo()
 
 
-def test_explain_shows_how_many_files_a_filter_leaves(spark: SparkSession, table: frazil.Table, early: None) -> None:
+def test_explain_shows_how_many_files_a_filter_keeps(spark: SparkSession, table: frazil.Table, early: None) -> None:
     frame = table.scan().to_spark(spark)
     assert "[2 of 5 files (" in explained(frame.filter("kind in ('a', 'b')"))
 
 
-def test_the_size_of_a_filtered_table_is_that_of_the_files_left(
+def test_statistics_of_a_filtered_table_count_remaining_files(
     spark: SparkSession, table: frazil.Table, early: None
 ) -> None:
     frame = table.scan().to_spark(spark)
@@ -75,14 +75,14 @@ def rows_of(frame: DataFrame) -> int:
     return int(str(count.get()))
 
 
-def test_the_optimiser_knows_how_many_rows_there_are(spark: SparkSession, table: frazil.Table, costs: None) -> None:
+def test_optimizer_knows_the_row_count(spark: SparkSession, table: frazil.Table, costs: None) -> None:
     assert rows_of(table.scan().to_spark(spark)) == 50
     assert rows_of(table.scan("kind = 'a'").to_spark(spark)) == 10
     table.delete("id = 3")
     assert rows_of(table.scan().to_spark(spark)) == 45
 
 
-def test_rows_deleted_by_position_are_not_counted(spark: SparkSession, tmp_path: Path, costs: None) -> None:
+def test_position_deleted_rows_are_not_counted(spark: SparkSession, tmp_path: Path, costs: None) -> None:
     schema = Schema((NestedField(1, "id", LONG),))
     made = local_table(tmp_path, schema, format_version=3)
     file = made.write_data([{"id": at} for at in range(20)])
@@ -91,7 +91,7 @@ def test_rows_deleted_by_position_are_not_counted(spark: SparkSession, tmp_path:
     assert rows_of(scan_table(made.load()).to_spark(spark)) == 22
 
 
-def test_the_rows_of_a_filtered_table_are_those_of_the_files_left(
+def test_row_count_of_a_filtered_table_covers_remaining_files(
     spark: SparkSession, table: frazil.Table, early: None, costs: None
 ) -> None:
     frame = table.scan().to_spark(spark)
@@ -99,9 +99,7 @@ def test_the_rows_of_a_filtered_table_are_those_of_the_files_left(
 
 
 @pytest.mark.extended
-def test_the_optimiser_knows_distinct_values_where_statistics_are_of_the_snapshot(
-    spark: SparkSession, lake: frazil.Lake, costs: None
-) -> None:
+def test_optimizer_knows_distinct_counts_of_the_snapshot(spark: SparkSession, lake: frazil.Lake, costs: None) -> None:
     made = lake.create_table("db.s", "id bigint not null, kind string not null")
     made.append(pa.table({"id": pa.array(range(1000)), "kind": pa.array([f"k{at % 7}" for at in range(1000)])}))
     assert not stats_of(made.scan().to_spark(spark).groupBy("kind").count()).rowCount().isDefined()
@@ -117,14 +115,14 @@ def test_plans_name_the_table(spark: SparkSession, table: frazil.Table) -> None:
 
 
 @pytest.mark.extended
-def test_filters_known_early_and_late_give_the_same_rows(spark: SparkSession, table: frazil.Table, early: None) -> None:
+def test_static_and_dynamic_filters_return_the_same_rows(spark: SparkSession, table: frazil.Table, early: None) -> None:
     frame = table.scan().to_spark(spark)
     other = frame.filter("kind = 'b' and id < 3").select("id")
     assert frame.filter("kind = 'a'").join(other, "id").count() == 3
     assert frame.filter("kind = 'a'").count() == 10
 
 
-def test_undoing_leaves_the_optimiser_as_it_was(spark: SparkSession, table: frazil.Table) -> None:
+def test_detach_restores_the_optimizer(spark: SparkSession, table: frazil.Table) -> None:
     def rules() -> list[str]:
         found = spark._jsparkSession.experimental().extraOptimizations()
         return [found.apply(position).getClass().getName() for position in range(found.size())]

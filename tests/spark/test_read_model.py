@@ -130,18 +130,18 @@ def check_history(spark: SparkSession, history: History, *, filters: int = 6) ->
 
 @pytest.mark.extended
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_every_snapshot_and_filter_reads_as_the_model_says(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_every_snapshot_and_filter_reads_as_the_model(spark: SparkSession, tmp_path: Path, version: int) -> None:
     check_history(spark, make_history(tmp_path, 1, version, steps=6))
 
 
 @pytest.mark.extended
-def test_files_of_all_formats_in_one_table_read_as_the_model_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_mixed_file_formats_read_as_the_model(spark: SparkSession, tmp_path: Path) -> None:
     check_history(spark, make_history(tmp_path, 2, 2, steps=5, formats=("parquet", "orc", "avro")), filters=2)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_many_more_histories_read_as_the_model_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_more_histories_read_as_the_model(spark: SparkSession, tmp_path: Path) -> None:
     """Read FRAZIL_READ_MODEL_SEEDS histories, from FRAZIL_READ_MODEL_FIRST_SEED on."""
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         formats = ("parquet",) if seed % 3 else ("parquet", "orc", "avro")

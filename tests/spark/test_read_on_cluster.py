@@ -11,9 +11,9 @@ from tests.spark.cluster import cluster, run_tests
 
 CORE = [
     "tests/spark/cluster_checks.py",
-    "tests/spark/test_read_model.py::test_every_snapshot_and_filter_reads_as_the_model_says",
+    "tests/spark/test_read_model.py::test_every_snapshot_and_filter_reads_as_the_model",
     "tests/spark/test_read_deletes.py",
-    "tests/spark/test_stream_sink.py::test_rows_of_a_batch_are_written_as_they_were_computed",
+    "tests/spark/test_stream_sink.py::test_batch_rows_are_written_as_computed",
 ]
 
 NATIVE = "not orc and not avro and not of_all_kinds"
@@ -22,7 +22,7 @@ NATIVE = "not orc and not avro and not of_all_kinds"
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_the_core_of_the_suite_runs_with_frazil_on_the_driver_only(tmp_path: Path) -> None:
+def test_core_suite_passes_with_frazil_on_the_driver_only(tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster") as master:
         said = run_tests(master, tmp_path, [*CORE, "-k", NATIVE], seconds=1500)
     passed = re.search(r"(\d+) passed", said)

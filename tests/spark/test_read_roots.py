@@ -63,7 +63,7 @@ def linked_folder(outside: Path) -> str:
 
 @pytest.mark.parametrize("as_deletes", [False, True], ids=["data", "deletes"])
 @pytest.mark.parametrize("name", [str, lambda one: f"file:{one}", linked_file, linked_folder])
-def test_a_file_outside_the_roots_is_not_given_to_spark(
+def test_file_outside_the_roots_is_not_passed_to_spark(
     spark: SparkSession, tmp_path: Path, name: Callable[[Path], str], as_deletes: bool
 ) -> None:
     make(tmp_path, name, as_deletes=as_deletes)
@@ -77,9 +77,7 @@ def test_a_file_outside_the_roots_is_not_given_to_spark(
 
 
 @pytest.mark.parametrize("as_deletes", [False, True], ids=["data", "deletes"])
-def test_no_request_is_sent_to_a_server_that_metadata_names(
-    spark: SparkSession, tmp_path: Path, as_deletes: bool
-) -> None:
+def test_server_named_by_metadata_receives_no_request(spark: SparkSession, tmp_path: Path, as_deletes: bool) -> None:
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):

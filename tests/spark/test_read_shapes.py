@@ -65,7 +65,7 @@ def mapped_table(folder: Path, schema: Schema = SCHEMA, **options: Any) -> Table
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_files_without_ids_are_read_by_the_mapping(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+def test_files_without_ids_are_read_by_name_mapping(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     table = mapped_table(tmp_path, format_version=3)
     file = table.write_data(ROWS, with_ids=False, file_format=file_format)
     table.commit(file)
@@ -79,7 +79,7 @@ def test_files_without_ids_are_read_by_the_mapping(spark: SparkSession, tmp_path
     assert [row[0] for row in frame.filter("s.b = 'x'").select("s.a").collect()] == [1]
 
 
-def test_renamed_columns_are_found_under_all_their_names(spark: SparkSession, tmp_path: Path) -> None:
+def test_renamed_columns_are_found_by_all_their_names(spark: SparkSession, tmp_path: Path) -> None:
     table = mapped_table(tmp_path)
     table.append(ROWS, with_ids=False)
 
@@ -106,9 +106,7 @@ def test_renamed_columns_are_found_under_all_their_names(spark: SparkSession, tm
 
 
 @pytest.mark.extended
-def test_floats_of_files_without_ids_are_not_compared_with_bounds_of_row_groups(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_float_bounds_of_row_groups_without_ids_are_ignored(spark: SparkSession, tmp_path: Path) -> None:
     parts = StructType((NestedField(4, "y", DOUBLE),))
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "x", DOUBLE), NestedField(3, "s", parts)))
     table = mapped_table(tmp_path, schema)
@@ -126,9 +124,7 @@ def test_floats_of_files_without_ids_are_not_compared_with_bounds_of_row_groups(
     assert len(read_files(frame.filter("id = 77"))) == 0
 
 
-def test_files_without_ids_and_without_a_mapping_are_refused_with_what_to_do(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_without_ids_and_mapping_are_refused_with_a_hint(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     table.append(ROWS, with_ids=False)
     table.update_schema(lambda update: update.rename_column("name", "title"))
@@ -144,7 +140,7 @@ def test_files_without_ids_and_without_a_mapping_are_refused_with_what_to_do(
     assert "name-mapping" in str(caught.value.hint)
 
 
-def test_a_name_that_the_mapping_gives_away_is_no_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_reassigned_mapped_name_does_not_match_the_old_column(spark: SparkSession, tmp_path: Path) -> None:
     table = mapped_table(tmp_path)
     table.append(ROWS, with_ids=False)
     fields = tuple(one for one in create_name_mapping(table.schema).fields if one.field_id != 2)
@@ -153,7 +149,7 @@ def test_a_name_that_the_mapping_gives_away_is_no_column(spark: SparkSession, tm
     assert {row["name"] for row in rows} == {None}
 
 
-def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_columns_use_partition_value_or_default(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         (
             NestedField(1, "id", LONG, required=True),
@@ -190,7 +186,7 @@ def test_columns_that_files_lack_come_from_the_partition_or_a_default(spark: Spa
         assert len(read_files(frame.filter("region = 'eu'"))) == 1
 
 
-def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_with_ids_use_partition_values_for_missing_identity_columns(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "u", UUID)))
     table = local_table(tmp_path, schema, partition_by=["region"])
     bare = Schema((NestedField(1, "id", LONG),))
@@ -201,9 +197,7 @@ def test_files_with_ids_take_identity_columns_they_lack_from_the_partition(spark
 
 
 @pytest.mark.extended
-def test_files_with_ids_take_numbers_and_parts_of_structs_they_lack_from_the_partition(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_with_ids_use_partition_values_for_missing_nested_fields(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         (
             NestedField(1, "id", LONG),
@@ -230,7 +224,7 @@ def test_files_with_ids_take_numbers_and_parts_of_structs_they_lack_from_the_par
 
 
 @pytest.mark.extended
-def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_from_before_a_spec_change_are_read_and_pruned(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING), NestedField(3, "n", INT)))
     table = local_table(tmp_path, schema)
     table.append([{"id": 1, "region": "eu", "n": 1}, {"id": 2, "region": "us", "n": 2}])
@@ -251,7 +245,7 @@ def test_files_from_before_a_partition_evolution_are_read_and_pruned(spark: Spar
 
 
 @pytest.mark.extended
-def test_an_identity_column_is_promoted_with_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
+def test_identity_column_is_promoted_with_its_partitions(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "n", INT)))
     table = local_table(tmp_path, schema, partition_by=["n"])
     table.append([{"id": 1, "n": 1}, {"id": 2, "n": None}])
@@ -262,7 +256,7 @@ def test_an_identity_column_is_promoted_with_its_partitions(spark: SparkSession,
 
 @pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
-def test_other_formats_with_deletes_and_evolution(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+def test_other_formats_support_deletes_and_evolution(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     table = local_table(tmp_path, SCHEMA, format_version=3)
     first = table.write_data(ROWS, file_format=file_format)
     second = table.write_data([{**ROWS[0], "id": 20}, {**ROWS[0], "id": 21}])
@@ -285,7 +279,7 @@ def test_other_formats_with_deletes_and_evolution(spark: SparkSession, tmp_path:
     assert frame.filter("name is null").count() == 2
 
 
-def test_tables_in_memory_are_read_here(spark: SparkSession) -> None:
+def test_in_memory_tables_are_read_in_python(spark: SparkSession) -> None:
     table = TableBuilder(SCHEMA, storage=MemoryStorage(), format_version=3)
     file = table.write_data(ROWS)
     table.commit(file)
@@ -294,7 +288,7 @@ def test_tables_in_memory_are_read_here(spark: SparkSession) -> None:
     assert sorted(row["id"] for row in rows) == [2, 3]
 
 
-def test_a_required_column_that_nothing_gives_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_missing_required_column_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     table = mapped_table(tmp_path)
     bare = Schema((NestedField(2, "name", STRING),))
     table.commit(table.write_data([{"name": "x"}], schema=bare, with_ids=False))
@@ -303,7 +297,7 @@ def test_a_required_column_that_nothing_gives_is_refused(spark: SparkSession, tm
     assert scan_table(table.load(), columns=["name"]).to_spark(spark).count() == 1
 
 
-def test_appends_between_snapshots_are_read_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_incremental_appends_are_read_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     for at in range(4):
         table.append([{**ROWS[0], "id": at}])
@@ -318,7 +312,7 @@ def test_appends_between_snapshots_are_read_on_spark(spark: SparkSession, tmp_pa
     assert [row["id"] for row in check_same(spark, later)] == [3]
 
 
-def test_split_sizes_of_the_table_and_of_options_are_honoured(spark: SparkSession, tmp_path: Path) -> None:
+def test_split_size_properties_and_options_are_respected(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, Schema((NestedField(1, "id", LONG),)))
     for start in range(0, 60, 10):
         table.append([{"id": at} for at in range(start, start + 10)])
@@ -332,7 +326,7 @@ def test_split_sizes_of_the_table_and_of_options_are_honoured(spark: SparkSessio
     assert spark.conf.get("spark.sql.files.maxPartitionBytes") != "700"
 
 
-def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_joins_prune_identity_partitions_dynamically(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "region", STRING)))
     table = local_table(tmp_path, schema, partition_by=["region"], format_version=3)
     files = table.write_partitions([{"id": at, "region": f"r{at % 8}"} for at in range(80)])
@@ -346,7 +340,7 @@ def test_joins_prune_identity_partitions_while_they_run(spark: SparkSession, tmp
 
 
 @pytest.mark.extended
-def test_storage_that_spark_cannot_reach_and_keys_that_do_not_travel_are_read_here(spark: SparkSession) -> None:
+def test_storage_unreachable_for_spark_is_read_in_python(spark: SparkSession) -> None:
     with running() as server:
         storage = choose_storage(server.properties)
         location = f"s3://{BUCKET}/spark/{uuid4()}"
@@ -362,7 +356,7 @@ def test_storage_that_spark_cannot_reach_and_keys_that_do_not_travel_are_read_he
 
 
 @pytest.mark.extended
-def test_storage_that_spark_cannot_reach_is_read_on_executors_with_their_own_keys(
+def test_storage_is_read_on_executors_with_its_own_credentials(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context: Any = spark.sparkContext
@@ -388,7 +382,7 @@ def orc_scans(frame: DataFrame) -> int:
 
 
 @pytest.mark.extended
-def test_orc_is_read_by_spark_itself_where_names_never_changed(spark: SparkSession, tmp_path: Path) -> None:
+def test_orc_without_renames_is_read_natively_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema(
         (
             NestedField(1, "id", LONG, required=True),

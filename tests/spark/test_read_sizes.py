@@ -74,7 +74,7 @@ WRONG: list[Callable[[int], int]] = [lambda _: 0, lambda size: size // 3, lambda
 @pytest.mark.usefixtures("small_splits")
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_rows_are_right_whatever_the_manifest_says_of_sizes(
+def test_rows_are_correct_whatever_file_sizes_the_manifest_records(
     spark: SparkSession, tmp_path: Path, place: str, file_format: str, wrong: Callable[[int], int]
 ) -> None:
     table = local_table(tmp_path, SCHEMA, format_version=1)
@@ -90,7 +90,7 @@ def test_rows_are_right_whatever_the_manifest_says_of_sizes(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["position", "equality"])
-def test_deletes_apply_whatever_the_manifest_says_of_sizes(
+def test_deletes_apply_whatever_file_sizes_the_manifest_records(
     spark: SparkSession, tmp_path: Path, place: str, kind: str
 ) -> None:
     table = local_table(tmp_path, SCHEMA)
@@ -148,7 +148,7 @@ def counted(spark: SparkSession) -> Any:
 
 @pytest.mark.parametrize("metrics", ["with_column_sizes", "without_column_sizes"])
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_planning_looks_at_no_data_file(
+def test_planning_opens_no_data_file(
     spark: SparkSession, tmp_path: Path, counted: Any, file_format: str, metrics: str
 ) -> None:
     table = local_table(tmp_path, SCHEMA)
@@ -167,7 +167,7 @@ def test_planning_looks_at_no_data_file(
 
 
 @pytest.mark.extended
-def test_rows_are_right_in_a_session_that_has_only_a_view_of_a_frame(
+def test_rows_are_correct_in_a_session_with_only_a_view_of_a_frame(
     spark: SparkSession, tmp_path: Path, place: str
 ) -> None:
     table = local_table(tmp_path, SCHEMA)
@@ -181,9 +181,7 @@ def test_rows_are_right_in_a_session_that_has_only_a_view_of_a_frame(
         spark.catalog.dropGlobalTempView("wrong_sizes")
 
 
-def test_files_without_ids_are_read_by_name_whatever_the_manifest_says_of_sizes(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_without_ids_are_read_by_name_whatever_sizes_are_recorded(spark: SparkSession, tmp_path: Path) -> None:
     mapping = encode_name_mapping(create_name_mapping(SCHEMA))
     table = local_table(tmp_path, SCHEMA, properties={"schema.name-mapping.default": mapping})
     files = [table.write_data(ROWS[:2000], with_ids=False), table.write_data(ROWS[2000:])]
@@ -192,9 +190,7 @@ def test_files_without_ids_are_read_by_name_whatever_the_manifest_says_of_sizes(
 
 
 @pytest.mark.extended
-def test_a_size_beyond_all_reason_costs_no_more_than_some_parts(
-    spark: SparkSession, tmp_path: Path, place: str
-) -> None:
+def test_absurd_recorded_size_costs_little(spark: SparkSession, tmp_path: Path, place: str) -> None:
     table = local_table(tmp_path, SCHEMA)
     loaded = put(table, place, table.write_data(ROWS), file_size_in_bytes=1 << 62)
     frame = scan_table(loaded).to_spark(spark)
@@ -202,7 +198,7 @@ def test_a_size_beyond_all_reason_costs_no_more_than_some_parts(
     assert frame.count() == len(ROWS)
 
 
-def test_a_file_that_is_empty_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+def test_empty_file_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, SCHEMA)
     (file,) = table.append(ROWS)
     Path(file.file_path.removeprefix("file://")).write_bytes(b"")

@@ -46,7 +46,7 @@ def plain_rows(count: int, start: int = 0) -> list[dict[str, Any]]:
 # Names against ids
 
 
-def test_a_name_that_meant_another_column_filters_the_column_it_means_now(spark: SparkSession, tmp_path: Path) -> None:
+def test_reused_column_name_filters_the_current_column(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(100), row_group_size=10)
     table.update_schema(lambda update: update.rename_column("a", "b"))
@@ -60,9 +60,7 @@ def test_a_name_that_meant_another_column_filters_the_column_it_means_now(spark:
 
 
 @pytest.mark.extended
-def test_names_that_come_back_inside_structs_lists_and_maps_mean_what_they_mean_now(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_reused_nested_names_refer_to_current_fields(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, NESTED)
     table.append(
         [
@@ -102,7 +100,7 @@ def test_names_that_come_back_inside_structs_lists_and_maps_mean_what_they_mean_
 
 
 @pytest.mark.extended
-def test_a_table_whose_older_schemas_are_gone_reads_every_column_by_id(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_with_expired_schemas_reads_every_column_by_id(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(50))
     table.update_schema(lambda update: update.rename_column("a", "b"))
@@ -114,7 +112,7 @@ def test_a_table_whose_older_schemas_are_gone_reads_every_column_by_id(spark: Sp
     assert sum(row["a"] is None for row in rows) == 50
 
 
-def test_a_filter_on_one_part_of_a_struct_shows_only_the_parts_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_filter_on_a_nested_field_reads_only_requested_fields(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, NESTED)
     table.append([{"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"x": 1, "y": 2}], "m": {}}, {"id": 2, "s": None}])
     loaded = table.load()
@@ -149,7 +147,7 @@ def test_filters_on_metadata_columns_and_partitions_are_exact(spark: SparkSessio
 
 
 @pytest.mark.extended
-def test_long_constants_of_any_size_and_null_ones_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_long_and_null_constants_are_read(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG, required=True), NestedField(2, "part", LONG)))
     table = local_table(tmp_path, schema, partition_by=["part"], format_version=3)
     table.append([{"id": at, "part": part} for at, part in enumerate([1, -(2**40), 2**62, None, 0])])
@@ -167,9 +165,7 @@ def test_long_constants_of_any_size_and_null_ones_are_read(spark: SparkSession, 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("count", [3, 11, 10_001])
-def test_lists_of_values_prune_and_filter_whatever_their_length(
-    spark: SparkSession, tmp_path: Path, count: int
-) -> None:
+def test_value_lists_of_any_length_prune_and_filter(spark: SparkSession, tmp_path: Path, count: int) -> None:
     table = local_table(tmp_path, PLAIN)
     for start in (0, 20_000, 40_000):
         table.append(plain_rows(200, start=start))
@@ -186,7 +182,7 @@ def test_lists_of_values_prune_and_filter_whatever_their_length(
     assert excluded.count() == 600 - expected
 
 
-def test_lists_with_a_null_and_with_text_filter_as_sql_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_lists_with_null_and_text_follow_sql_semantics(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append([*plain_rows(30), {"id": 30, "a": None, "text": None}])
     frame = scan_table(table.load()).to_spark(spark)
@@ -211,7 +207,7 @@ def test_files_without_deletes_keep_their_rows_beside_files_with_deletes(spark: 
     assert sum(row["_deleted"] for row in deleted) == 108
 
 
-def test_position_deletes_beyond_the_end_of_a_file_delete_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_position_deletes_beyond_the_end_delete_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     file = table.write_data(plain_rows(10), row_group_size=3)
     table.commit(file)
@@ -220,7 +216,7 @@ def test_position_deletes_beyond_the_end_of_a_file_delete_nothing(spark: SparkSe
 
 
 @pytest.mark.extended
-def test_positions_count_rows_of_skipped_row_groups(spark: SparkSession, tmp_path: Path) -> None:
+def test_positions_account_for_skipped_row_groups(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN, format_version=3)
     file = table.write_data(plain_rows(1000), row_group_size=100)
     table.commit(file)
@@ -238,7 +234,7 @@ def test_positions_count_rows_of_skipped_row_groups(spark: SparkSession, tmp_pat
     "name",
     ["plain", "with space", "per%20cent", "100% +", "ünïcödé 雪", "hash#mark?and=more", "a=b,c;d", "it's [x]{y}"],
 )
-def test_paths_are_taken_literally(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_special_paths_are_read_literally(spark: SparkSession, tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
     table = local_table(folder, PLAIN, format_version=3)
     first = table.write_data(plain_rows(5))
@@ -252,7 +248,7 @@ def test_paths_are_taken_literally(spark: SparkSession, tmp_path: Path, name: st
 
 @pytest.mark.extended
 @pytest.mark.parametrize("spelling", ["file:{}", "file://{}", "{}"])
-def test_all_spellings_of_a_local_path_are_read(spark: SparkSession, tmp_path: Path, spelling: str) -> None:
+def test_all_spellings_of_a_local_path_are_readable(spark: SparkSession, tmp_path: Path, spelling: str) -> None:
     table = TableBuilder(PLAIN, storage=LocalStorage(), location=spelling.format(tmp_path / "t"))
     file = table.write_data(plain_rows(10))
     table.commit(file)
@@ -342,7 +338,7 @@ def test_no_session_setting_changes_the_rows(spark: SparkSession, hard_table: Ta
 
 @pytest.mark.parametrize("damage", ["missing", "truncated", "garbage", "pages"])
 @pytest.mark.parametrize("hostile", [True, False])
-def test_a_lost_or_damaged_file_is_an_error_that_names_it_whatever_the_session_says(
+def test_lost_or_damaged_file_is_an_error_under_any_session_setting(
     spark: SparkSession, tmp_path: Path, damage: str, hostile: bool
 ) -> None:
     table = local_table(tmp_path, PLAIN)
@@ -377,7 +373,7 @@ def test_a_lost_or_damaged_file_is_an_error_that_names_it_whatever_the_session_s
         assert "#table=db.t&snapshot=1&hint=restore-the-file" in text
 
 
-def test_the_session_is_left_as_it_was(spark: SparkSession, hard_table: TableBuilder) -> None:
+def test_reading_leaves_the_session_unchanged(spark: SparkSession, hard_table: TableBuilder) -> None:
     before = dict(spark.conf.getAll)
     names = {row[1] for row in spark.sql("show tables").collect()}
     scan_table(hard_table.load()).to_spark(spark).collect()
@@ -410,7 +406,7 @@ def test_required_columns_are_not_nullable(spark: SparkSession, tmp_path: Path) 
     assert not found["l"].dataType.containsNull
 
 
-def test_a_table_joins_itself_and_is_read_once_for_two_uses(spark: SparkSession, tmp_path: Path) -> None:
+def test_self_join_reads_the_table_once(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(50))
     loaded = table.load()
@@ -429,7 +425,7 @@ def test_a_table_joins_itself_and_is_read_once_for_two_uses(spark: SparkSession,
 
 
 @pytest.mark.extended
-def test_a_cached_frame_stays_and_another_snapshot_is_not_taken_for_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_cached_frame_is_not_reused_for_another_snapshot(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(10))
     frame = scan_table(table.load()).to_spark(spark).cache()
@@ -443,7 +439,7 @@ def test_a_cached_frame_stays_and_another_snapshot_is_not_taken_for_it(spark: Sp
 
 
 @pytest.mark.extended
-def test_many_threads_read_one_frame_with_their_own_filters(spark: SparkSession, hard_table: TableBuilder) -> None:
+def test_threads_share_a_frame_with_their_own_filters(spark: SparkSession, hard_table: TableBuilder) -> None:
     frame = scan_table(hard_table.load()).to_spark(spark)
     found: dict[int, int] = {}
     failed: list[BaseException] = []
@@ -464,7 +460,7 @@ def test_many_threads_read_one_frame_with_their_own_filters(spark: SparkSession,
     assert found == {number: sum(one >= number for one in ids) for number in range(6)}
 
 
-def test_a_view_keeps_pruning(spark: SparkSession, tmp_path: Path) -> None:
+def test_temporary_view_keeps_pruning(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     for start in (0, 100, 200):
         table.append(plain_rows(100, start=start))
@@ -478,7 +474,7 @@ def test_a_view_keeps_pruning(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.extended
-def test_dropped_frames_free_what_they_held(spark: SparkSession, tmp_path: Path) -> None:
+def test_dropped_frames_release_memory(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(10))
     loaded = table.load()
@@ -505,7 +501,7 @@ def test_dropped_frames_free_what_they_held(spark: SparkSession, tmp_path: Path)
     assert after <= before + 2, (before, after)
 
 
-def test_an_empty_table_and_a_table_without_a_snapshot_have_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_table_without_rows_or_snapshot_is_empty(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, NESTED)
     frame = scan_table(table.load()).to_spark(spark)
     assert frame.count() == 0
@@ -515,7 +511,7 @@ def test_an_empty_table_and_a_table_without_a_snapshot_have_no_rows(spark: Spark
     assert check_table(spark, table, "id = 1") == []
 
 
-def test_columns_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_of_any_name_are_readable(spark: SparkSession, tmp_path: Path) -> None:
     names = [
         "a.b",
         "a`b",
@@ -542,7 +538,7 @@ def test_columns_of_any_name_are_read(spark: SparkSession, tmp_path: Path) -> No
     assert frame.filter(" and ".join(f"{name} = {at}" for at, name in enumerate(quoted))).count() == 1
 
 
-def test_columns_that_differ_in_case_only_are_both_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_differing_in_case_are_both_readable(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "a", INT), NestedField(3, "A", INT)))
     table = local_table(tmp_path, schema)
     table.append([{"id": 1, "a": 10, "A": 20}, {"id": 2, "a": None, "A": 30}])
@@ -555,14 +551,14 @@ def test_columns_that_differ_in_case_only_are_both_read(spark: SparkSession, tmp
 
 
 @pytest.mark.extended
-def test_arrow_schema_in_the_file_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrow_schema_in_the_file_is_ignored(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, PLAIN)
     table.append(plain_rows(5), store_schema=True)
     assert len(check_table(spark, table)) == 5
     assert isinstance(scan_table(table.load()).to_arrow(), pa.Table)
 
 
-def test_parts_of_renamed_structs_are_read_when_only_some_are_asked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_fields_of_renamed_structs_are_read_separately(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, NESTED, format_version=3)
     rows = [{"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"x": 1, "y": 2}], "m": {"k": {"x": 5, "y": 6}}}]
     file = table.write_data([*rows, {"id": 2, "s": None, "l": None, "m": None}])
@@ -581,9 +577,7 @@ def test_parts_of_renamed_structs_are_read_when_only_some_are_asked_for(spark: S
     assert frame.filter("t.b = 'x'").count() == 1
 
 
-def test_parts_of_structs_that_hold_floats_are_read_when_only_some_are_asked_for(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_float_fields_of_structs_are_read_separately(spark: SparkSession, tmp_path: Path) -> None:
     place = StructType((NestedField(3, "lat", DOUBLE), NestedField(4, "name", STRING)))
     table = local_table(tmp_path, Schema((NestedField(1, "id", LONG), NestedField(2, "s", place))))
     table.append([{"id": 1, "s": {"lat": 1.5, "name": "x"}}, {"id": 2, "s": {"lat": float("nan"), "name": "y"}}])

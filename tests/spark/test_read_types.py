@@ -48,9 +48,7 @@ from tests.spark.type_cases import ALL_TYPES, DEFAULTS, rows_of_all_types
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_every_type_reads_the_same_as_in_arrow_wherever_it_stands(
-    spark: SparkSession, tmp_path: Path, file_format: str
-) -> None:
+def test_every_type_equals_arrow_at_any_depth(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     table = local_table(tmp_path, ALL_TYPES, format_version=3)
     given = rows_of_all_types()
     if file_format == "orc":
@@ -69,7 +67,7 @@ def _near(value: Any) -> Any:
     return -2 if value == -12219292800000001 else value
 
 
-def test_columns_show_the_documented_types(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_have_the_documented_spark_types(spark: SparkSession, tmp_path: Path) -> None:
     table = local_table(tmp_path, ALL_TYPES, format_version=3)
     shown = scan_table(table.load()).to_spark(spark).schema
     expected = {
@@ -90,7 +88,7 @@ def test_columns_show_the_documented_types(spark: SparkSession, tmp_path: Path) 
 
 
 @pytest.mark.skipif(not hasattr(st, "TimeType"), reason="this Spark has no time")
-def test_times_are_of_type_time_where_the_session_has_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_time_columns_use_the_spark_time_type_if_available(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "t", TIME), NestedField(2, "l", ListType(3, TIME))))
     table = local_table(tmp_path, schema)
     table.append([{"t": 3_723_000_004, "l": [0, None]}, {"t": None, "l": None}])
@@ -114,7 +112,7 @@ PROMOTIONS: list[tuple[Type, Type, list[Any]]] = [
 
 @pytest.mark.parametrize(("before", "after", "values"), PROMOTIONS, ids=lambda one: str(one)[:20])
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
-def test_promoted_columns_are_read_in_their_new_type(
+def test_promoted_columns_are_read_with_their_new_type(
     spark: SparkSession, tmp_path: Path, before: Type, after: Type, values: list[Any], file_format: str
 ) -> None:
     fields = (
@@ -143,7 +141,7 @@ def test_promoted_columns_are_read_in_their_new_type(
 @pytest.mark.extended
 @pytest.mark.parametrize("after", [TIMESTAMP, TIMESTAMP_NS])
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
-def test_dates_become_timestamps(spark: SparkSession, tmp_path: Path, after: Type, file_format: str) -> None:
+def test_promoted_dates_become_timestamps(spark: SparkSession, tmp_path: Path, after: Type, file_format: str) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "d", DATE), NestedField(3, "l", ListType(4, DATE))))
     table = local_table(tmp_path, schema, format_version=3)
     table.append([{"id": 1, "d": -1, "l": [0, None]}, {"id": 2, "d": 19000, "l": None}], file_format=file_format)
@@ -160,7 +158,7 @@ def test_dates_become_timestamps(spark: SparkSession, tmp_path: Path, after: Typ
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_a_column_added_with_a_default_has_it_in_older_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_column_added_with_a_default_has_it_in_older_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     kind, value = DEFAULTS[name]
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "s", StructType((NestedField(3, "a", INT),)))))
     table = local_table(tmp_path, schema, format_version=3)
@@ -188,7 +186,7 @@ def test_a_column_added_with_a_default_has_it_in_older_files(spark: SparkSession
 
 
 @pytest.mark.extended
-def test_defaults_inside_lists_maps_and_new_structs_are_filled(spark: SparkSession, tmp_path: Path) -> None:
+def test_defaults_are_filled_inside_lists_maps_and_new_structs(spark: SparkSession, tmp_path: Path) -> None:
     inner = StructType((NestedField(4, "a", INT),))
     schema = Schema(
         (
@@ -218,7 +216,7 @@ def test_defaults_inside_lists_maps_and_new_structs_are_filled(spark: SparkSessi
     assert scan_table(table.load()).to_spark(spark).filter("deep.s.x = 7").count() == 1
 
 
-def test_a_struct_of_which_a_file_has_no_part_keeps_its_nulls(spark: SparkSession, tmp_path: Path) -> None:
+def test_struct_with_no_stored_field_keeps_its_nulls(spark: SparkSession, tmp_path: Path) -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "s", StructType((NestedField(3, "a", INT),)))))
     table = local_table(tmp_path, schema, format_version=3)
     table.append([{"id": 1, "s": {"a": 1}}, {"id": 2, "s": None}])
@@ -230,7 +228,7 @@ def test_a_struct_of_which_a_file_has_no_part_keeps_its_nulls(spark: SparkSessio
 
 @pytest.mark.extended
 @pytest.mark.parametrize("file_format", ["parquet", "avro", "orc"])
-def test_unknown_columns_are_null_at_the_top_and_inside(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
+def test_unknown_columns_are_null_at_any_depth(spark: SparkSession, tmp_path: Path, file_format: str) -> None:
     inner = StructType((NestedField(4, "a", INT), NestedField(5, "u", UNKNOWN)))
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "u", UNKNOWN), NestedField(3, "s", inner)))
     table = local_table(tmp_path, schema, format_version=3)
@@ -239,7 +237,7 @@ def test_unknown_columns_are_null_at_the_top_and_inside(spark: SparkSession, tmp
     assert scan_table(table.load(), columns=["u"]).to_spark(spark).count() == 2
 
 
-def test_unknown_parts_of_lists_are_null(spark: SparkSession, tmp_path: Path) -> None:
+def test_unknown_list_elements_are_null(spark: SparkSession, tmp_path: Path) -> None:
     inner = StructType((NestedField(4, "u", UNKNOWN), NestedField(5, "b", INT)))
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "l", ListType(3, inner))))
     table = local_table(tmp_path, schema, format_version=3)
@@ -274,7 +272,7 @@ def test_variants_are_read_natively(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not hasattr(st, "GeometryType"), reason="this Spark has no geometry")
-def test_geometries_are_shown_in_sparks_own_types(
+def test_geometries_use_spark_geometry_types(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
@@ -305,7 +303,7 @@ def test_geometries_are_shown_in_sparks_own_types(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("is_required", [False, True])
-def test_filters_on_shown_forms_keep_the_right_rows_and_prune(
+def test_filters_on_converted_types_prune_and_keep_the_right_rows(
     spark: SparkSession, tmp_path: Path, is_required: bool
 ) -> None:
     schema = Schema(

@@ -15,7 +15,7 @@ from tools.run_notebook import cell_outputs, output_text, settled
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_first_lines_print_what_the_page_says(
+def test_first_lines_print_what_the_page_shows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -29,7 +29,7 @@ def test_the_first_lines_print_what_the_page_says(
         names["lake"].close()
 
 
-def test_the_quickstart_prints_what_the_page_says(
+def test_quickstart_prints_what_the_page_shows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,7 @@ def answer(spark: SparkSession, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("version", ["2", "3"])
-def test_every_statement_answers_the_rows_it_was_about(attached: SparkSession, mode: str, version: str) -> None:
+def test_every_statement_returns_its_row_counts(attached: SparkSession, mode: str, version: str) -> None:
     run = attached.sql
     run(
         "create table lake.db.t (id bigint, kind string) partitioned by (kind) tblproperties ("
@@ -59,7 +59,7 @@ def test_every_statement_answers_the_rows_it_was_about(attached: SparkSession, m
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_verbs_in_python_count_alike(attached: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_python_verbs_return_the_same_counts(attached: SparkSession, lake: frazil.Lake, mode: str) -> None:
     modes = {f"write.{one}.mode": mode for one in ("delete", "update", "merge")}
     table = lake.create_table("db.t", "id bigint, kind string", properties=modes)
 
@@ -77,14 +77,14 @@ def test_verbs_in_python_count_alike(attached: SparkSession, lake: frazil.Lake, 
     assert made is None or made.num_affected_rows == 0
 
 
-def test_several_inserts_of_one_source_answer_one_row_each(attached: SparkSession) -> None:
+def test_multi_insert_returns_one_count_row_per_insert(attached: SparkSession) -> None:
     attached.sql("create table lake.db.a (id bigint)")
     attached.sql("create table lake.db.b (id bigint)")
     text = "from range(10) insert into lake.db.a select id where id < 3 insert into lake.db.b select id where id >= 3"
     assert [tuple(row) for row in attached.sql(text).collect()] == [(3, 3), (7, 7)]
 
 
-def test_writers_and_what_makes_tables_answer_nothing(attached: SparkSession) -> None:
+def test_dataframe_writers_and_create_statements_return_no_rows(attached: SparkSession) -> None:
     assert attached.sql("create table lake.db.t as select 1 as id").collect() == []
     attached.range(3).writeTo("lake.db.t").append()
     assert attached.sql("truncate table lake.db.t").collect() == []

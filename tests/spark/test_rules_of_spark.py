@@ -49,9 +49,7 @@ def values(lake: frazil.Lake) -> list[int | None]:
 
 
 @pytest.mark.parametrize("way", WRITES)
-def test_values_are_converted_as_the_policy_of_the_session_says(
-    filled: SparkSession, lake: frazil.Lake, way: str
-) -> None:
+def test_store_assignment_policy_of_the_session_is_applied(filled: SparkSession, lake: frazil.Lake, way: str) -> None:
     first = lake.table("db.t").metadata_location
     # Widening alone is safe.
     filled.conf.set(POLICY, "STRICT")
@@ -91,7 +89,7 @@ MADE_WITH_LENGTHS: dict[str, Callable[[SparkSession], object]] = {
 
 
 @pytest.mark.parametrize("way", MADE_WITH_LENGTHS)
-def test_text_of_a_length_is_text_of_any_length_and_a_warning_says_so(filled: SparkSession, way: str) -> None:
+def test_char_and_varchar_become_string_with_a_warning(filled: SparkSession, way: str) -> None:
     """As with the jar: the format has no place for lengths, so that nothing holds text to them or pads it."""
     with pytest.warns(UserWarning, match=LENGTHS):
         MADE_WITH_LENGTHS[way](filled)
@@ -105,7 +103,7 @@ def test_text_of_a_length_is_text_of_any_length_and_a_warning_says_so(filled: Sp
     assert filled.sql("select length(a[1]) from lake.db.made where a[1] = 'a' and b = 'longer'").collect() == [(1,)]
 
 
-def test_columns_of_a_length_are_added_as_text(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_varchar_columns_are_added_as_string(filled: SparkSession, lake: frazil.Lake) -> None:
     for text in ("add column c varchar(3)", "add columns (d char(3))", "alter column s type varchar(9)"):
         with pytest.warns(UserWarning, match=LENGTHS):
             filled.sql(f"alter table lake.db.t {text}")
@@ -125,7 +123,7 @@ def test_columns_of_a_length_are_added_as_text(filled: SparkSession, lake: frazi
         lake.create_table("db.other", "a varchar(3)")
 
 
-def test_the_length_of_text_is_told_once(filled: SparkSession) -> None:
+def test_varchar_warning_is_shown_once(filled: SparkSession) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for way in ("create", "catalog"):
@@ -134,7 +132,7 @@ def test_the_length_of_text_is_told_once(filled: SparkSession) -> None:
     assert [LENGTHS in str(one.message) for one in caught] == [True]
 
 
-def test_a_query_over_text_of_a_length_gives_text(filled: SparkSession) -> None:
+def test_query_over_varchar_returns_string(filled: SparkSession) -> None:
     """As Spark shows such columns in every query."""
     filled.sql("create table default.lengths (a char(3), b varchar(2)) using parquet")
     try:
@@ -148,7 +146,7 @@ def test_a_query_over_text_of_a_length_gives_text(filled: SparkSession) -> None:
         filled.sql("drop table default.lengths")
 
 
-def test_columns_that_are_computed_are_refused(filled: SparkSession, lake: frazil.Lake) -> None:
+def test_generated_columns_are_refused(filled: SparkSession, lake: frazil.Lake) -> None:
     for text in (
         "a int, b int generated always as (a + 1)",
         "a bigint generated always as identity",

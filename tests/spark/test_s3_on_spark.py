@@ -14,7 +14,7 @@ from tests.support.s3_server import BUCKET, running
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_a_session_reads_and_writes_s3_on_executors(tmp_path: Path) -> None:
+def test_session_reads_and_writes_s3_on_executors(tmp_path: Path) -> None:
     """Jars come from Maven, some hundred megabytes; where it cannot be reached, nothing is told."""
     with running() as server:
         script = textwrap.dedent(

@@ -26,7 +26,7 @@ from frazil.storage.store_accounts import Stores
 BUCKET = "spark.hadoop.fs.s3a.bucket.data."
 
 
-def test_settings_name_lakes() -> None:
+def test_builder_settings_define_lakes() -> None:
     found = lakes_of(
         {
             "spark.frazil.lake.a.warehouse": "/srv/a",
@@ -43,19 +43,19 @@ def test_settings_name_lakes() -> None:
     assert found["b"].properties == {"s3.region": "eu-central-1"}
 
 
-def test_settings_that_are_not_known_are_refused() -> None:
+def test_unknown_settings_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match=r"spark\.frazil\.lake\.a\.wharehouse"):
         lakes_of({"spark.frazil.lake.a.wharehouse": "/srv/a"})
     with pytest.raises(InvalidRequestError, match=r"lake\.a\.warehouse is not set"):
         lakes_of({"spark.frazil.lake.a.catalog": "sqlite:///x"})
 
 
-def test_secrets_of_a_lake_are_not_shown() -> None:
+def test_lake_secrets_are_not_shown() -> None:
     settings = {"spark.frazil.lake.a.warehouse": "w", "spark.frazil.lake.a.property.s3.secret-access-key": "hidden"}
     assert "hidden" not in repr(lakes_of(settings))
 
 
-def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
+def test_lake_on_s3_adds_the_hadoop_s3_package() -> None:
     assert package_of("s3://data/lake") == f"org.apache.hadoop:hadoop-aws:{hadoop_version()}"
     assert package_of("abfss://c@a.dfs.core.windows.net/lake") == f"org.apache.hadoop:hadoop-azure:{hadoop_version()}"
     assert package_of("/srv/lake") is None
@@ -63,7 +63,7 @@ def test_a_lake_in_s3_brings_the_file_system_of_sparks_own_hadoop() -> None:
     assert str(package_of("s3://data/lake")) in missing_line("s3://data/lake")
 
 
-def test_packages_that_a_user_chose_stay_and_each_store_brings_its_own() -> None:
+def test_user_packages_are_kept_beside_store_packages() -> None:
     s3, azure = "s3://data/lake", "abfss://c@a.dfs.core.windows.net/lake"
     settings = {"spark.jars.packages": "a:b:1"}
     add_package(settings, s3)
@@ -79,7 +79,7 @@ def test_packages_that_a_user_chose_stay_and_each_store_brings_its_own() -> None
     assert by_file == {"spark.jars": "/opt/hadoop-aws-3.4.1.jar"}
 
 
-def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_stores(
+def test_lakes_are_opened_before_spark_starts_to_load_their_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".config").mkdir()
@@ -109,7 +109,7 @@ def test_lakes_are_opened_before_spark_starts_so_that_it_starts_with_their_store
     assert builder._options["spark.jars.packages"] == f"{package_of('s3://x')},{package_of('abfss://x')}"
 
 
-def test_a_service_that_says_no_place_brings_the_package_of_its_store_and_no_keys_for_all_buckets() -> None:
+def test_service_without_a_location_adds_its_store_package_and_no_global_credentials() -> None:
     keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key"}
     assert package_of(place_of_files(NO_PLACE, Stores(keys))) == package_of("s3://data")
     assert settings_of(place_of_files(NO_PLACE, Stores(keys)), Stores(keys)) == {}
@@ -118,7 +118,7 @@ def test_a_service_that_says_no_place_brings_the_package_of_its_store_and_no_key
     assert place_of_files("s3://data/lake", Stores()) == "s3://data/lake"
 
 
-def test_keys_are_for_the_lakes_bucket_alone() -> None:
+def test_credentials_are_limited_to_the_bucket_of_the_lake() -> None:
     keys = {"s3.access-key-id": "id", "s3.secret-access-key": "key", "s3.endpoint": "http://127.0.0.1:9000"}
     found = settings_of("s3://data/lake", Stores(keys))
     assert found[f"{BUCKET}access.key"] == "id"
@@ -133,18 +133,18 @@ def test_keys_are_for_the_lakes_bucket_alone() -> None:
     assert anonymous[f"{BUCKET}aws.credentials.provider"].endswith("AnonymousAWSCredentialsProvider")
 
 
-def test_builders_share_no_options() -> None:
+def test_builders_do_not_share_options() -> None:
     frazil.session("a").config("spark.x", "1")
     assert "spark.x" not in frazil.session("b")._options
 
 
-def test_what_neither_builder_nor_session_has_is_an_error_and_starts_nothing() -> None:
+def test_missing_settings_are_an_error_before_start() -> None:
     with pytest.raises(AttributeError, match="nothing_of_sparks"):
         frazil.session("a").nothing_of_sparks("db.t")
 
 
 @pytest.mark.extended
-def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
+def test_script_starts_with_the_configured_lakes(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(
         textwrap.dedent(
@@ -182,7 +182,7 @@ def test_a_script_starts_with_the_lakes_of_its_settings(tmp_path: Path) -> None:
         assert lake.table("db.t").scan().to_arrow().num_rows == 1
 
 
-def test_an_account_of_azures_gets_its_key_or_its_signed_query_and_no_other_does() -> None:
+def test_azure_credentials_are_limited_to_their_account() -> None:
     place = "abfss://c@account.dfs.core.windows.net/lake"
     assert settings_of(place, Stores({"adls.account-key": "k"})) == {
         "spark.hadoop.fs.azure.account.key.account.dfs.core.windows.net": "k"

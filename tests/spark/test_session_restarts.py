@@ -15,7 +15,7 @@ TURNS = 3
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_lake_is_read_and_written_in_every_context_of_a_process(tmp_path: Path) -> None:
+def test_lake_works_in_every_spark_context_of_a_process(tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, str(HERE / "restart_worker.py"), str(tmp_path / "lake"), str(TURNS)],
         capture_output=True,
@@ -83,7 +83,7 @@ print("done")
 
 
 @pytest.mark.slow
-def test_a_session_that_was_stopped_is_said_to_be(tmp_path: Path) -> None:
+def test_stopped_session_is_reported(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STOPPED, str(tmp_path / "lake")],
         capture_output=True, text=True, timeout=500, cwd=tmp_path, check=False,

@@ -57,7 +57,7 @@ def ids(frame: pyspark.sql.DataFrame) -> list[int]:
 
 
 @pytest.mark.extended
-def test_a_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, warehouse: Path) -> None:
+def test_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         table = lake.table("db.t")
         folder, state = table.location, table.metadata_location
@@ -73,7 +73,7 @@ def test_a_table_is_read_by_name_folder_and_metadata_file(source: SparkSession, 
         assert ids(source.read.format(SOURCE).load(path)) == [1, 2, 3, 4]
 
 
-def test_options_travel_in_time_and_choose_columns_and_rows(source: SparkSession, warehouse: Path) -> None:
+def test_options_select_snapshot_columns_and_rows(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         first = lake.table("db.t").snapshots[0].snapshot_id
     reader = source.read.format(SOURCE)
@@ -84,7 +84,7 @@ def test_options_travel_in_time_and_choose_columns_and_rows(source: SparkSession
     assert ids(frame) == [2, 3, 4]
 
 
-def test_what_cannot_be_opened_is_said_with_its_name(source: SparkSession, warehouse: Path) -> None:
+def test_unreadable_source_is_reported_by_name(source: SparkSession, warehouse: Path) -> None:
     for path, words in (
         ("lake.db.nothing", "db.nothing"),
         ("pond.db.t", "no lake goes by the name 'pond'"),
@@ -98,7 +98,7 @@ def test_what_cannot_be_opened_is_said_with_its_name(source: SparkSession, wareh
         source.read.format(SOURCE).load()
 
 
-def test_a_lost_data_file_is_an_error_that_names_it(source: SparkSession, warehouse: Path) -> None:
+def test_lost_data_file_is_reported_by_name(source: SparkSession, warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         lost = lake.table("db.t").inspect.files().column("file_path")[0].as_py()
     frame = source.read.format(SOURCE).load("lake.db.t")
@@ -107,12 +107,12 @@ def test_a_lost_data_file_is_an_error_that_names_it(source: SparkSession, wareho
         frame.collect()
 
 
-def test_another_schema_is_refused(source: SparkSession) -> None:
+def test_different_schema_is_refused(source: SparkSession) -> None:
     with pytest.raises(PySparkException, match="with the schema"):
         source.read.format(SOURCE).schema("id int").load("lake.db.t").collect()
 
 
-def test_a_folder_with_two_newest_states_is_refused(warehouse: Path) -> None:
+def test_folder_with_two_newest_metadata_files_is_refused(warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         state = Path(str(lake.table("db.t").metadata_location).removeprefix("file://"))
     state.with_name(state.name.replace("00002-", "00002-0")).write_bytes(state.read_bytes())
@@ -120,12 +120,12 @@ def test_a_folder_with_two_newest_states_is_refused(warehouse: Path) -> None:
         SourceTables().load(str(state.parent.parent))
 
 
-def test_a_folder_without_metadata_is_no_table(tmp_path: Path) -> None:
+def test_folder_without_metadata_is_not_a_table(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="no metadata file"):
         SourceTables().load(str(tmp_path))
 
 
-def test_an_address_shows_no_secrets() -> None:
+def test_shown_address_hides_secrets() -> None:
     address = LakeAddress("w", "postgresql://user:hidden@host/db", properties={"s3.secret-access-key": "hidden"})
     assert "hidden" not in repr(address)
     assert "hidden" not in repr(SourceTables({"lake": address}, {"s3.secret-access-key": "hidden"}))
@@ -155,7 +155,7 @@ def test_filters_reach_the_planner(spark: SparkSession, warehouse: Path) -> None
 
 
 @pytest.mark.skipif(not HAS_PUSHDOWN, reason="this Spark offers no filters to Python data sources")
-def test_a_filter_that_says_nothing_sure_keeps_all_files(warehouse: Path) -> None:
+def test_inconclusive_filter_keeps_all_files(warehouse: Path) -> None:
     with frazil.connect(warehouse) as lake:
         schema = lake.table("db.t").schema
     sure = [
@@ -184,7 +184,7 @@ def test_a_filter_that_says_nothing_sure_keeps_all_files(warehouse: Path) -> Non
 
 @pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_random_history_reads_as_the_model_says(spark: SparkSession, tmp_path: Path, version: int) -> None:
+def test_random_history_reads_as_the_model(spark: SparkSession, tmp_path: Path, version: int) -> None:
     history = make_history(tmp_path, 3, version, formats=("parquet", "orc", "avro"))
     loaded = history.table.load()
     assert loaded.metadata_location is not None

@@ -26,7 +26,7 @@ def missing_packages() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(bool(missing_packages()), reason=f"Spark Connect needs {', '.join(missing_packages())}")
-def test_a_connect_session_reads_tables_and_says_what_it_cannot_do(tmp_path: Path) -> None:
+def test_connect_session_reads_tables_and_reports_unsupported_features(tmp_path: Path) -> None:
     folder = tmp_path / "lake"
     with frazil.connect(folder) as lake:
         lake.create_namespace("db")

@@ -8,7 +8,7 @@ from pyspark.sql import types as st
 import frazil
 
 
-def test_a_struct_type_is_a_schema(lake: frazil.Lake) -> None:
+def test_struct_type_is_accepted_as_a_schema(lake: frazil.Lake) -> None:
     schema = st.StructType(
         [
             st.StructField("id", st.LongType(), nullable=False),
@@ -24,6 +24,6 @@ def test_a_struct_type_is_a_schema(lake: frazil.Lake) -> None:
     ]
 
 
-def test_a_field_alone_is_no_schema(lake: frazil.Lake) -> None:
+def test_single_field_is_refused_as_a_schema(lake: frazil.Lake) -> None:
     with pytest.raises(frazil.InvalidRequestError, match="LongType"):
         lake.create_table("db.t", st.LongType())

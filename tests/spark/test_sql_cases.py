@@ -44,7 +44,7 @@ _OF_SPARK: dict[str, dict[str, str]] = {
 """By Sparks, the cases that do not hold there, and why."""
 
 
-def test_there_are_cases_enough() -> None:
+def test_sql_cases_are_numerous() -> None:
     assert sum(1 for name in case_files() for _ in read_cases(name)) >= 300
 
 
@@ -52,7 +52,7 @@ def test_there_are_cases_enough() -> None:
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.extended) for name in case_files()]
 )
-def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) -> None:
+def test_sql_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         frazil.attach(spark, lake)
         try:
@@ -65,7 +65,7 @@ def test_the_cases_hold_on_spark(name: str, spark: SparkSession, tmp_path: Any) 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", case_files())
-def test_the_cases_hold_on_spark_with_a_lake_behind_a_service(name: str, spark: SparkSession, tmp_path: Any) -> None:
+def test_sql_cases_hold_on_spark_with_a_rest_catalog(name: str, spark: SparkSession, tmp_path: Any) -> None:
     with service_lake(tmp_path / "lake") as (lake, known):
         frazil.attach(spark, lake)
         try:

@@ -17,7 +17,7 @@ def sql(spark: SparkSession, lake: frazil.Lake) -> Iterator[SparkSession]:
     frazil.detach(spark)
 
 
-def test_an_answer_under_a_handler_is_that_of_its_moment(sql: SparkSession) -> None:
+def test_result_inside_an_exception_handler_keeps_its_snapshot(sql: SparkSession) -> None:
     sql.sql("create table lake.db.t (id int)")
     found = sql.sql("""
         begin

@@ -54,7 +54,7 @@ def ids(sql: Any) -> list[int]:
         ("truncate table lake.db.t", []),
     ],
 )  # fmt: skip
-def test_rows_are_deleted(sql: Any, text: str, left: list[int]) -> None:
+def test_delete_removes_rows(sql: Any, text: str, left: list[int]) -> None:
     sql(text)
     assert ids(sql) == left
 
@@ -65,7 +65,7 @@ def test_parameters_reach_conditions(sql: Any) -> None:
     assert sql("select id, kind from lake.db.t") == [(2, "b"), (3, "it's")]
 
 
-def test_rows_are_updated(sql: Any) -> None:
+def test_update_changes_rows(sql: Any) -> None:
     sql("update lake.db.t set kind = upper(kind) where id < 3")
     sql("update lake.db.t x set x.kind = x.kind || '!', id = x.id + 10 where x.id = 3")
     sql("update lake.db.t set s.b = 'y' where s is not null")
@@ -79,7 +79,7 @@ def test_rows_are_updated(sql: Any) -> None:
         sql("update lake.db.t set kind = 'x', kind = 'y'")
 
 
-def test_a_merge_does_what_its_clauses_say(sql: Any, lake: frazil.Lake) -> None:
+def test_merge_applies_its_clauses(sql: Any, lake: frazil.Lake) -> None:
     sql(
         """merge into lake.db.t using (select * from lake.db.u where id > 1) s on t.id = s.id
         when matched and s.kind = 'B' then delete
@@ -94,7 +94,7 @@ def test_a_merge_does_what_its_clauses_say(sql: Any, lake: frazil.Lake) -> None:
 
 
 @pytest.mark.extended
-def test_a_merge_takes_tables_stars_and_common_tables(sql: Any, spark: SparkSession) -> None:
+def test_merge_accepts_tables_stars_and_common_table_expressions(sql: Any, spark: SparkSession) -> None:
     sql("alter table lake.db.t drop column s")
     sql(
         """merge into lake.db.t using lake.db.u on t.id = u.id
@@ -117,7 +117,7 @@ def test_a_merge_takes_tables_stars_and_common_tables(sql: Any, spark: SparkSess
 
 
 @pytest.mark.extended
-def test_a_merge_may_add_columns(sql: Any, lake: frazil.Lake) -> None:
+def test_merge_may_add_columns(sql: Any, lake: frazil.Lake) -> None:
     before = len(lake.table("db.u").metadata.metadata_log)
     sql(
         """merge with schema evolution into lake.db.u using (select 4 id, 'new' kind, 1.5D extra) s on u.id = s.id
@@ -141,7 +141,7 @@ def test_a_merge_may_add_columns(sql: Any, lake: frazil.Lake) -> None:
     assert sql("select id, flag from lake.db.u where flag") == [(5, True)]
 
 
-def test_branches_are_changed_alone(sql: Any) -> None:
+def test_change_on_a_branch_leaves_others_unchanged(sql: Any) -> None:
     sql("alter table lake.db.t create branch b")
     sql("delete from lake.db.t.branch_b where id = 1")
     sql("update lake.db.t.branch_b set kind = 'z' where id = 2")
@@ -152,7 +152,7 @@ def test_branches_are_changed_alone(sql: Any) -> None:
 
 
 @pytest.mark.extended
-def test_writes_go_where_the_session_says(sql: Any, spark: SparkSession) -> None:
+def test_session_branch_setting_directs_writes(sql: Any, spark: SparkSession) -> None:
     sql("alter table lake.db.u set tblproperties ('write.wap.enabled' = 'true')")
     sql("alter table lake.db.u create branch audit")
     spark.conf.set("spark.wap.branch", "audit")
@@ -173,7 +173,7 @@ def test_writes_go_where_the_session_says(sql: Any, spark: SparkSession) -> None
 
 
 @pytest.mark.extended
-def test_a_frame_is_merged(sql: Any, spark: SparkSession) -> None:
+def test_dataframe_merge(sql: Any, spark: SparkSession) -> None:
     source = spark.createDataFrame([(2, "x"), (7, "y")], "id bigint, kind string").alias("s")
     (
         source.mergeInto("lake.db.u", F.expr("u.id = s.id"))
@@ -188,7 +188,7 @@ def test_a_frame_is_merged(sql: Any, spark: SparkSession) -> None:
     assert sql("select * from lake.db.u") == [(2, "xB"), (3, "C"), (7, "y")]
 
 
-def test_nothing_temporary_is_left(sql: Any, spark: SparkSession) -> None:
+def test_no_temporary_objects_remain(sql: Any, spark: SparkSession) -> None:
     before = {one.name for one in spark.catalog.listTables() if one.isTemporary}
     sql("delete from lake.db.t where id in (select id from lake.db.u)")
     assert {one.name for one in spark.catalog.listTables() if one.isTemporary} == before
@@ -196,5 +196,5 @@ def test_nothing_temporary_is_left(sql: Any, spark: SparkSession) -> None:
 
 @pytest.mark.extended
 @pytest.mark.skipif(pyspark.__version__ < "4.2", reason="Spark before 4.2 hides them behind names for all columns")
-def test_metadata_columns_are_found_behind_an_alias_that_names_columns(sql: Any) -> None:
+def test_metadata_columns_resolve_behind_a_column_alias_list(sql: Any) -> None:
     assert sql("select *, _spec_id from lake.db.u as h(x, y) where x = 2") == [(2, "B", 0)]

@@ -59,7 +59,7 @@ ALL = [(1, "a"), (2, "b"), (3, "a")]
         ("values (1), (2)", [(1,), (2,)]),
     ],
 )
-def test_a_query_names_tables_of_a_lake(filled: SparkSession, query: str, expected: list[Any]) -> None:
+def test_query_resolves_lake_tables(filled: SparkSession, query: str, expected: list[Any]) -> None:
     assert rows(filled.sql(query)) == expected
 
 
@@ -73,7 +73,7 @@ def test_parameters_are_passed_on(filled: SparkSession, sql: Any) -> None:
     assert sql("select :x", {"x": datetime.date(2024, 1, 1)}) == [(datetime.date(2024, 1, 1),)]
 
 
-def test_errors_point_into_the_text(filled: SparkSession) -> None:
+def test_errors_give_the_position_in_the_text(filled: SparkSession) -> None:
     with pytest.raises(AnalysisException, match=r"UNRESOLVED_COLUMN"):
         filled.sql("select nope from lake.db.t")
     with pytest.raises(ParseException):
@@ -84,7 +84,7 @@ def test_errors_point_into_the_text(filled: SparkSession) -> None:
         filled.sql("alter table lake.db.t  frobnicate".replace("  ", "   "))
 
 
-def test_what_is_sparks_stays_sparks(filled: SparkSession, sql: Any) -> None:
+def test_spark_tables_still_work(filled: SparkSession, sql: Any) -> None:
     sql("create or replace temp view lake_free as select 1 a")
     assert sql("select * from lake_free") == [(1,)]
     sql("create table plain (id bigint) using parquet")
@@ -99,7 +99,7 @@ def test_what_is_sparks_stays_sparks(filled: SparkSession, sql: Any) -> None:
         filled.sql("drop table nope.nope")
 
 
-def test_use_moves_names_into_the_lake_and_back(filled: SparkSession, sql: Any) -> None:
+def test_use_switches_into_the_lake_and_back(filled: SparkSession, sql: Any) -> None:
     sql("use lake.db")
     assert sql("select id from t where kind = 'b'") == [(2,)]
     assert sql("select t.id from db.t where kind = 'b'") == [(2,)]
@@ -119,7 +119,7 @@ def test_use_moves_names_into_the_lake_and_back(filled: SparkSession, sql: Any) 
         filled.sql("select * from u")
 
 
-def test_two_lakes_are_joined(attached: SparkSession, sql: Any, tmp_path: Any) -> None:
+def test_tables_of_two_lakes_are_joined(attached: SparkSession, sql: Any, tmp_path: Any) -> None:
     with frazil.connect(tmp_path / "other") as other:
         frazil.attach(attached, other, name="other")
         sql("create table lake.db.a as select 1 id, 'x' v")
@@ -129,7 +129,7 @@ def test_two_lakes_are_joined(attached: SparkSession, sql: Any, tmp_path: Any) -
 
 
 @pytest.mark.extended
-def test_temporary_views_show_what_the_table_holds_now(filled: SparkSession, sql: Any) -> None:
+def test_temporary_views_show_current_rows(filled: SparkSession, sql: Any) -> None:
     sql("create or replace temporary view v as select id from lake.db.t where kind = 'a'")
     assert sql("select * from v") == [(1,), (3,)]
     sql("insert into lake.db.t values (5, 'a')")
@@ -147,7 +147,7 @@ def test_temporary_views_show_what_the_table_holds_now(filled: SparkSession, sql
 # Time travel and metadata tables
 
 
-def test_a_table_is_read_as_it_was(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_time_travel_in_sql(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     table = lake.table("db.t")
     first = table.current_snapshot
     assert first is not None
@@ -194,7 +194,7 @@ def test_a_table_is_read_as_it_was(filled: SparkSession, sql: Any, lake: frazil.
         sql("insert into lake.db.t.tag_v1 values (1, 'a')")
 
 
-def test_metadata_tables_are_tables(filled: SparkSession, sql: Any) -> None:
+def test_metadata_tables_are_queryable(filled: SparkSession, sql: Any) -> None:
     assert sql("select operation, summary['added-records'] from lake.db.t.snapshots") == [("append", "3")]
     assert sql("select name, type from lake.db.t.refs") == [("main", "BRANCH")]
     assert sql("select partition.kind, record_count from lake.db.t.partitions") == [("a", 2), ("b", 1)]
@@ -212,7 +212,7 @@ def test_metadata_tables_are_tables(filled: SparkSession, sql: Any) -> None:
 
 
 @pytest.mark.extended
-def test_what_was_appended_is_read_alone(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_incremental_appends_are_read_separately(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     first = lake.table("db.t").current_snapshot
     assert first is not None
     sql("insert into lake.db.t values (4, 'c')")
@@ -222,7 +222,7 @@ def test_what_was_appended_is_read_alone(filled: SparkSession, sql: Any, lake: f
     assert sql(f"select * from lake.db.t with ({option}) where id > 0") == [(4, "c")]
 
 
-def test_metadata_columns_are_named_not_starred(filled: SparkSession, sql: Any) -> None:
+def test_star_excludes_metadata_columns(filled: SparkSession, sql: Any) -> None:
     assert filled.sql("select id, _file, _pos from lake.db.t").columns == ["id", "_file", "_pos"]
     assert sql("select _partition.kind, count(*) from lake.db.t x group by 1") == [("a", 2), ("b", 1)]
     assert sql("select * from lake.db.t where _spec_id = 0 and _pos >= 0 and _file like '%parquet'") == ALL
@@ -241,7 +241,7 @@ def fewer(spark: SparkSession, text: str, every: str) -> None:
     spark.sql(text)
 
 
-def test_insert_goes_by_place_by_name_and_by_list(filled: SparkSession, sql: Any) -> None:
+def test_insert_matches_by_position_name_and_column_list(filled: SparkSession, sql: Any) -> None:
     sql("insert into lake.db.t (kind, id) values ('c', 4)")
     sql("insert into lake.db.t by name select 'd' kind, 5 id")
     fewer(filled, "insert into lake.db.t (id) select 6", "insert into lake.db.t (id, kind) select 6, null")
@@ -259,7 +259,7 @@ def test_insert_goes_by_place_by_name_and_by_list(filled: SparkSession, sql: Any
         sql("insert into lake.db.t (nope) values (1)")
 
 
-def test_insert_overwrites_what_the_mode_says(filled: SparkSession, sql: Any) -> None:
+def test_insert_overwrite_follows_the_overwrite_mode(filled: SparkSession, sql: Any) -> None:
     sql("insert overwrite lake.db.t partition (kind = 'a') values (10)")
     assert sql("select * from lake.db.t") == [(10, "a"), (2, "b")]
     with settings(filled, {"spark.sql.sources.partitionOverwriteMode": "dynamic"}):
@@ -271,7 +271,7 @@ def test_insert_overwrites_what_the_mode_says(filled: SparkSession, sql: Any) ->
     assert sql("select * from lake.db.t") == [(1, "z")]
 
 
-def test_defaults_stand_for_values(attached: SparkSession, sql: Any) -> None:
+def test_default_keyword_inserts_defaults(attached: SparkSession, sql: Any) -> None:
     sql(
         """create table lake.db.d (id int, n int default 40 + 2, s string default 'it''s',
         d date default current_date(), m decimal(9,2) default 1.5, ts timestamp default timestamp '2024-01-01 00:00:00')
@@ -289,14 +289,14 @@ def test_defaults_stand_for_values(attached: SparkSession, sql: Any) -> None:
 
 
 @pytest.mark.extended
-def test_structs_are_inserted_by_place(attached: SparkSession, sql: Any) -> None:
+def test_structs_are_inserted_by_position(attached: SparkSession, sql: Any) -> None:
     sql("create table lake.db.n (s struct<a: int, b: string>, l array<struct<x: int>>, m map<string, int>)")
     sql("insert into lake.db.n values (named_struct('p', 1, 'q', 'x'), array(named_struct('y', 2)), map('k', 3))")
     assert sql("select s.a, s.b, l[0].x, m['k'] from lake.db.n") == [(1, "x", 2, 3)]
 
 
 @pytest.mark.extended
-def test_a_table_is_made_of_a_query_in_one_commit(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_create_table_as_select_is_one_commit(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     sql("create table lake.db.c using iceberg partitioned by (bucket(2, id)) as select id, kind from lake.db.t")
     made = lake.table("db.c")
     assert made.scan().count() == 3
@@ -321,7 +321,7 @@ def test_a_table_is_made_of_a_query_in_one_commit(filled: SparkSession, sql: Any
 
 
 @pytest.mark.extended
-def test_views_are_read_where_they_were_made(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_views_resolve_names_at_their_creation(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     sql("use lake.db")
     sql("create view v (n comment 'number', k) comment 'about' as select id, kind from t where kind = 'a'")
     sql("use spark_catalog.default")
@@ -361,7 +361,7 @@ def test_views_are_read_where_they_were_made(filled: SparkSession, sql: Any, lak
 
 
 @pytest.mark.extended
-def test_arguments_of_a_call_are_evaluated(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_call_arguments_are_evaluated(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     first = lake.table("db.t").current_snapshot
     assert first is not None
     sql("insert into lake.db.t values (4, 'c')")
@@ -380,7 +380,7 @@ def test_arguments_of_a_call_are_evaluated(filled: SparkSession, sql: Any, lake:
 
 
 @pytest.mark.extended
-def test_writers_write(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
+def test_writer_v2_writes(filled: SparkSession, sql: Any, lake: frazil.Lake) -> None:
     frame = filled.createDataFrame([(4, "c"), (5, "d")], "id bigint, kind string")
     frame.writeTo("lake.db.t").append()
     assert sql("select count(*) from lake.db.t") == [(5,)]
@@ -405,7 +405,7 @@ def test_writers_write(filled: SparkSession, sql: Any, lake: frazil.Lake) -> Non
 
 
 @pytest.mark.extended
-def test_the_first_writers_write_too(filled: SparkSession, sql: Any) -> None:
+def test_writer_v1_writes(filled: SparkSession, sql: Any) -> None:
     frame = filled.createDataFrame([(4, "c")], "id bigint, kind string")
     frame.write.format("iceberg").mode("append").save("lake.db.t")
     frame.write.mode("append").saveAsTable("lake.db.t")
@@ -424,7 +424,7 @@ def test_the_first_writers_write_too(filled: SparkSession, sql: Any) -> None:
     assert filled.table("lake.db.t").columns == ["twice"]
 
 
-def test_the_catalog_knows_the_lake(filled: SparkSession) -> None:
+def test_catalog_api_knows_the_lake(filled: SparkSession) -> None:
     catalog = filled.catalog
     assert catalog.tableExists("lake.db.t")
     assert not catalog.tableExists("lake.db.nope")
@@ -443,7 +443,7 @@ def test_the_catalog_knows_the_lake(filled: SparkSession) -> None:
     assert not catalog.tableExists("nope")
 
 
-def test_detach_leaves_everything_as_it_was(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_detach_restores_everything(spark: SparkSession, lake: frazil.Lake) -> None:
     before = (SparkSession.__dict__["sql"], DataFrame.writeTo, SparkSession.__dict__["table"])
     frazil.attach(spark, lake)
     assert lake.attached_spark is spark
@@ -458,7 +458,7 @@ def test_detach_leaves_everything_as_it_was(spark: SparkSession, lake: frazil.La
         spark.sql("select * from lake.db.t")
 
 
-def test_only_a_lake_is_attached(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_only_a_lake_can_be_attached(spark: SparkSession, lake: frazil.Lake) -> None:
     with pytest.raises(InvalidRequestError):
         frazil.attach(spark, "lake")  # type: ignore[arg-type]
     with pytest.raises(InvalidRequestError):

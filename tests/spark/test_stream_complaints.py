@@ -52,7 +52,7 @@ def ids(table: frazil.Table) -> list[int]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_iceberg_3941_the_changes_of_a_table_keep_a_copy_of_it(
+def test_iceberg_3941_change_feed_of_a_table_maintains_a_copy(
     spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
 ) -> None:
     """Also #17949: inserts, updates and deletes as the rows of a stream."""
@@ -82,7 +82,7 @@ def test_iceberg_3941_the_changes_of_a_table_keep_a_copy_of_it(
 
 
 @pytest.mark.extended
-def test_iceberg_13188_after_the_whole_table_comes_what_is_new(
+def test_iceberg_13188_new_rows_follow_the_whole_table(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     """Also #16679, #18068, #15472."""
@@ -98,7 +98,7 @@ def test_iceberg_13188_after_the_whole_table_comes_what_is_new(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("skipped", "kept"), [("delete", "overwrite"), ("overwrite", "delete")])
-def test_what_the_jar_skips_is_skipped_by_its_kind(
+def test_snapshots_the_jar_skips_are_skipped_by_kind(
     spark: SparkSession, table: frazil.Table, streams: Streams, skipped: str, kept: str
 ) -> None:
     add(spark, 1)
@@ -121,7 +121,7 @@ def test_what_the_jar_skips_is_skipped_by_its_kind(
 
 
 @pytest.mark.extended
-def test_a_new_checkpoint_is_a_new_query_and_none_of_its_batches_is_taken_for_an_old_one(
+def test_new_checkpoint_is_not_confused_with_an_old_query(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any]
 ) -> None:
     """The query's id is the checkpoint's: the numbers of its batches begin anew, and so does what was written."""
@@ -138,9 +138,7 @@ def test_a_new_checkpoint_is_a_new_query_and_none_of_its_batches_is_taken_for_an
 # Delta's
 
 
-def test_delta_4391_a_stream_begins_after_a_snapshot(
-    spark: SparkSession, table: frazil.Table, streams: Streams
-) -> None:
+def test_delta_4391_stream_starts_after_a_snapshot(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     """Delta has `startingVersion`, which is inclusive, and nothing for what came after."""
     for one in (1, 2, 3):
         add(spark, one)
@@ -154,9 +152,7 @@ def test_delta_4391_a_stream_begins_after_a_snapshot(
 
 
 @pytest.mark.extended
-def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
-    spark: SparkSession, table: frazil.Table, streams: Streams
-) -> None:
+def test_delta_6050_schema_is_checked_at_restart(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     old = spark.readStream.table("lake.db.t")
     streams.run(old)
@@ -170,7 +166,7 @@ def test_delta_6050_columns_are_checked_when_a_query_is_started_again(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_delta_6472_commits_that_change_rows_are_left_out_and_repeat_none(
+def test_delta_6472_commits_that_change_rows_are_skipped_without_repeats(
     spark: SparkSession, attached_lake: frazil.Lake, streams: Streams, mode: str
 ) -> None:
     """Also #1616: `ignoreChanges` told rows again that a change had merely copied; `skipChangeCommits` does not."""
@@ -207,7 +203,7 @@ def running(frame: DataFrame, checkpoint: Path, seen: list[tuple[Any, ...]]) -> 
 
 
 @pytest.mark.extended
-def test_a_column_that_is_added_under_a_running_query_appears_when_it_is_started_again(
+def test_column_added_under_a_running_query_appears_after_restart(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     seen: list[tuple[Any, ...]] = []
@@ -223,7 +219,7 @@ def test_a_column_that_is_added_under_a_running_query_appears_when_it_is_started
 
 
 @pytest.mark.extended
-def test_a_source_whose_catalog_is_lost_says_so_and_goes_on_when_it_is_back(
+def test_source_reports_a_lost_catalog_and_resumes_afterwards(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     seen: list[tuple[Any, ...]] = []
@@ -247,7 +243,7 @@ def test_a_source_whose_catalog_is_lost_says_so_and_goes_on_when_it_is_back(
 
 
 @pytest.mark.extended
-def test_filters_and_columns_of_a_query_reach_every_batch_of_what_is_appended(
+def test_filters_and_columns_reach_every_appended_batch(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     add(spark, 1)
@@ -268,7 +264,7 @@ def test_filters_and_columns_of_a_query_reach_every_batch_of_what_is_appended(
 
 
 @pytest.mark.extended
-def test_a_slow_compaction_holds_up_no_batch(
+def test_slow_compaction_does_not_delay_batches(
     spark: SparkSession,
     attached_lake: frazil.Lake,
     table: frazil.Table,
@@ -313,7 +309,7 @@ def shuffled_stages(spark: SparkSession, query: Any) -> int:
 
 
 @pytest.mark.extended
-def test_fanout_writes_a_partitioned_table_without_a_shuffle_and_each_file_in_order(
+def test_fanout_writes_sorted_files_without_a_shuffle(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], tmp_path: Path
 ) -> None:
     out = attached_lake.create_table("db.out", "id bigint, v string", partition_by=["v"], sort_by=["id"])
@@ -345,7 +341,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.extended
-def test_a_disk_that_is_full_of_data_files_fails_the_batch_and_no_row_is_lost_or_twice(
+def test_full_data_disk_fails_the_batch_without_loss_or_duplicates(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, into: Callable[..., Any], small_disk: Path
 ) -> None:
     out = attached_lake.create_table(

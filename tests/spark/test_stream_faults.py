@@ -42,7 +42,7 @@ def fails(streams: Streams, frame: DataFrame, checkpoint: str = "checkpoint") ->
 
 
 @pytest.mark.extended
-def test_iceberg_18000_a_first_snapshot_that_expired_does_not_stop_a_checkpoint_far_ahead(
+def test_iceberg_18000_expired_first_snapshot_does_not_stop_a_later_checkpoint(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     """Also #18008: AvailableNow looked at the snapshot that the query began with."""
@@ -56,9 +56,7 @@ def test_iceberg_18000_a_first_snapshot_that_expired_does_not_stop_a_checkpoint_
 
 
 @pytest.mark.extended
-def test_iceberg_9504_a_batch_that_is_done_may_expire_and_the_stream_goes_on(
-    spark: SparkSession, table: frazil.Table, streams: Streams
-) -> None:
+def test_iceberg_9504_completed_batch_may_expire(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     """Spark asks for the last batch again when a query goes on, and does not read it."""
     add(spark, 1)
     streams.ids(stream(spark))
@@ -70,7 +68,7 @@ def test_iceberg_9504_a_batch_that_is_done_may_expire_and_the_stream_goes_on(
 
 
 @pytest.mark.extended
-def test_iceberg_9504_a_batch_that_is_done_may_expire_after_its_files_were_compacted(
+def test_iceberg_9504_completed_batch_may_expire_after_compaction(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     add(spark, 1)
@@ -84,7 +82,7 @@ def test_iceberg_9504_a_batch_that_is_done_may_expire_after_its_files_were_compa
 
 
 @pytest.mark.extended
-def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_how_to_go_on(
+def test_iceberg_6388_unread_expired_snapshots_are_reported_with_a_remedy(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     """Also #6480: neither a null pointer nor silence."""
@@ -101,7 +99,7 @@ def test_iceberg_6388_what_expired_unread_under_a_stopped_stream_is_said_with_ho
 
 @pytest.mark.extended
 @pytest.mark.parametrize("query", ["rows", "filter", "null", "join", "count", "distinct"])
-def test_iceberg_6388_a_batch_that_expired_before_it_was_done_is_an_error_whatever_the_query_does_with_it(
+def test_iceberg_6388_batch_expired_before_completion_is_an_error(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path, query: str
 ) -> None:
     """Never a batch without rows: the query would go on behind rows that it has not read."""
@@ -134,7 +132,7 @@ def test_iceberg_6388_a_batch_that_expired_before_it_was_done_is_an_error_whatev
             run()
 
 
-def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
+def test_guard_keeps_snapshots_needed_by_a_stopped_stream(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     add(spark, 0)
@@ -153,7 +151,7 @@ def test_a_guard_keeps_the_snapshots_that_a_stopped_stream_needs(
 
 
 @pytest.mark.extended
-def test_a_guard_keeps_all_snapshots_of_a_table_that_was_empty_when_the_stream_began(
+def test_guard_keeps_all_snapshots_of_a_table_that_was_empty_at_the_start(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     guarded = stream(spark, stream_guard="orders")
@@ -167,7 +165,7 @@ def test_a_guard_keeps_all_snapshots_of_a_table_that_was_empty_when_the_stream_b
 
 
 @pytest.mark.extended
-def test_a_snapshot_that_expires_before_it_is_guarded_is_not_where_a_stream_begins(
+def test_stream_does_not_start_at_a_snapshot_that_expired_before_its_guard(
     spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(spark, 1)
@@ -185,7 +183,7 @@ def test_a_snapshot_that_expires_before_it_is_guarded_is_not_where_a_stream_begi
 
 
 @pytest.mark.extended
-def test_a_guard_that_cannot_be_moved_does_not_stop_the_stream(
+def test_failure_to_move_a_guard_does_not_stop_the_stream(
     spark: SparkSession, table: frazil.Table, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(spark, 1)
@@ -223,7 +221,7 @@ def test_iceberg_8902_skipped_snapshots_cost_no_trigger(
 
 
 @pytest.mark.extended
-def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
+def test_iceberg_2788_non_append_error_names_snapshot_and_options(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     add(spark, 1, 2)
@@ -246,7 +244,7 @@ def test_iceberg_2788_what_is_no_append_names_the_snapshot_and_the_choices(
 
 
 @pytest.mark.extended
-def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
+def test_iceberg_13188_initial_snapshot_is_complete_despite_earlier_expiry(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     """Also #16679, #18068, #15472: Iceberg Java reads only files that snapshots still there have added."""
@@ -261,7 +259,7 @@ def test_iceberg_13188_the_whole_table_first_loses_nothing_that_expired_before(
 
 
 @pytest.mark.extended
-def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_added_columns_appear_after_restart(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     old = stream(spark)
     streams.run(old)
@@ -282,7 +280,7 @@ def test_added_columns_appear_after_a_restart(spark: SparkSession, table: frazil
         ("alter column k drop not null", "column 'k' may now be null"),
     ],
 )
-def test_columns_that_cannot_go_on_are_said_before_anything_is_read(
+def test_incompatible_schema_changes_are_reported_before_reading(
     spark: SparkSession, table: frazil.Table, streams: Streams, change: str, message: str
 ) -> None:
     spark.sql("create or replace table lake.db.t (id bigint, v string, n int, k int not null) using iceberg")
@@ -294,7 +292,7 @@ def test_columns_that_cannot_go_on_are_said_before_anything_is_read(
     assert streams.run(stream(spark)) == []
 
 
-def test_a_table_that_was_set_back_is_said(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_rolled_back_source_is_reported(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     add(spark, 2)
     streams.ids(stream(spark))
@@ -305,7 +303,7 @@ def test_a_table_that_was_set_back_is_said(spark: SparkSession, table: frazil.Ta
 
 
 @pytest.mark.extended
-def test_a_table_that_was_replaced_is_said(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_replaced_source_table_is_reported(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     streams.ids(stream(spark))
     spark.sql("create or replace table lake.db.t using iceberg as select 5L id, 'z' v")
@@ -313,7 +311,7 @@ def test_a_table_that_was_replaced_is_said(spark: SparkSession, table: frazil.Ta
     assert "set back or replaced" in message or "another table" in message
 
 
-def test_a_checkpoint_of_another_table_is_refused(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_checkpoint_of_another_table_is_refused(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     streams.ids(stream(spark))
     spark.sql("create table lake.db.other (id bigint, v string) using iceberg")
@@ -323,7 +321,7 @@ def test_a_checkpoint_of_another_table_is_refused(spark: SparkSession, table: fr
 
 
 @pytest.mark.extended
-def test_a_name_that_another_table_has_taken_is_refused(
+def test_table_name_taken_over_by_another_table_is_refused(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     add(spark, 1)
@@ -338,7 +336,7 @@ def test_a_name_that_another_table_has_taken_is_refused(
 @pytest.mark.parametrize(
     "damage", ["{}", "not json", '{"version":3,"snapshot_id":1,"position":0,"scan_all_files":false}']
 )
-def test_a_damaged_offset_is_said(
+def test_damaged_offset_is_reported(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path, damage: str
 ) -> None:
     add(spark, 1)
@@ -351,7 +349,7 @@ def test_a_damaged_offset_is_said(
 
 
 @pytest.mark.extended
-def test_a_batch_that_was_not_committed_is_read_again_as_it_was(
+def test_uncommitted_batch_is_reread_unchanged(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
     add(spark, 1)
@@ -366,7 +364,7 @@ def test_a_batch_that_was_not_committed_is_read_again_as_it_was(
 
 
 @pytest.mark.extended
-def test_where_a_stream_began_is_kept_before_its_first_batch(
+def test_stream_start_is_stored_before_the_first_batch(
     spark: SparkSession, table: frazil.Table, streams: Streams, tmp_path: Path
 ) -> None:
     add(spark, 1)
@@ -379,7 +377,7 @@ def test_where_a_stream_began_is_kept_before_its_first_batch(
 
 
 @pytest.mark.extended
-def test_a_time_to_come_at_which_a_stream_began_is_kept_whatever_the_options_say_later(
+def test_future_start_time_is_stored_and_wins_over_options(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     late = stream(spark, stream_from_timestamp="9999999999999")

@@ -196,7 +196,7 @@ class Run:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800 + 60 * KILLS)
-def test_streams_that_are_killed_at_any_moment_lose_no_row_and_write_none_twice(tmp_path: Path) -> None:
+def test_killed_streams_lose_and_duplicate_no_rows(tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     with frazil.connect(tmp_path / "lake") as lake:

@@ -81,7 +81,7 @@ def forget_last_batch(checkpoint: Path) -> int:
     return last
 
 
-def test_each_batch_is_one_snapshot_with_the_names_of_the_jar(
+def test_each_batch_is_one_snapshot_with_the_summary_keys_of_the_jar(
     table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
     feed.add((1, "a"))
@@ -98,9 +98,7 @@ def test_each_batch_is_one_snapshot_with_the_names_of_the_jar(
 
 
 @pytest.mark.extended
-def test_format_iceberg_and_start_write_to_the_table_of_the_name(
-    table: frazil.Table, feed: Feed, checkpoint: Path
-) -> None:
+def test_format_iceberg_and_start_write_to_the_named_table(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     feed.add((1, "a"))
     writer = feed.stream().writeStream.format("iceberg").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start("lake.db.t")
@@ -114,7 +112,7 @@ def test_format_iceberg_and_start_write_to_the_table_of_the_name(
 
 
 @pytest.mark.extended
-def test_a_table_that_is_not_there_is_created(
+def test_missing_table_is_created(
     spark: SparkSession, attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
     feed.add((1, "a"))
@@ -126,9 +124,7 @@ def test_a_table_that_is_not_there_is_created(
 
 
 @pytest.mark.parametrize("expires", [False, True], ids=["kept", "expired"])
-def test_a_batch_that_spark_runs_again_is_written_once(
-    table: frazil.Table, feed: Feed, checkpoint: Path, expires: bool
-) -> None:
+def test_batch_rerun_by_spark_is_written_once(table: frazil.Table, feed: Feed, checkpoint: Path, expires: bool) -> None:
     """Exactly once, also when the query's last snapshot has expired (the jar loses it then)."""
     for number in range(3):
         feed.add((number, "x"))
@@ -148,9 +144,7 @@ def test_a_batch_that_spark_runs_again_is_written_once(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("how", ["name", "option"])
-def test_a_batch_that_runs_again_on_a_branch_is_looked_for_on_that_branch(
-    table: frazil.Table, feed: Feed, checkpoint: Path, how: str
-) -> None:
+def test_rerun_batch_is_looked_up_on_its_branch(table: frazil.Table, feed: Feed, checkpoint: Path, how: str) -> None:
     """The jar looks at main, and writes the batch a second time."""
     table.append(pa.table({"id": [0], "v": ["main"]}))
     table.create_branch("audit")
@@ -164,7 +158,7 @@ def test_a_batch_that_runs_again_on_a_branch_is_looked_for_on_that_branch(
 
 
 @pytest.mark.slow
-def test_a_batch_that_was_rolled_back_is_written_again(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
+def test_rolled_back_batch_is_written_again(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     feed.add((1, "a"))
     run(feed.stream(), checkpoint)
     first = table.refresh().metadata.current_snapshot_id
@@ -192,7 +186,7 @@ def test_complete_mode_replaces_the_result(table: frazil.Table, feed: Feed, chec
 @pytest.mark.parametrize("by", ["identifier fields", "option"])
 @pytest.mark.parametrize("write_mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.slow
-def test_update_mode_is_an_upsert_by_keys(
+def test_update_mode_upserts_by_keys(
     attached_lake: frazil.Lake, feed: Feed, checkpoint: Path, by: str, write_mode: str
 ) -> None:
     """Nobody has this: overwrites and merges cannot be streamed to Iceberg's tables otherwise."""
@@ -215,7 +209,7 @@ def test_update_mode_is_an_upsert_by_keys(
     assert rows(table) == [(1, "b"), (1, "c"), (2, "a")]
 
 
-def test_update_mode_without_keys_says_how_to_give_them(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
+def test_update_mode_without_keys_explains_how_to_set_them(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     feed.add((1, "a"))
     with pytest.raises(StreamingQueryException, match="upsert-keys"):
         run(feed.stream(), checkpoint, mode="update")
@@ -255,7 +249,7 @@ def test_options_of_the_jar_are_honoured(
     ],
 )
 @pytest.mark.slow
-def test_what_cannot_be_written_to_is_refused(
+def test_unwritable_targets_are_refused(
     table: frazil.Table, feed: Feed, checkpoint: Path, name: str, options: dict[str, str], says: str
 ) -> None:
     feed.add((1, "a"))
@@ -264,14 +258,14 @@ def test_what_cannot_be_written_to_is_refused(
     assert table.refresh().current_snapshot is None
 
 
-def test_a_column_that_the_table_lacks_is_refused_when_the_query_is_started(
+def test_column_missing_in_the_table_is_refused_at_query_start(
     table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
     with pytest.raises(AnalysisException, match="no column 'extra'"):
         run(feed.stream().withColumn("extra", F.lit(1)), checkpoint)
 
 
-def test_a_continuous_trigger_is_refused(spark: SparkSession, attached_lake: frazil.Lake, checkpoint: Path) -> None:
+def test_continuous_trigger_is_refused(spark: SparkSession, attached_lake: frazil.Lake, checkpoint: Path) -> None:
     attached_lake.create_table("db.r", "timestamp timestamptz, value bigint")
     frame = spark.readStream.format("rate").load()
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint)).trigger(continuous="1 second")
@@ -280,7 +274,7 @@ def test_a_continuous_trigger_is_refused(spark: SparkSession, attached_lake: fra
 
 
 @pytest.mark.slow
-def test_a_table_that_is_made_anew_under_a_running_query_is_an_error(
+def test_table_recreated_under_a_running_query_is_an_error(
     attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path
 ) -> None:
     feed.add((1, "a"))
@@ -297,7 +291,7 @@ def test_a_table_that_is_made_anew_under_a_running_query_is_an_error(
 
 
 @pytest.mark.extended
-def test_a_stream_compacts_as_it_goes_and_rows_stay(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
+def test_stream_compacts_while_running_and_keeps_its_rows(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     for number in range(8):
         feed.add((number, "x"))
     query = run(feed.stream(), checkpoint, compact_every_batches="3", compact__min_input_files="2")
@@ -310,7 +304,9 @@ def test_a_stream_compacts_as_it_goes_and_rows_stay(table: frazil.Table, feed: F
 
 
 @pytest.mark.slow
-def test_compaction_by_bytes_in_update_mode_gives_way(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
+def test_background_compaction_by_bytes_yields_to_update_mode(
+    table: frazil.Table, feed: Feed, checkpoint: Path
+) -> None:
     counts = feed.stream().groupBy("v").agg(F.count("*").alias("id")).select("id", "v")
     for number in range(6):
         feed.add((number, "x"), (number, f"y{number}"))
@@ -321,7 +317,7 @@ def test_compaction_by_bytes_in_update_mode_gives_way(table: frazil.Table, feed:
 
 
 @pytest.mark.slow
-def test_two_queries_with_one_checkpoint_write_no_row_twice(
+def test_two_queries_with_one_checkpoint_write_no_duplicates(
     spark: SparkSession, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
     for number in range(3):
@@ -343,7 +339,7 @@ def test_two_queries_with_one_checkpoint_write_no_row_twice(
 
 
 @pytest.mark.extended
-def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses_rows(
+def test_diverged_checkpoint_copy_is_refused_before_losing_rows(
     spark: SparkSession, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
     """Its batches have the numbers of others that are done: they would count as written."""
@@ -371,7 +367,7 @@ def test_a_copy_of_a_checkpoint_that_went_another_way_is_refused_before_it_loses
 
 
 @pytest.mark.extended
-def test_an_old_state_of_a_checkpoint_whose_batches_were_cut_otherwise_is_refused(
+def test_stale_checkpoint_with_different_batches_is_refused(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table, checkpoint: Path, tmp_path: Path
 ) -> None:
     source = attached_lake.create_table("db.s", COLUMNS)
@@ -386,9 +382,7 @@ def test_an_old_state_of_a_checkpoint_whose_batches_were_cut_otherwise_is_refuse
     assert rows(table) == [(number, "x") for number in range(3)]
 
 
-def test_one_checkpoint_cannot_be_used_by_two_queries_of_a_session(
-    table: frazil.Table, feed: Feed, checkpoint: Path
-) -> None:
+def test_checkpoint_cannot_be_used_twice_in_a_session(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     feed.add((1, "a"))
     first = feed.stream().writeStream.option("checkpointLocation", str(checkpoint)).toTable("lake.db.t")
     first.processAllAvailable()
@@ -402,7 +396,7 @@ def test_one_checkpoint_cannot_be_used_by_two_queries_of_a_session(
 
 
 @pytest.mark.slow
-def test_a_damaged_offset_is_an_error_and_no_row_is_doubled(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
+def test_damaged_offset_is_an_error_without_duplicates(table: frazil.Table, feed: Feed, checkpoint: Path) -> None:
     feed.add((1, "a"))
     feed.add((2, "b"))
     run(feed.stream(), checkpoint)
@@ -415,7 +409,7 @@ def test_a_damaged_offset_is_an_error_and_no_row_is_doubled(table: frazil.Table,
 
 
 @pytest.mark.extended
-def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_is_back(
+def test_lost_catalog_is_a_clear_error_and_the_query_resumes(
     attached_lake: frazil.Lake, table: frazil.Table, feed: Feed, checkpoint: Path, tmp_path: Path
 ) -> None:
     feed.add((1, "a"))
@@ -439,7 +433,7 @@ def test_a_catalog_that_is_lost_is_a_clear_error_and_the_query_goes_on_when_it_i
 
 
 @pytest.mark.extended
-def test_a_full_disk_fails_the_batch_and_the_query_goes_on_when_there_is_room(
+def test_full_disk_fails_the_batch_and_the_query_resumes(
     table: frazil.Table, feed: Feed, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed.add((1, "a"))
@@ -486,7 +480,7 @@ def test_iceberg_8809_foreach_batch_with_once_writes_each_batch_once(
 
 
 @pytest.mark.extended
-def test_statements_and_writers_happen_once_by_options_and_settings(
+def test_once_applies_to_statements_and_writers_by_option_and_setting(
     spark: SparkSession, attached_lake: frazil.Lake, table: frazil.Table
 ) -> None:
     frame = spark.createDataFrame([(1, "a"), (2, "b")], COLUMNS)
@@ -517,7 +511,7 @@ def test_statements_and_writers_happen_once_by_options_and_settings(
         frame.writeTo("lake.db.t").option("txnAppId", "w").option("txnVersion", "x").append()
 
 
-def test_files_of_a_stream_have_the_ids_of_columns_and_their_manifests_are_merged(
+def test_stream_files_have_column_ids_and_merged_manifests(
     attached_lake: frazil.Lake, feed: Feed, checkpoint: Path
 ) -> None:
     table = attached_lake.create_table("db.t", COLUMNS, properties={"commit.manifest.min-count-to-merge": "3"})
@@ -534,7 +528,7 @@ def test_files_of_a_stream_have_the_ids_of_columns_and_their_manifests_are_merge
 
 @pytest.mark.usefixtures("attached_lake")
 @pytest.mark.parametrize("generates_code", [True, False], ids=["one-piece-of-code", "operators"])
-def test_rows_of_a_batch_are_written_as_they_were_computed(
+def test_batch_rows_are_written_as_computed(
     spark: SparkSession, tmp_path: Path, checkpoint: Path, generates_code: bool
 ) -> None:
     """Rows in Spark's binary format need no copy. Others, of plans that generate no code, are written all the same."""

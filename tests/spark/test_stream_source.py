@@ -15,7 +15,7 @@ from tests.spark.streams import Rows, Streams, add
 CHANGE_NAMES = ["_change_type", "_commit_version", "_commit_timestamp"]
 
 
-def test_the_whole_table_comes_first_without_deleted_rows_and_then_what_is_new(
+def test_stream_starts_with_the_whole_table_without_deleted_rows(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     add(spark, 1, 2, 3)
@@ -29,7 +29,7 @@ def test_the_whole_table_comes_first_without_deleted_rows_and_then_what_is_new(
     assert streams.ids(stream) == []
 
 
-def test_a_table_is_streamed_by_format_and_name(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_table_is_streamed_by_format_and_name(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     assert streams.ids(spark.readStream.format("iceberg").load("lake.db.t")) == [[1]]
     add(spark, 2)
@@ -38,7 +38,7 @@ def test_a_table_is_streamed_by_format_and_name(spark: SparkSession, table: fraz
 
 
 @pytest.mark.extended
-def test_a_branch_is_streamed_by_name_and_by_option(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_branch_is_streamed_by_name_and_option(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     add(spark, 1)
     table.create_branch("audit")
     add(spark, 2, name="lake.db.t.branch_audit")
@@ -53,7 +53,7 @@ def test_a_branch_is_streamed_by_name_and_by_option(spark: SparkSession, table: 
 
 
 @pytest.mark.extended
-def test_limits_of_files_rows_and_bytes_cut_batches(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_file_row_and_byte_limits_cut_batches(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     for one in range(6):
         add(spark, one * 2, one * 2 + 1)
     table.refresh()
@@ -68,7 +68,7 @@ def test_limits_of_files_rows_and_bytes_cut_batches(spark: SparkSession, table: 
 
 
 @pytest.mark.extended
-def test_a_stream_begins_where_it_is_told(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_stream_starts_at_the_configured_position(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     for one in (1, 2, 3):
         add(spark, one)
     table.refresh()
@@ -90,7 +90,7 @@ def test_a_stream_begins_where_it_is_told(spark: SparkSession, table: frazil.Tab
     assert streams.ids(stream, "checkpoint-1") == [[4]], "it goes on where it began, whatever the options say now"
 
 
-def test_what_cannot_be_streamed_is_refused_when_it_is_named(spark: SparkSession, table: frazil.Table) -> None:
+def test_unstreamable_source_is_refused_at_definition(spark: SparkSession, table: frazil.Table) -> None:
     table.create_tag("eom") if table.current_snapshot else None
     spark.sql("create view lake.db.v as select 1 id")
     for name, options, message in (
@@ -112,7 +112,7 @@ def test_what_cannot_be_streamed_is_refused_when_it_is_named(spark: SparkSession
         spark.readStream.format("iceberg").load("lake.db.missing")
 
 
-def test_progress_tells_how_far_behind_a_stream_is(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
+def test_progress_shows_the_backlog(spark: SparkSession, table: frazil.Table, streams: Streams) -> None:
     for one in range(3):
         add(spark, one)
     begun = spark.readStream.option("stream-from-snapshot", "earliest")
@@ -130,7 +130,7 @@ def test_progress_tells_how_far_behind_a_stream_is(spark: SparkSession, table: f
 
 
 @pytest.mark.extended
-def test_progress_counts_the_rest_of_the_whole_table_and_no_compaction(
+def test_backlog_counts_the_initial_snapshot_and_ignores_compactions(
     spark: SparkSession, table: frazil.Table, streams: Streams
 ) -> None:
     for one in range(3):
@@ -148,7 +148,7 @@ def test_progress_counts_the_rest_of_the_whole_table_and_no_compaction(
 
 
 @pytest.mark.extended
-def test_available_now_ends_where_the_table_was_when_it_began(
+def test_available_now_ends_at_the_table_state_of_its_start(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     add(spark, 1)
@@ -172,7 +172,7 @@ def test_available_now_ends_where_the_table_was_when_it_began(
 
 
 @pytest.mark.extended
-def test_filters_and_columns_of_the_query_prune_files_in_every_batch(
+def test_query_filters_and_columns_prune_files_in_every_batch(
     spark: SparkSession, table: frazil.Table, tmp_path: Path
 ) -> None:
     for one in (1, 50, 60):
@@ -194,7 +194,7 @@ def test_filters_and_columns_of_the_query_prune_files_in_every_batch(
 
 
 @pytest.mark.extended
-def test_state_is_kept_over_batches_and_restarts(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
+def test_state_survives_batches_and_restarts(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
     found: dict[int, list[tuple[Any, ...]]] = {}
 
     def go() -> None:
@@ -266,7 +266,7 @@ def test_iceberg_2788_updates_and_merges_are_streamed_as_changes(
 
 
 @pytest.mark.extended
-def test_updates_have_both_images_where_rows_have_an_identity(
+def test_updates_have_both_images_if_rows_have_identity(
     spark: SparkSession, changing: frazil.Table, streams: Streams
 ) -> None:
     spark.sql("alter table lake.db.t set identifier fields id")
@@ -282,9 +282,7 @@ def test_updates_have_both_images_where_rows_have_an_identity(
 
 
 @pytest.mark.extended
-def test_a_change_feed_and_the_table_it_is_of_agree(
-    spark: SparkSession, changing: frazil.Table, streams: Streams
-) -> None:
+def test_change_feed_and_its_table_agree(spark: SparkSession, changing: frazil.Table, streams: Streams) -> None:
     """What is left when all changes are played is the table."""
     stream = spark.readStream.option("streaming-changes", "changes").table("lake.db.t")
     played: dict[tuple[Any, ...], int] = {}
@@ -310,7 +308,7 @@ def test_a_change_feed_and_the_table_it_is_of_agree(
 
 
 @pytest.mark.extended
-def test_filters_on_changes_keep_state_apart_from_the_feed(
+def test_change_filters_keep_state_separate_from_the_feed(
     spark: SparkSession, changing: frazil.Table, tmp_path: Path
 ) -> None:
     """A dashboard: counts by a change feed, over copied rows that are no changes."""
@@ -336,9 +334,7 @@ def test_filters_on_changes_keep_state_apart_from_the_feed(
 
 
 @pytest.mark.extended
-def test_a_query_that_runs_reads_what_is_appended_meanwhile(
-    spark: SparkSession, table: frazil.Table, tmp_path: Path
-) -> None:
+def test_running_query_reads_concurrent_appends(spark: SparkSession, table: frazil.Table, tmp_path: Path) -> None:
     seen: list[int] = []
     query = (
         spark.readStream.table("lake.db.t")

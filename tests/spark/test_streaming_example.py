@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent.parent / "examples" / "streamin
 
 
 @pytest.mark.slow
-def test_orders_arrive_the_dashboard_counts_and_the_table_compacts_itself(tmp_path: Path) -> None:
+def test_streaming_example_aggregates_and_compacts(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), str(tmp_path)], capture_output=True, text=True, check=False, timeout=550
     )

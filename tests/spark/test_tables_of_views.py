@@ -44,7 +44,7 @@ def guard(server: Served, spark: SparkSession) -> Iterator[ScriptedService]:
             frazil.detach(spark)
 
 
-def test_tables_are_read_through_the_views_that_may(guard: ScriptedService, spark: SparkSession) -> None:
+def test_tables_are_read_through_permitted_views(guard: ScriptedService, spark: SparkSession) -> None:
     for _ in range(2):
         assert [tuple(row) for row in spark.sql("select * from lake.db.outer").collect()] == [(2,)]
     assert [tuple(row) for row in spark.table("lake.db.outer").collect()] == [(2,)]
@@ -62,13 +62,15 @@ def test_tables_are_read_through_the_views_that_may(guard: ScriptedService, spar
         "create or replace view lake.db.outer as select id from lake.db.u",
     ],
 )
-def test_what_views_may_read_is_not_lent_to_others(guard: ScriptedService, spark: SparkSession, text: str) -> None:
+def test_view_permission_is_not_extended_to_other_tables(
+    guard: ScriptedService, spark: SparkSession, text: str
+) -> None:
     assert spark.sql("select count(*) from lake.db.outer").first() == (1,)
     with pytest.raises(PySparkException, match=REFUSED):
         spark.sql(text).collect()
 
 
-def test_a_view_of_another_lake_is_none_of_the_service(
+def test_view_of_another_lake_is_not_resolved_by_the_service(
     guard: ScriptedService, spark: SparkSession, tmp_path: Path
 ) -> None:
     with frazil.connect(tmp_path / "other", name="other") as other:

@@ -60,7 +60,7 @@ def data_files(folder: Path) -> set[Path]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_table_that_goes_while_a_statement_runs_is_said_and_no_file_is_left(
+def test_table_dropped_during_a_statement_is_reported_and_leaves_no_files(
     filled: SparkSession, lake: frazil.Lake, tmp_path: Path, change: str
 ) -> None:
     before = data_files(tmp_path)
@@ -75,7 +75,7 @@ def test_a_table_that_goes_while_a_statement_runs_is_said_and_no_file_is_left(
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_another_table_of_the_name_gets_nothing_of_a_statement_that_was_for_the_first(
+def test_recreated_table_receives_nothing_of_an_earlier_statement(
     filled: SparkSession, lake: frazil.Lake, tmp_path: Path, change: str
 ) -> None:
     lake.create_table("db.other", "id bigint, kind string").append([{"id": 9, "kind": "other"}])
@@ -87,7 +87,7 @@ def test_another_table_of_the_name_gets_nothing_of_a_statement_that_was_for_the_
     assert data_files(tmp_path) == before
 
 
-def test_a_query_reads_the_state_of_a_table_that_went_since_it_was_named(
+def test_query_reads_a_table_dropped_since_it_was_planned(
     filled: SparkSession, lake: frazil.Lake, tmp_path: Path
 ) -> None:
     go(filled, tmp_path / "lake")

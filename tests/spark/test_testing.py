@@ -13,7 +13,7 @@ from tests.unit.testing.test_testing import run_pytest
 
 
 @pytest.mark.extended
-def test_the_session_fixture_runs_sql_over_its_lake(tmp_path: Path) -> None:
+def test_session_fixture_runs_sql_on_its_lake(tmp_path: Path) -> None:
     output = run_pytest(
         tmp_path,
         "def test_sql(frazil_spark):\n"
@@ -23,7 +23,7 @@ def test_the_session_fixture_runs_sql_over_its_lake(tmp_path: Path) -> None:
     assert "1 passed" in output, output
 
 
-def test_a_running_session_is_not_taken_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_session_fixture_refuses_a_running_session(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.range(1).count() == 1
     with pytest.raises(InvalidRequestError, match="one is running"), local_session(tmp_path):
         pass

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_spark_reads_and_writes_with_the_keys_of_the_service_and_shows_them_nowhere(tmp_path: Path) -> None:
+def test_spark_uses_vended_credentials_and_never_shows_them(tmp_path: Path) -> None:
     try:
         jars = ",".join(map(str, hadoop_aws_jars()))
     except CannotFetch as reason:
@@ -56,7 +56,7 @@ KEYS_LAST_S = 12
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("where", ["local", "cluster"])
-def test_a_job_goes_on_when_its_keys_end(where: str, tmp_path: Path) -> None:
+def test_job_continues_when_vended_credentials_expire(where: str, tmp_path: Path) -> None:
     try:
         jars = list(map(str, hadoop_aws_jars()))
     except CannotFetch as reason:

@@ -228,7 +228,7 @@ def stage(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         frazil.detach(spark)
 
 
-def test_every_statement_of_sparks_grammar_is_a_case(spark: SparkSession) -> None:
+def test_every_spark_statement_kind_is_covered(spark: SparkSession) -> None:
     jvm: Any = spark._jvm
     rules = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.parser.SqlBaseParser").getDeclaredClasses()
     parents = {"Statement", "SetResetStatement", "InsertInto", "DmlStatementNoWith"}
@@ -242,7 +242,7 @@ def test_every_statement_of_sparks_grammar_is_a_case(spark: SparkSession) -> Non
 
 
 @pytest.mark.extended
-def test_no_command_becomes_a_view(stage: Stage) -> None:
+def test_commands_cannot_become_views(stage: Stage) -> None:
     taken = []
     for text in [*COMMANDS.values(), *NESTED]:
         for start in ("CREATE OR REPLACE VIEW lake.db.made AS", "CREATE OR REPLACE TEMPORARY VIEW made AS"):
@@ -256,7 +256,7 @@ def test_no_command_becomes_a_view(stage: Stage) -> None:
 
 
 @pytest.mark.extended
-def test_no_command_in_a_views_metadata_runs(stage: Stage) -> None:
+def test_command_in_view_metadata_does_not_run(stage: Stage) -> None:
     answered = []
     for text in [*COMMANDS.values(), *NESTED]:
         if text.strip() == "":
@@ -283,12 +283,12 @@ def test_code_and_paths_in_views_are_refused_by_default(stage: Stage) -> None:
 
 
 @pytest.mark.skipif(not Path("Makefile").exists(), reason="needs a file in the working folder")
-def test_a_path_that_looks_like_a_table_is_refused(stage: Stage) -> None:
+def test_path_resembling_a_table_is_refused(stage: Stage) -> None:
     with pytest.raises(AnalysisException, match=r"read\.trusted-views"):
         stage.spark.table(stage.stored("SELECT * FROM text.Makefile"))
 
 
-def test_a_lake_whose_views_are_trusted_reads_files_by_path(stage: Stage, tmp_path: Path) -> None:
+def test_lake_with_trusted_views_reads_files_by_path(stage: Stage, tmp_path: Path) -> None:
     with frazil.connect(tmp_path, properties={"read.trusted-views": "true"}) as lake:
         frazil.attach(stage.spark, lake, "trusted")
         lake.create_view("db.v", stage.spelled("SELECT * FROM csv.`FOLDER/file.csv`"), default_catalog="spark_catalog")
@@ -298,7 +298,7 @@ def test_a_lake_whose_views_are_trusted_reads_files_by_path(stage: Stage, tmp_pa
 
 
 @pytest.mark.extended
-def test_views_of_every_kind_of_query_are_read(stage: Stage) -> None:
+def test_views_of_every_query_kind_are_readable(stage: Stage) -> None:
     queries = [
         "SELECT id FROM lake.db.t;",
         "FROM lake.db.t SELECT id",

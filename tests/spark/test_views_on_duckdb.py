@@ -779,12 +779,12 @@ class QueryWriter:
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("text", QUERIES)
-def test_each_allowed_form_returns_what_spark_returns(engines: Engines, text: str) -> None:
+def test_allowed_view_expressions_equal_spark(engines: Engines, text: str) -> None:
     assert engines.compare(text) in {"accepted", "error", "refused by a row"}
 
 
 @pytest.mark.extended
-def test_random_views_return_what_spark_returns(engines: Engines) -> None:
+def test_random_views_equal_spark(engines: Engines) -> None:
     total, accepted, reasons = Counter[str](), Counter[str](), Counter[str]()
     differences: list[str] = []
     for number in range(SEED, SEED + CASES):

@@ -52,7 +52,7 @@ def numbers(spark: SparkSession) -> DataFrame:
     return spark.range(0, 100).select("id", F.concat(F.lit("v"), F.col("id").cast("string")).alias("text"))
 
 
-def test_columns_are_found_by_name_in_any_order_and_case(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_columns_are_matched_by_name_in_any_order_and_case(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, s struct<a: int, b: string>, extra double", format_version=3)
     with table.update_schema() as update:
         update.add_column("level", "int", default=7)
@@ -65,7 +65,7 @@ def test_columns_are_found_by_name_in_any_order_and_case(spark: SparkSession, la
     assert rows_of(table) == [{"id": 5, "s": {"a": 1, "b": "x"}, "extra": None, "level": 7}]
 
 
-def test_no_rows_make_no_snapshot(spark: SparkSession, lake: frazil.Lake, numbers: DataFrame) -> None:
+def test_empty_append_makes_no_snapshot(spark: SparkSession, lake: frazil.Lake, numbers: DataFrame) -> None:
     table = lake.create_table("db.t", "id bigint, text string")
     assert table.append(numbers.filter("id < 0")) is None
     assert table.refresh().current_snapshot is None
@@ -81,7 +81,7 @@ def test_no_rows_make_no_snapshot(spark: SparkSession, lake: frazil.Lake, number
         ("select 1 as id, 'a' as text, 'b' as TEXT", "the data has another column for 'text'"),
     ],
 )
-def test_a_frame_that_does_not_fit_is_refused_by_the_names_of_its_columns(
+def test_incompatible_frame_is_refused_naming_its_columns(
     spark: SparkSession, lake: frazil.Lake, query: str, message: str
 ) -> None:
     table = lake.create_table("db.t", "id bigint not null, text string")
@@ -104,7 +104,7 @@ def test_a_frame_that_does_not_fit_is_refused_by_the_names_of_its_columns(
         ("select struct(if(id > 3, null, 1) as a) as s from range(9)", "required column 's.a': a value is null"),
     ],
 )
-def test_a_value_that_does_not_fit_leaves_the_table_as_it_was(
+def test_invalid_value_leaves_the_table_unchanged(
     spark: SparkSession, lake: frazil.Lake, query: str, message: str, ansi: str
 ) -> None:
     ddl = "small int, price decimal(9, 2), must bigint not null, s struct<a: int not null>"
@@ -125,7 +125,7 @@ def policy(spark: SparkSession) -> Iterator[Callable[[str], None]]:
     spark.conf.unset(name)
 
 
-def test_the_strict_policy_takes_only_types_that_widen(
+def test_strict_policy_accepts_only_widening_types(
     spark: SparkSession, lake: frazil.Lake, policy: Callable[[str], None]
 ) -> None:
     table = lake.create_table("db.t", "i int, l bigint, d double, p decimal(12, 2), n timestamp, day date, text string")
@@ -157,9 +157,7 @@ def test_the_strict_policy_takes_only_types_that_widen(
 
 
 @pytest.mark.extended
-def test_a_failing_function_in_the_source_is_an_engine_error_with_its_cause(
-    spark: SparkSession, lake: frazil.Lake
-) -> None:
+def test_failing_source_function_is_an_engine_error_with_its_cause(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint")
     frame = spark.range(10).select(
         F.when(F.col("id") == 7, F.raise_error(F.lit("seven"))).otherwise(F.col("id")).alias("id")
@@ -170,9 +168,7 @@ def test_a_failing_function_in_the_source_is_an_engine_error_with_its_cause(
     assert stored_files(table) == []
 
 
-def test_files_carry_ids_on_every_field_and_no_users_setting_reaches_them(
-    spark: SparkSession, lake: frazil.Lake
-) -> None:
+def test_every_field_in_files_has_an_id_and_user_settings_do_not_apply(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table(
         "db.t", "id bigint not null, d date, ts timestamptz, n timestamp, s struct<a: int, t: struct<b: string>>"
     )
@@ -239,9 +235,7 @@ MORE_QUERY = """
 
 @pytest.mark.parametrize(("ddl", "query"), [(ALL_TYPES, ALL_QUERY), (MORE_TYPES, MORE_QUERY)], ids=["native", "arrow"])
 @pytest.mark.parametrize("file_format", ["parquet", "avro"])
-def test_every_type_is_read_back_as_it_was_written(
-    spark: SparkSession, lake: frazil.Lake, ddl: str, query: str, file_format: str
-) -> None:
+def test_every_type_round_trips(spark: SparkSession, lake: frazil.Lake, ddl: str, query: str, file_format: str) -> None:
     table = lake.create_table("db.t", ddl, format_version=3, properties={"write.format.default": file_format})
     table.append(spark.sql(query))
     here = lake.create_table("db.here", ddl, format_version=3)
@@ -266,7 +260,7 @@ def test_every_type_is_read_back_as_it_was_written(
 
 
 @pytest.mark.extended
-def test_metrics_of_native_files_are_those_of_our_own_writer(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_metrics_of_native_files_equal_those_of_the_python_writer(spark: SparkSession, lake: frazil.Lake) -> None:
     theirs = lake.create_table("db.theirs", ALL_TYPES)
     theirs.append(spark.sql(ALL_QUERY).coalesce(1))
     ours = lake.create_table("db.ours", ALL_TYPES)
@@ -293,7 +287,7 @@ def test_metrics_of_native_files_are_those_of_our_own_writer(spark: SparkSession
         ["text", "year(ts)", "day(day)", "month(local)", "raw", "bucket(2, local)", "small"],
     ],
 )
-def test_rows_are_in_the_partition_that_their_file_says(
+def test_rows_are_in_the_partition_recorded_for_their_file(
     spark: SparkSession, lake: frazil.Lake, terms: list[str]
 ) -> None:
     table = lake.create_table("db.t", ALL_TYPES, partition_by=terms)
@@ -334,7 +328,7 @@ def check_partitions(table: frazil.Table) -> None:
 
 
 @pytest.mark.extended
-def test_a_sorted_table_gets_sorted_files_in_ranges(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_sorted_table_gets_range_sorted_files(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", sort_by=["k desc nulls last", "id"])
     frame = spark.range(0, 1000, numPartitions=4).select(
         "id", F.when(F.col("id") % 10 > 0, (F.col("id") % 10).cast("string")).alias("k")
@@ -353,7 +347,7 @@ def test_a_sorted_table_gets_sorted_files_in_ranges(spark: SparkSession, lake: f
 
 
 @pytest.mark.extended
-def test_partitioned_and_sorted_files_are_sorted_within_partitions(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_partitioned_sorted_files_are_sorted_within_partitions(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"], sort_by=["id desc"])
     table.append(spark.range(0, 300, numPartitions=3).select("id", (F.col("id") % 3).cast("string").alias("k")))
     for one in data_files(table):
@@ -362,7 +356,7 @@ def test_partitioned_and_sorted_files_are_sorted_within_partitions(spark: SparkS
     assert table.scan().count() == 300
 
 
-def test_without_distribution_tasks_write_what_they_have(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_without_distribution_each_task_writes_its_own_files(spark: SparkSession, lake: frazil.Lake) -> None:
     options = {"write.distribution-mode": "none"}
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"], properties=options)
     frame = spark.range(0, 300, numPartitions=3).select("id", (F.col("id") % 20).cast("string").alias("k"))
@@ -387,7 +381,7 @@ def test_branches_properties_and_staged_writes(spark: SparkSession, lake: frazil
 
 
 @pytest.mark.extended
-def test_merging_schemas_adds_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_merge_schema_adds_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id int, s struct<a: int>")
     table.append(spark.sql("select 1 as id, struct(1 as a) as s"))
     versions = len(table.metadata.metadata_log)
@@ -404,7 +398,7 @@ def test_merging_schemas_adds_columns_in_the_same_commit(spark: SparkSession, la
 
 
 @pytest.mark.extended
-def test_overwrites_add_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_overwrite_adds_columns_in_the_same_commit(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
     table.append(spark.sql("select 1L as id, 'a' as k union all select 2, 'b' union all select 3, 'b'"))
     wider = spark.sql("select 4L as id, 'b' as k, 7 as more")
@@ -425,9 +419,7 @@ def test_overwrites_add_columns_in_the_same_commit(spark: SparkSession, lake: fr
 
 
 @pytest.mark.extended
-def test_appends_and_overwrites_are_part_of_transactions(
-    spark: SparkSession, lake: frazil.Lake, numbers: DataFrame
-) -> None:
+def test_appends_and_overwrites_join_transactions(spark: SparkSession, lake: frazil.Lake, numbers: DataFrame) -> None:
     table = lake.create_table("db.t", "id bigint, text string")
     with table.transaction() as tx:
         tx.append(numbers)
@@ -436,7 +428,7 @@ def test_appends_and_overwrites_are_part_of_transactions(
     assert sorted(row["id"] for row in rows_of(table)) == [*range(5), *range(10, 20), *range(30, 100)]
 
 
-def test_a_lake_in_memory_takes_rows_of_spark_too(spark: SparkSession, numbers: DataFrame) -> None:
+def test_lake_in_memory_accepts_spark_rows(spark: SparkSession, numbers: DataFrame) -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.t", "id bigint, text string", partition_by=["bucket(3, id)"])
         table.append(numbers)
@@ -444,9 +436,7 @@ def test_a_lake_in_memory_takes_rows_of_spark_too(spark: SparkSession, numbers: 
         assert len(data_files(table)) == 3
 
 
-def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_the_line_to_add(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_unreachable_store_is_reported_with_bytes_and_the_setting_to_add(spark: SparkSession, tmp_path: Path) -> None:
     with running() as server:
         place = f"s3://{BUCKET}/written/{uuid4()}"
         with frazil.connect(place, catalog=f"sqlite:///{tmp_path}/c.db", properties=server.properties) as far:
@@ -462,7 +452,7 @@ def test_a_write_to_a_store_that_spark_cannot_reach_says_so_with_the_bytes_and_t
 
 
 @pytest.mark.parametrize("folder", ["file:///data", "s3://bucket/data"])
-def test_a_job_leaves_its_mark_where_it_is_looked_for_wherever_the_table_is(lake: frazil.Lake, folder: str) -> None:
+def test_job_success_marker_is_found_wherever_the_table_is(lake: frazil.Lake, folder: str) -> None:
     target = write_target(lake.create_table("db.m", "id bigint").state)
     options = native_write._options(target, folder, None)
     is_local = folder.startswith("file:")

@@ -72,7 +72,7 @@ def values(table: frazil.Table) -> dict[int, int]:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("first", [update, upsert, delete])
 @pytest.mark.parametrize("second", [update, upsert])
-def test_of_two_changes_of_the_same_rows_the_second_is_refused(
+def test_second_of_two_changes_to_the_same_rows_is_refused(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, first: Change, second: Change
 ) -> None:
     table = make(spark, lake, mode, version, "snapshot")
@@ -95,7 +95,7 @@ def make_expected(first: Change) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_delete_never_loses_to_an_update_of_the_same_row(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_delete_never_loses_to_an_update_of_the_same_row(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     table = make(spark, lake, mode, 2, "snapshot")
     with pytest.raises(frazil.ConcurrentChangeError):
         delete(overtaken(table, update))
@@ -104,7 +104,7 @@ def test_a_delete_never_loses_to_an_update_of_the_same_row(spark: SparkSession, 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("version", [2, 3])
-def test_two_deletes_of_the_same_file_both_count(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
+def test_two_deletes_in_one_file_are_both_applied(spark: SparkSession, lake: frazil.Lake, version: int) -> None:
     table = make(spark, lake, "merge-on-read", version, "serializable")
     delete(overtaken(table, lambda other: other.delete("id in (3, 4)")))
     assert sorted(values(table)) == [0, 1, 5, 6, 7, 8, 9]
@@ -114,7 +114,7 @@ def test_two_deletes_of_the_same_file_both_count(spark: SparkSession, lake: fraz
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", [update, delete, upsert])
-def test_rows_added_under_a_condition_stop_a_serializable_change_only(
+def test_rows_added_under_a_condition_conflict_only_if_serializable(
     spark: SparkSession, lake: frazil.Lake, mode: str, change: Change
 ) -> None:
     table = make(spark, lake, mode, 2, "serializable")
@@ -133,7 +133,7 @@ def test_rows_added_under_a_condition_stop_a_serializable_change_only(
     assert table.delete("id = 100") is not None
 
 
-def test_two_merges_that_insert_the_same_key_do_not_both_commit(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_two_merges_inserting_the_same_key_do_not_both_commit(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(spark, lake, "merge-on-read", 2, "serializable")
 
     def insert(target: frazil.Table) -> Any:
@@ -146,7 +146,7 @@ def test_two_merges_that_insert_the_same_key_do_not_both_commit(spark: SparkSess
 
 
 @pytest.mark.extended
-def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
+def test_overtaken_sql_merge_names_its_table_and_remedy(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(spark, lake, "merge-on-read", 2, "serializable")
@@ -174,7 +174,7 @@ def test_a_merge_by_sql_that_was_overtaken_names_its_table_and_says_what_to_do(
 
 
 @pytest.mark.extended
-def test_files_of_a_change_that_was_refused_are_gone(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_refused_change_leaves_no_files(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(spark, lake, "copy-on-write", 2, "snapshot")
     storage = table.state.storage
     with pytest.raises(frazil.ConcurrentChangeError):

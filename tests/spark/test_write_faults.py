@@ -21,7 +21,7 @@ RUNS = int(os.environ.get("FRAZIL_FAULT_RUNS", "50"))
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_changes_on_a_failing_cluster_are_whole_or_have_not_happened(tmp_path: Path) -> None:
+def test_changes_on_a_failing_cluster_are_atomic(tmp_path: Path) -> None:
     with cluster(tmp_path / "cluster") as master:
         done = subprocess.run(
             [sys.executable, str(HERE / "fault_worker.py"), master, str(tmp_path / "lake"), str(RUNS)],

@@ -58,7 +58,7 @@ def change(table: frazil.Table, rows: Any) -> None:
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("with_lists", [False, True], ids=["native", "arrow"])
-def test_others_read_what_every_verb_on_spark_wrote(
+def test_other_implementations_read_what_every_verb_wrote(
     spark: SparkSession, tmp_path: Path, mode: str, with_lists: bool, version: int, java: bool
 ) -> None:
     ddl = DDL if with_lists else DDL.removesuffix(", tags list<string>")

@@ -47,7 +47,7 @@ def few_rows(start: int, end: int, letter: str) -> pa.Table:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
-def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_small_changes_take_few_jobs(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     properties = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
     table = lake.create_table("db.t", "id bigint, name string", properties=properties)
     table.append(few_rows(0, 2000, "a"))
@@ -73,7 +73,7 @@ def test_changes_of_few_rows_take_few_jobs(spark: SparkSession, lake: frazil.Lak
 
 
 @pytest.mark.extended
-def test_few_rows_meet_a_large_table_without_moving_it(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_few_source_rows_join_a_large_table_without_shuffling_it(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, name string", properties={"write.merge.mode": "merge-on-read"})
     table.append(spark.range(0, 50_000, numPartitions=2).selectExpr("id", "concat('a', id) as name"))
     with settings(spark, {"spark.sql.autoBroadcastJoinThreshold": "1000"}):
@@ -108,7 +108,7 @@ def test_statements_merge_few_keys_into_a_large_table(
 
 
 @pytest.mark.extended
-def test_columns_of_frazil_note_no_call_site_and_those_of_users_do(
+def test_internal_columns_record_no_call_site(
     spark: SparkSession, lake: frazil.Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # PySpark decides once in a process, and against it where the first column is made before there is a session.
@@ -151,7 +151,7 @@ def places_of(spark: SparkSession, rows: list[tuple[int | None, int | None, int]
 
 @pytest.mark.extended
 @pytest.mark.parametrize("few", [1 << 16, 1])
-def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
+def test_row_positions_are_the_same_for_few_and_many_rows(spark: SparkSession, few: int) -> None:
     at = [0, 1, 63, 64, 65, 127, 128, 4095, 1 << 20, (1 << 32) + 5]
     rows: list[tuple[int | None, int | None, int]] = [(0, one, 1) for one in at]
     rows += [(7, one, 2) for one in range(200)]
@@ -168,7 +168,7 @@ def test_places_are_the_same_whether_few_or_many(spark: SparkSession, few: int) 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("few", [1 << 16, 1])
-def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: int) -> None:
+def test_source_is_evaluated_alike_for_few_and_many_rows(spark: SparkSession, few: int) -> None:
     part = NestedField(1, "id", LongType())
 
     def look(query: str, unique: tuple[str, ...] = ()) -> Any:
@@ -188,7 +188,7 @@ def test_a_source_says_the_same_whether_few_or_many(spark: SparkSession, few: in
 
 
 @pytest.mark.extended
-def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession) -> None:
+def test_changes_above_the_row_limit_stay_on_executors(spark: SparkSession) -> None:
     kept = checkpoint_rows(spark.range(0, 400, numPartitions=2))
     assert collect_few(kept, [F.col("id")], 399) is None
     whole = collect_few(kept, [F.col("id")], 400)
@@ -197,7 +197,7 @@ def test_more_rows_than_a_few_of_a_task_stay_where_they_are(spark: SparkSession)
 
 
 @pytest.mark.extended
-def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: SparkSession) -> None:
+def test_driver_memory_does_not_grow_with_changed_rows(spark: SparkSession) -> None:
     peaks = {}
     for by in (200, 2):
         rows = spark.range(0, 4_000_000, numPartitions=2).filter(f"id % {by} = 1")
@@ -215,7 +215,7 @@ def test_what_the_driver_holds_does_not_follow_the_rows_that_change(spark: Spark
 
 
 @pytest.mark.extended
-def test_a_change_starts_over_when_kept_rows_are_lost_and_not_for_other_reasons() -> None:
+def test_change_restarts_only_if_cached_rows_are_lost() -> None:
     said = ["Cannot merge: Spark failed: Checkpoint block rdd_4_0 not found!"] * 2
 
     def lose() -> str:

@@ -26,7 +26,7 @@ def spark_hand(spark: SparkSession) -> Hand:
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
-def test_every_snapshot_of_a_random_history_is_what_the_model_says(
+def test_random_history_equals_the_model_at_every_snapshot(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, seed: int
 ) -> None:
     order = seed * 4 + version * 2 + len(mode)
@@ -39,7 +39,7 @@ def test_every_snapshot_of_a_random_history_is_what_the_model_says(
 @pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 12))])
-def test_a_history_that_both_engines_make_in_turns_is_what_the_model_says(
+def test_history_alternating_between_engines_equals_the_model(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, seed: int
 ) -> None:
     order = seed * 7 + version * 2 + len(mode)
@@ -60,7 +60,7 @@ def all_specs() -> list[Any]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
-def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
+def test_both_engines_produce_the_same_row_ids_and_deletes(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]
 ) -> None:
     order = 3 + version * 2 + len(mode) + SPECS.index(spec)
@@ -78,7 +78,7 @@ def test_the_same_history_gives_the_same_rows_ids_and_deletes_on_both_engines(
 
 @pytest.mark.extended
 @pytest.mark.parametrize(("version", "mode", "spec"), all_specs())
-def test_a_table_of_any_spec_that_both_engines_change_in_turns_is_what_the_model_says(
+def test_alternating_engines_agree_on_any_partition_spec(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int, spec: list[str]
 ) -> None:
     order = 5 + version * 2 + len(mode) + SPECS.index(spec)

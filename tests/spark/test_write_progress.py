@@ -43,7 +43,7 @@ def slow_rows(spark: SparkSession) -> DataFrame:
     return spark.range(4, numPartitions=2).selectExpr("id", "java_method('java.lang.Thread', 'sleep', 900L) as k")
 
 
-def test_a_terminal_shows_what_is_written_and_what_came_of_it(
+def test_terminal_shows_write_progress_and_result(
     spark: SparkSession, lake: frazil.Lake, terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, master = terminal
@@ -57,7 +57,7 @@ def test_a_terminal_shows_what_is_written_and_what_came_of_it(
     assert last.endswith(" s")
 
 
-def test_logs_pipes_and_short_work_get_nothing(
+def test_logs_pipes_and_short_work_show_no_progress(
     spark: SparkSession,
     lake: frazil.Lake,
     terminal: tuple[TextIO, int],
@@ -74,7 +74,7 @@ def test_logs_pipes_and_short_work_get_nothing(
     assert said(master) == ""
 
 
-def test_the_session_turns_progress_on_and_off(spark: SparkSession, terminal: tuple[TextIO, int]) -> None:
+def test_session_setting_switches_progress(spark: SparkSession, terminal: tuple[TextIO, int]) -> None:
     out, _ = terminal
     try:
         assert isinstance(find_line(spark, out), TerminalLine)
@@ -87,7 +87,7 @@ def test_the_session_turns_progress_on_and_off(spark: SparkSession, terminal: tu
         spark.conf.unset(SETTING)
 
 
-def test_a_notebook_shows_one_output_that_changes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_shows_one_updating_output(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
     class Handle:
@@ -117,7 +117,7 @@ def test_a_notebook_shows_one_output_that_changes(spark: SparkSession, monkeypat
     assert find_line(spark, io.StringIO()) is None
 
 
-def test_work_that_fails_says_so_and_raises(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_work_reports_and_raises(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "FIRST_SECONDS", 0.0)
     out = io.StringIO()
 
@@ -131,7 +131,7 @@ def test_work_that_fails_says_so_and_raises(spark: SparkSession, monkeypatch: py
     assert "merge into db.t: failed in " in out.getvalue()
 
 
-def test_lines_say_what_was_read_or_written() -> None:
+def test_progress_lines_describe_reads_and_writes() -> None:
     assert describe(JobTotals(1, 8, 5000, 3_000_000)) == "1 of 8 tasks, 5,000 rows, 3.0 MB read"
     written = JobTotals(8, 8, 5000, 3_000_000, 1_250_000, 38_240_000)
     assert describe(written) == "8 of 8 tasks, 1,250,000 rows, 38.2 MB written"

@@ -292,7 +292,7 @@ def is_conflict(error: FrazilError | PySparkException) -> bool:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_beside_an_append_that_it_could_erase(world: World, name: str) -> None:
+def test_write_beside_an_append_it_would_replace(world: World, name: str) -> None:
     refused = race(world, name, "append", "commit")
     assert refused is None or is_conflict(refused)
 
@@ -319,7 +319,7 @@ def test_every_write_beside_every_rival_at_every_point(world: World, name: str) 
     [("copy-on-write", "snapshot", 2), ("merge-on-read", "serializable", 2), ("merge-on-read", "snapshot", 3)],
 )
 @pytest.mark.parametrize("name", ROW_LEVEL)
-def test_every_change_of_rows_beside_every_rival_in_every_mode(
+def test_every_row_change_beside_every_rival_in_every_mode(
     world: World, name: str, mode: str, isolation: str, version: int
 ) -> None:
     for other in RIVALS:
@@ -333,7 +333,7 @@ CREATING = [
 
 
 @pytest.mark.parametrize("text", CREATING)
-def test_a_table_that_a_rival_creates_meanwhile_stays(world: World, text: str) -> None:
+def test_table_created_concurrently_by_a_rival_is_kept(world: World, text: str) -> None:
     def create() -> None:
         world.lake.create_table("db.n", "id bigint").append(pa.table({"id": [9]}))
 
@@ -342,7 +342,7 @@ def test_a_table_that_a_rival_creates_meanwhile_stays(world: World, text: str) -
     assert world.lake.table("db.n").scan().to_arrow().to_pylist() == [{"id": 9}]
 
 
-def test_a_table_that_a_rival_drops_meanwhile_is_not_replaced(world: World) -> None:
+def test_table_dropped_concurrently_is_not_replaced(world: World) -> None:
     make(world, "copy-on-write", "serializable", 2)
     with Race(world.lake.catalog, "commit", lambda: world.lake.drop_table("db.t")):
         with pytest.raises(PySparkException, match=r"no such table|commit"):
@@ -350,7 +350,7 @@ def test_a_table_that_a_rival_drops_meanwhile_is_not_replaced(world: World) -> N
     assert not world.lake.table_exists("db.t")
 
 
-def test_a_replacement_that_is_refused_leaves_no_file(world: World) -> None:
+def test_refused_replacement_leaves_no_files(world: World) -> None:
     race(world, "create or replace as", "append", "commit")
     table = world.table
     live = set(table.inspect.all_files().column("file_path").to_pylist())
@@ -358,7 +358,7 @@ def test_a_replacement_that_is_refused_leaves_no_file(world: World) -> None:
 
 
 @pytest.mark.parametrize("name", ["insert into", "insert overwrite", "update", "merge", "create or replace as"])
-def test_a_statement_loads_its_table_once(world: World, name: str) -> None:
+def test_statement_loads_its_table_once(world: World, name: str) -> None:
     make(world, "copy-on-write", "serializable", 2)
     with Race(world.lake.catalog) as counting:
         WRITES[name].run(world)

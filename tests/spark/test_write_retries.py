@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_rows_of_tasks_that_run_twice_are_there_once(tmp_path: Path) -> None:
+def test_rows_of_retried_tasks_are_written_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(HERE / "retry_worker.py"), str(tmp_path / "lake")],
         capture_output=True,

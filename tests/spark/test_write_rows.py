@@ -46,7 +46,7 @@ def summary(snapshot: frazil.Snapshot | None) -> dict[str, str]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_delete_touches_only_files_with_rows_of_it(
+def test_delete_rewrites_only_files_with_matching_rows(
     spark: SparkSession, lake: frazil.Lake, mode: str, version: int
 ) -> None:
     table = make(lake, mode, format_version=version)
@@ -65,7 +65,7 @@ def test_a_delete_touches_only_files_with_rows_of_it(
     assert table.delete("id = 1000 or v = -1") is None
 
 
-def test_a_delete_by_partition_reads_and_writes_no_data(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_partition_delete_reads_and_writes_no_data(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, ts timestamptz", partition_by=["day(ts)"])
     table.append(
         spark.sql(
@@ -80,7 +80,7 @@ def test_a_delete_by_partition_reads_and_writes_no_data(spark: SparkSession, lak
     assert [row["id"] for row in table.scan().to_arrow().to_pylist()] == [3]
 
 
-def test_null_is_not_false_and_a_delete_keeps_rows_that_are_neither(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_delete_keeps_rows_whose_condition_is_null(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     table.append(spark.sql("select 1L as id, 'a' as k, 1 as v union all select 2, null, 2"))
     table.delete("k <> 'b'")
@@ -92,7 +92,7 @@ def test_null_is_not_false_and_a_delete_keeps_rows_that_are_neither(spark: Spark
 
 
 @pytest.mark.extended
-def test_conditions_may_have_subqueries_columns_and_predicates(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_conditions_may_use_subqueries_columns_and_predicates(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 10))
     spark.range(3).createOrReplaceTempView("gone")
@@ -108,9 +108,7 @@ def test_conditions_may_have_subqueries_columns_and_predicates(spark: SparkSessi
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("granularity", ["file", "partition"])
-def test_deletes_pile_up_and_are_all_applied(
-    spark: SparkSession, lake: frazil.Lake, mode: str, granularity: str
-) -> None:
+def test_repeated_deletes_accumulate(spark: SparkSession, lake: frazil.Lake, mode: str, granularity: str) -> None:
     table = make(lake, mode, partition_by=["k"], properties={"write.delete.granularity": granularity})
     table.append(numbers(spark, 0, 20))
     table.append(numbers(spark, 20, 40))
@@ -125,9 +123,7 @@ def test_deletes_pile_up_and_are_all_applied(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_update_keeps_what_it_does_not_name_to_the_nanosecond(
-    spark: SparkSession, lake: frazil.Lake, mode: str
-) -> None:
+def test_update_preserves_other_columns_to_the_nanosecond(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     ddl = "id bigint, ns timestamp_ns, u uuid, clock time, s struct<a: int, b: string>, tags list<string>"
     properties = {"write.update.mode": mode}
     table = lake.create_table("db.t", ddl, format_version=3, properties=properties)
@@ -151,7 +147,7 @@ def test_an_update_keeps_what_it_does_not_name_to_the_nanosecond(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_keep_their_ids_and_only_changed_ones_get_a_new_number(
+def test_updated_rows_keep_ids_and_only_changed_ones_get_a_new_sequence_number(
     spark: SparkSession, lake: frazil.Lake, mode: str
 ) -> None:
     table = make(lake, mode, format_version=3)
@@ -172,9 +168,7 @@ def test_rows_keep_their_ids_and_only_changed_ones_get_a_new_number(
 
 
 @pytest.mark.extended
-def test_values_that_differ_from_run_to_run_are_computed_once_for_each_row(
-    spark: SparkSession, lake: frazil.Lake
-) -> None:
+def test_nondeterministic_values_are_computed_once_per_row(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 50))
     twice = F.udf(lambda: [str(uuid.uuid4())] * 2, "array<string>").asNondeterministic()
@@ -194,9 +188,7 @@ def test_values_that_differ_from_run_to_run_are_computed_once_for_each_row(
     "condition",
     ["rand() > 2", "uuid() = 'x'", "id in (select id from range(5) where rand() > 2)", "a function"],
 )
-def test_a_condition_that_may_differ_from_run_to_run_is_refused(
-    spark: SparkSession, lake: frazil.Lake, condition: str
-) -> None:
+def test_nondeterministic_condition_is_refused(spark: SparkSession, lake: frazil.Lake, condition: str) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 5))
     chance = F.udf(lambda: False, "boolean").asNondeterministic()
@@ -222,7 +214,7 @@ def test_a_condition_that_may_differ_from_run_to_run_is_refused(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.Lake, mode: str, version: int) -> None:
+def test_first_matching_clause_applies(spark: SparkSession, lake: frazil.Lake, mode: str, version: int) -> None:
     table = make(lake, mode, format_version=version, partition_by=["bucket(2, id)"])
     table.append(numbers(spark, 0, 6))
     source = spark.sql(
@@ -258,9 +250,7 @@ def test_the_first_clause_that_holds_decides(spark: SparkSession, lake: frazil.L
 
 
 @pytest.mark.extended
-def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
-    spark: SparkSession, lake: frazil.Lake
-) -> None:
+def test_converted_arrow_types_change_rows_like_local_changes(spark: SparkSession, lake: frazil.Lake) -> None:
     ddl = "u uuid, n timestamp, z timestamptz, t time, f fixed(3), s struct<u: uuid>"
     moment = datetime.datetime(2024, 2, 29, 23, 30)
 
@@ -295,7 +285,7 @@ def test_arrow_of_types_that_spark_shows_as_others_changes_rows_as_it_does_here(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
-def test_both_engines_count_the_rows_of_a_merge_alike(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_both_engines_count_merged_rows_alike(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     source = pa.table({"id": [1, 1, 2, 9], "k": ["x", "y", "c", "n"], "v": pa.array([5, 6, 2, 9], pa.int32())})
     once = source.slice(1)
     changes: list[Callable[[frazil.Table, Any], Any]] = [
@@ -332,9 +322,7 @@ def counts(snapshot: Any) -> dict[str, str]:
     return {key.removeprefix(prefix): value for key, value in summary(snapshot).items() if key.startswith(prefix)}
 
 
-def test_a_row_that_matches_twice_is_an_error_unless_all_it_can_do_is_go(
-    spark: SparkSession, lake: frazil.Lake
-) -> None:
+def test_ambiguous_match_is_an_error_unless_it_only_deletes(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     table.append(numbers(spark, 0, 4))
     twice = spark.sql("select * from values (1L, 5), (1L, 6) as s(id, v)")
@@ -349,7 +337,7 @@ def test_a_row_that_matches_twice_is_an_error_unless_all_it_can_do_is_go(
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
-def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
+def test_source_without_some_columns_is_refused_unless_schema_evolves(
     spark: SparkSession, lake: frazil.Lake, mode: str
 ) -> None:
     table = make(lake, mode)
@@ -375,7 +363,7 @@ def test_a_source_that_lacks_columns_is_refused_unless_the_schema_evolves(
 
 
 @pytest.mark.extended
-def test_a_merge_adds_the_columns_that_its_clauses_assign(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_merge_adds_the_columns_its_clauses_assign(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 3))
     source = spark.sql("select 1L as id, 0.5D as More, 'x' as unused")
@@ -385,7 +373,7 @@ def test_a_merge_adds_the_columns_that_its_clauses_assign(spark: SparkSession, l
     assert {row["id"]: row["More"] for row in table.scan().to_arrow().to_pylist()} == {0: None, 1: 0.5, 2: None}
 
 
-def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_insert_only_merge_changes_no_file(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read")
     table.append(numbers(spark, 0, 4))
     source = numbers(spark, 2, 6).withColumn("v", F.lit(0))
@@ -397,7 +385,7 @@ def test_a_merge_that_only_inserts_reads_the_table_and_changes_no_file(spark: Sp
 
 
 @pytest.mark.extended
-def test_the_source_prunes_the_table(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_source_values_prune_the_table(spark: SparkSession, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, ts timestamp, v int", partition_by=["day(ts)"])
     table.append(
         spark.sql(
@@ -419,7 +407,7 @@ def test_the_source_prunes_the_table(spark: SparkSession, lake: frazil.Lake) -> 
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
-def test_a_merge_reads_only_what_its_source_can_meet(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_merge_reads_only_candidate_files(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode, partition_by=["id"])
     table.append(numbers(spark, 0, 8))
     gone = [one.data_file for one in table.scan("id = 3").plan().tasks]
@@ -435,7 +423,7 @@ def test_a_merge_reads_only_what_its_source_can_meet(spark: SparkSession, lake: 
 
 
 @pytest.mark.extended
-def test_a_source_runs_once_also_when_it_is_not_deterministic(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_nondeterministic_source_is_evaluated_once(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     table.append(numbers(spark, 0, 20))
     runs = spark.sparkContext.accumulator(0)
@@ -454,7 +442,7 @@ def test_a_source_runs_once_also_when_it_is_not_deterministic(spark: SparkSessio
 
 @pytest.mark.extended
 @pytest.mark.parametrize("mode", MODES)
-def test_an_upsert_takes_null_for_a_key_like_any_other(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
+def test_null_matches_null_in_upsert_keys(spark: SparkSession, lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
     table.append(numbers(spark, 0, 4))
     rows = pa.table({"ID": pa.array([1, None], pa.int64()), "k": ["x", "null"], "v": pa.array([9, 9], pa.int32())})
@@ -465,7 +453,7 @@ def test_an_upsert_takes_null_for_a_key_like_any_other(spark: SparkSession, lake
     assert len(values(table)) == 5
 
 
-def test_an_upsert_refuses_a_source_that_has_a_key_twice(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_upsert_refuses_duplicate_source_keys(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     table.append(numbers(spark, 0, 4))
     source = numbers(spark, 1, 3).unionAll(numbers(spark, 2, 4))
@@ -489,7 +477,7 @@ def test_an_upsert_refuses_a_source_that_has_a_key_twice(spark: SparkSession, la
         (lambda table: table.update({}), "no column is assigned"),
     ],
 )
-def test_a_change_that_cannot_be_leaves_the_table_as_it_was(
+def test_impossible_change_leaves_the_table_unchanged(
     spark: SparkSession, lake: frazil.Lake, change: Any, message: str
 ) -> None:
     table = make(lake, "copy-on-write")
@@ -500,7 +488,7 @@ def test_a_change_that_cannot_be_leaves_the_table_as_it_was(
     assert len(table.refresh().snapshots) == 1
 
 
-def test_an_overwrite_replaces_rows_and_keeps_their_neighbours(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_overwrite_replaces_matching_rows_only(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read", partition_by=["k"])
     table.append(numbers(spark, 0, 10))
     snapshot = table.overwrite(numbers(spark, 100, 102), where="id < 4")
@@ -514,7 +502,7 @@ def test_an_overwrite_replaces_rows_and_keeps_their_neighbours(spark: SparkSessi
     assert values(table) == {0: ("a", 0), 7: (None, None)}
 
 
-def test_rows_change_on_the_branch_that_is_named(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_change_applies_to_the_named_branch(spark: SparkSession, lake: frazil.Lake) -> None:
     table = make(lake, "merge-on-read", format_version=3)
     table.append(numbers(spark, 0, 4))
     table.create_branch("audit")
@@ -526,7 +514,7 @@ def test_rows_change_on_the_branch_that_is_named(spark: SparkSession, lake: fraz
 
 
 @pytest.mark.extended
-def test_rows_of_tables_whose_spec_and_schema_changed(spark: SparkSession, lake: frazil.Lake) -> None:
+def test_changes_work_after_spec_and_schema_evolution(spark: SparkSession, lake: frazil.Lake) -> None:
     for mode in MODES:
         table = make(lake, mode, partition_by=["k"], format_version=3)
         table.append(numbers(spark, 0, 6))

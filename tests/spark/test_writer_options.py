@@ -19,7 +19,7 @@ def frame(attached: SparkSession) -> DataFrame:
     return attached.createDataFrame([(4, "c"), (5, "a")], "id bigint, kind string")
 
 
-def test_a_table_is_made_with_the_buckets_and_at_the_path_it_is_given(
+def test_writer_creates_the_table_with_its_buckets_and_path(
     frame: DataFrame, lake: frazil.Lake, tmp_path: Path
 ) -> None:
     writer = frame.write.partitionBy("kind").bucketBy(4, "id").option("path", f"{tmp_path}/elsewhere")
@@ -31,7 +31,7 @@ def test_a_table_is_made_with_the_buckets_and_at_the_path_it_is_given(
     assert made.current_snapshot.summary["who"] == "me"
 
 
-def test_a_writer_may_say_again_how_a_table_is_partitioned(frame: DataFrame, lake: frazil.Lake) -> None:
+def test_writer_may_repeat_the_partitioning_of_a_table(frame: DataFrame, lake: frazil.Lake) -> None:
     """As scripts have it that run every day: the first day makes the table, the others append to it."""
     for _ in range(3):
         frame.write.partitionBy("kind").mode("append").saveAsTable("lake.db.made")
@@ -44,7 +44,7 @@ def test_a_writer_may_say_again_how_a_table_is_partitioned(frame: DataFrame, lak
     assert [one.name for one in lake.table("db.made").spec.fields] == ["kind"]
 
 
-def test_a_path_is_a_name_or_where_a_new_table_is(frame: DataFrame, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_path_option_names_a_table_or_a_new_location(frame: DataFrame, lake: frazil.Lake, tmp_path: Path) -> None:
     elsewhere = f"{tmp_path}/elsewhere"
     writer = frame.write.format("iceberg")
     with pytest.raises(AnalysisException, match="it is a path, and only tables of a catalog are written"):
@@ -62,7 +62,7 @@ def test_a_path_is_a_name_or_where_a_new_table_is(frame: DataFrame, lake: frazil
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", "s3://bucket/elsewhere", "lake.db.other"])
-def test_a_path_of_another_table_than_the_name_is_refused(frame: DataFrame, lake: frazil.Lake, path: str) -> None:
+def test_path_of_a_different_table_is_refused(frame: DataFrame, lake: frazil.Lake, path: str) -> None:
     table, spark = lake.create_table("db.t", "id bigint, kind string"), frame.sparkSession
     wrong: Any = pytest.raises(AnalysisException, match=rf"Cannot use lake.db.t at the path '{path}'")
     with wrong:
@@ -89,7 +89,7 @@ def test_a_path_of_another_table_than_the_name_is_refused(frame: DataFrame, lake
         lambda frame: frame.writeTo("lake.db.t").option("snapshot-property.who", "me").overwritePartitions(),
     ],
 )
-def test_properties_of_a_snapshot_are_kept_by_every_writer(frame: DataFrame, lake: frazil.Lake, write: Any) -> None:
+def test_snapshot_properties_are_kept_by_every_writer(frame: DataFrame, lake: frazil.Lake, write: Any) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     write(frame)
     table.refresh()
@@ -99,7 +99,7 @@ def test_properties_of_a_snapshot_are_kept_by_every_writer(frame: DataFrame, lak
 
 @pytest.mark.extended
 @pytest.mark.parametrize("option", ["partitionOverwriteMode", "overwrite-mode"])
-def test_partitions_that_no_row_is_in_stay_where_a_writer_asks_for_dynamic_overwrites(
+def test_dynamic_overwrite_keeps_partitions_without_new_rows(
     frame: DataFrame, attached: SparkSession, option: str
 ) -> None:
     attached.sql("create table lake.db.p (id bigint, kind string) partitioned by (kind)")
@@ -129,7 +129,7 @@ def test_partitions_that_no_row_is_in_stay_where_a_writer_asks_for_dynamic_overw
         (lambda f: f.writeTo("lake.db.no").option("branch", "b").create(), AnalysisException, "branch"),
     ],
 )
-def test_what_a_table_cannot_be_laid_out_by_is_refused(
+def test_unsupported_layouts_are_refused(
     frame: DataFrame, lake: frazil.Lake, write: Any, kind: type[PySparkException], reason: str
 ) -> None:
     lake.create_table("db.t", "id bigint, kind string")
@@ -140,7 +140,7 @@ def test_what_a_table_cannot_be_laid_out_by_is_refused(
 
 
 @pytest.mark.extended
-def test_observations_of_rows_that_are_written_can_be_asked_for(frame: DataFrame, lake: frazil.Lake) -> None:
+def test_observation_can_be_requested_for_writes(frame: DataFrame, lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
 
     def observed(name: str) -> tuple[Observation, DataFrame]:

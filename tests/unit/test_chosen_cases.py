@@ -102,7 +102,7 @@ def collected(folder: Path, *arguments: str, seed: str = "1") -> list[str]:
     return [line.partition("::")[2] for line in process.stdout.splitlines() if "::" in line]
 
 
-def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> None:
+def test_every_test_has_a_case_and_none_more_than_requested(tmp_path: Path) -> None:
     chosen = collected(tmp_path, "--cases", "3")
     counts = {
         name: sum(case.split("[")[0] == name for case in chosen) for name in {one.split("[")[0] for one in chosen}
@@ -113,19 +113,19 @@ def test_every_test_has_a_case_and_none_has_more_than_asked(tmp_path: Path) -> N
     assert (stores, promises) == ({3}, 9)
 
 
-def test_tests_that_share_a_parameter_choose_different_values_of_it(tmp_path: Path) -> None:
+def test_tests_sharing_a_parameter_select_different_values(tmp_path: Path) -> None:
     chosen = [case.split("[") for case in collected(tmp_path, "--cases", "2") if "[" in case]
     values = {test: {value for name, value in chosen if name == test} for test in ("test_first", "test_second")}
     assert values["test_first"] != values["test_second"]
 
 
-def test_cases_that_are_chosen_differ_in_all_arguments(tmp_path: Path) -> None:
+def test_selected_cases_differ_in_all_arguments(tmp_path: Path) -> None:
     chosen = [case for case in collected(tmp_path, "--cases", "3") if case.startswith("test_product")]
     words = {word for case in chosen for word in case[len("test_product[") : -1].split("-")}
     assert words == {"1", "2", "3", "copy", "read"}
 
 
-def test_a_seed_chooses_the_same_cases_again_and_other_seeds_reach_the_others(tmp_path: Path) -> None:
+def test_seed_repeats_a_selection_and_other_seeds_reach_the_other_cases(tmp_path: Path) -> None:
     first = collected(tmp_path, "--cases", "2", seed="1")
     assert first == collected(tmp_path, "--cases", "2", seed="1")
     reached = {case for seed in range(4) for case in collected(tmp_path, "--cases", "2", seed=str(seed))}
@@ -135,17 +135,17 @@ def test_a_seed_chooses_the_same_cases_again_and_other_seeds_reach_the_others(tm
     assert {f"test_first[{store}]" for store in ("disk", "memory", "s3", "azure")} <= reached
 
 
-def test_without_a_number_all_cases_run(tmp_path: Path) -> None:
+def test_all_cases_run_without_a_number(tmp_path: Path) -> None:
     assert len(collected(tmp_path)) == 6 + 100 + 1 + 3 * 4 + 9 + 5 + 5
 
 
-def test_quick_and_extended_cases_are_those_of_ci_and_none_runs_twice(tmp_path: Path) -> None:
+def test_quick_and_extended_selections_match_ci_without_overlap(tmp_path: Path) -> None:
     quick = collected(tmp_path, "-m", "not extended", "--cases", "2")
     extended = collected(tmp_path, "--cases", "4", "--beyond", "2")
     assert sorted([*quick, *extended]) == sorted(collected(tmp_path, "--cases", "4"))
 
 
-def test_a_test_that_takes_too_much_processor_time_fails_and_one_that_waits_or_shares_does_not(tmp_path: Path) -> None:
+def test_test_using_too_much_cpu_fails_and_waiting_or_shared_time_is_ignored(tmp_path: Path) -> None:
     ran = run(tmp_path, LONG, "--most-seconds", "0.5")
     assert ran.returncode == 1
     assert "4 passed, 1 error" in ran.stdout

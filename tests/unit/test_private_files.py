@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 
-def test_the_package_for_executors_is_in_a_private_folder_that_goes_with_the_process(tmp_path: Path) -> None:
+def test_executor_package_is_in_a_private_temporary_folder(tmp_path: Path) -> None:
     script = "from frazil.spark.jvm.ship_package import _package_file; print(_package_file())"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     keeps = f"{script}; import os; print(oct(os.stat(os.path.dirname(_package_file())).st_mode))"

@@ -42,7 +42,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     return Screen()
 
 
-def test_a_line_counts_what_is_done_and_stays_at_the_end(screen: Screen) -> None:
+def test_progress_line_counts_completed_work_and_stays_at_the_end(screen: Screen) -> None:
     with showing("expire snapshots of db.t", TerminalLine(screen)):
         for _ in counted("manifests read", range(1200), 3400):
             pass
@@ -54,7 +54,7 @@ def test_a_line_counts_what_is_done_and_stays_at_the_end(screen: Screen) -> None
     assert screen.lines[-1] == f"{shown} in 0 s"
 
 
-def test_work_inside_of_work_counts_for_the_outer_one(screen: Screen) -> None:
+def test_nested_work_counts_for_the_outer_one(screen: Screen) -> None:
     with showing("optimize db.t", TerminalLine(screen)) as outer:
         with showing("rewrite manifests of db.t") as inner:
             count("manifests read", 2)
@@ -65,7 +65,7 @@ def test_work_inside_of_work_counts_for_the_outer_one(screen: Screen) -> None:
     assert screen.lines[-1] == "optimize db.t: 2 manifests read in 0 s"
 
 
-def test_other_threads_count_only_where_they_are_part_of_the_work(screen: Screen) -> None:
+def test_other_threads_count_only_as_part_of_the_work(screen: Screen) -> None:
     with showing("optimize db.t", TerminalLine(screen)):
         parts = [threading.Thread(target=count, args=("groups", 1))]
         parts += [threading.Thread(target=contextvars.copy_context().run, args=(count, "groups", 3))]
@@ -76,7 +76,7 @@ def test_other_threads_count_only_where_they_are_part_of_the_work(screen: Screen
     assert screen.lines[-1] == "optimize db.t: 3 groups in 0 s"
 
 
-def test_work_that_fails_says_so_and_a_line_that_fails_stops_nothing(screen: Screen) -> None:
+def test_failed_work_is_reported_and_a_failing_line_stops_nothing(screen: Screen) -> None:
     def fail() -> None:
         with showing("add files to db.t", TerminalLine(screen)):
             screen.was_shown.wait(60)
@@ -91,13 +91,13 @@ def test_work_that_fails_says_so_and_a_line_that_fails_stops_nothing(screen: Scr
         assert list(counted("files described", [1, 2])) == [1, 2]
 
 
-def test_progress_is_shown_on_terminals_alone() -> None:
+def test_progress_is_shown_on_terminals_only() -> None:
     assert isinstance(find_line(Screen()), TerminalLine)
     assert find_line(io.StringIO()) is None
     assert isinstance(find_line(io.StringIO(), always=True), TerminalLine)
 
 
-def test_maintenance_says_how_far_it_is(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_shows_progress(screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", screen)
     with frazil.connect(tmp_path) as lake:
         lake.create_namespace("db")

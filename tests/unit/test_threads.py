@@ -12,7 +12,7 @@ def waiting_for(lock: FairLock) -> int:
     return len(lock._waiting)
 
 
-def test_threads_get_the_lock_in_the_order_in_which_they_asked() -> None:
+def test_lock_is_granted_in_order_of_request() -> None:
     lock, order = FairLock(), list[int]()
 
     def work(number: int) -> None:
@@ -33,7 +33,7 @@ def test_threads_get_the_lock_in_the_order_in_which_they_asked() -> None:
     assert order == list(range(20))
 
 
-def test_one_holds_it_at_a_time() -> None:
+def test_lock_is_exclusive() -> None:
     lock, inside, most = FairLock(), [0], [0]
 
     def work() -> None:
@@ -52,7 +52,7 @@ def test_one_holds_it_at_a_time() -> None:
     assert most == [1]
 
 
-def test_who_gives_up_does_not_stand_in_the_way() -> None:
+def test_abandoned_request_does_not_block_others() -> None:
     lock = FairLock()
     assert lock.acquire()
     assert not lock.acquire(0.01)

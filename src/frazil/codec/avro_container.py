@@ -112,7 +112,7 @@ def read_header(data: bytes, origin: AvroOrigin, limits: AvroLimits = DEFAULT_LI
                 count = -count
                 _, offset = read_zigzag(data, offset, end)
             if count + len(metadata) > _MAX_HEADER_KEYS:
-                raise origin.fail(f"the header announces {count} keys")
+                raise origin.fail(f"the header declares {count} keys")
             for _ in range(count):
                 key, offset = _read_bytes(data, offset, end)
                 metadata[key.decode()], offset = _read_bytes(data, offset, end)
@@ -165,7 +165,7 @@ def find_blocks(data: bytes, header: AvroHeader, origin: AvroOrigin) -> list[Avr
         except BadVarint as problem:
             raise origin.fail(f"block {number} is malformed: {problem}") from None
         if count < 0 or length < 0:
-            raise origin.fail(f"block {number} announces {count} rows in {length} bytes")
+            raise origin.fail(f"block {number} declares {count} rows in {length} bytes")
         end = offset + length
         if end + SYNC_SIZE > size:
             raise origin.fail(f"the file ends inside block {number}")

@@ -244,7 +244,7 @@ class _Job:
         # Rows of no bytes cannot be counted.
         if self.row_bytes == 0 or block.count * self.row_bytes > len(content):
             raise self.origin.fail(
-                f"the block at byte {block.start} announces {block.count} rows in {len(content)} bytes"
+                f"the block at byte {block.start} declares {block.count} rows in {len(content)} bytes"
             )
         return content
 

@@ -39,7 +39,7 @@ def parse_head(data: bytes) -> tuple[bytes, int]:
     """Return a message's kind and the length of its content."""
     tag, length = _HEAD.unpack(data)
     if length > MAX_MESSAGE_BYTES:
-        raise EngineError(f"Cannot read the answer of a query: it announces a message of {length:,} bytes")
+        raise EngineError(f"Cannot read the answer of a query: it declares a message of {length:,} bytes")
     return tag, length
 
 

@@ -21,8 +21,8 @@ Serialize: TypeAlias = Callable[[str], str]
 """Returns the JSON of a query's tree."""
 
 SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_empty := true, skip_default := true)"
-_NAME_PART: Final = re.compile(rb'(?:\s|--[^\n]*\n|/\*.*?\*/)*("(?:[^"]|"")*"|[^\s."();,/-]+)', re.DOTALL)
-_DOT: Final = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/)*\.", re.DOTALL)
+_NAME_PART: Final = re.compile(rb'(?:\s|--[^\n]*\n|/\*.*?\*/)*+("(?:[^"]|"")*"|[^\s."();,/-]+)', re.DOTALL)
+_DOT: Final = re.compile(rb"(?:\s|--[^\n]*\n|/\*.*?\*/)*+\.", re.DOTALL)
 _POINTERS: Final = frozenset(
     {"arrow_scan", "arrow_scan_dumb", "pandas_scan", "python_arrow_scan", "python_map_function"}
 )

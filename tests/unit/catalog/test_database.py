@@ -33,7 +33,7 @@ def values(database: SqliteDatabase) -> list[str]:
     return [one for (one,) in database.read("SELECT a FROM t ORDER BY a")]
 
 
-def test_a_key_that_is_taken_ends_the_transaction(database: SqliteDatabase) -> None:
+def test_existing_key_aborts_the_transaction(database: SqliteDatabase) -> None:
     with pytest.raises(DuplicateKey), database.transaction() as run:
         assert run("INSERT INTO t (a) VALUES (?)", "x").count == 1
         run("INSERT INTO t (a) VALUES (?)", "x")
@@ -42,12 +42,12 @@ def test_a_key_that_is_taken_ends_the_transaction(database: SqliteDatabase) -> N
         run("INSERT INTO t VALUES (?, NULL)", "y")
 
 
-def test_text_that_is_not_unicode_is_a_wrong_request(database: SqliteDatabase) -> None:
+def test_text_that_is_not_unicode_is_an_invalid_request(database: SqliteDatabase) -> None:
     with pytest.raises(InvalidRequestError):
         database.read("SELECT * FROM t WHERE a = ?", "\ud800")
 
 
-def test_threads_write_in_the_order_in_which_they_came(tmp_path: Path) -> None:
+def test_threads_write_in_order_of_arrival(tmp_path: Path) -> None:
     database = SqliteDatabase(tmp_path / "c.db")
     order: list[int] = []
 
@@ -72,7 +72,7 @@ def test_threads_write_in_the_order_in_which_they_came(tmp_path: Path) -> None:
         pass
 
 
-def test_a_commit_that_a_reader_blocks_did_not_happen(tmp_path: Path, database: SqliteDatabase) -> None:
+def test_commit_blocked_by_a_reader_did_not_happen(tmp_path: Path, database: SqliteDatabase) -> None:
     # Without WAL a reader can be in the way of a commit.
     assert database.read("PRAGMA journal_mode=DELETE") == [("delete",)]
     reader = sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)
@@ -90,7 +90,7 @@ def test_a_commit_that_a_reader_blocks_did_not_happen(tmp_path: Path, database: 
     assert values(database) == ["x"]
 
 
-def test_a_commit_that_fails_for_another_reason_is_unknown(database: SqliteDatabase) -> None:
+def test_commit_that_fails_for_another_reason_has_an_unknown_outcome(database: SqliteDatabase) -> None:
     with database.transaction() as run:
         run("CREATE TABLE child (a REFERENCES t (a) DEFERRABLE INITIALLY DEFERRED)")
     database.read("PRAGMA foreign_keys=ON")
@@ -100,7 +100,7 @@ def test_a_commit_that_fails_for_another_reason_is_unknown(database: SqliteDatab
     assert database.read("SELECT * FROM child") == []
 
 
-def test_connections_are_kept_up_to_a_number(database: SqliteDatabase) -> None:
+def test_connection_pool_is_bounded(database: SqliteDatabase) -> None:
     count = 12
     barrier = threading.Barrier(count)
 
@@ -120,7 +120,7 @@ def test_connections_are_kept_up_to_a_number(database: SqliteDatabase) -> None:
     assert len(database._pool._idle) == 8
 
 
-def test_a_database_that_is_forgotten_closes_its_connections(tmp_path: Path) -> None:
+def test_released_database_closes_its_connections(tmp_path: Path) -> None:
     made = SqliteDatabase(tmp_path / "other.db")
     assert "other.db" in repr(made)
     idle = made._pool._idle
@@ -142,7 +142,7 @@ class TestFaults:
             (FaultKind.CRASH_AFTER, SimulatedCrash, True),
         ],
     )
-    def test_what_a_fault_does_to_a_transaction(
+    def test_transaction_faults_map_to_outcomes(
         self, database: SqliteDatabase, kind: FaultKind, error: type[BaseException], is_applied: bool
     ) -> None:
         failing = FailingDatabase(database, {2: kind})
@@ -156,7 +156,7 @@ class TestFaults:
             with pytest.raises(SimulatedCrash):
                 failing.read("SELECT 1")
 
-    def test_what_a_fault_does_to_a_read(self, database: SqliteDatabase) -> None:
+    def test_read_faults_map_to_errors(self, database: SqliteDatabase) -> None:
         failing = FailingDatabase(database, {1: FaultKind.IO_ERROR, 2: FaultKind.CRASH_AFTER})
         with pytest.raises(StorageError):
             failing.read("SELECT 1")

@@ -65,7 +65,7 @@ def with_versions(catalog: FilesystemCatalog, count: int) -> LoadedTable:
 
 
 class TestVersionFiles:
-    def test_versions_count_from_one_and_the_hint_follows(
+    def test_versions_start_at_one_and_the_hint_follows(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         with_versions(catalog, 3)
@@ -89,13 +89,13 @@ class TestVersionFiles:
             ("v١.metadata.json", None),
         ],
     )
-    def test_names_of_states(self, name: str, version: int | None) -> None:
+    def test_metadata_file_names_are_recognised(self, name: str, version: int | None) -> None:
         assert find_version(f"{METADATA}/{name}") == version
 
     @pytest.mark.parametrize(
         "hint", [None, b"", b"garbage", b"1", b"2", b"99", b"-1", b"3\n", b"\xff\xfe", b"9" * 100_000, b"v3"]
     )
-    def test_the_hint_is_never_believed(
+    def test_version_hint_is_never_trusted(
         self, catalog: FilesystemCatalog, storage: MemoryStorage, hint: bytes | None
     ) -> None:
         loaded = with_versions(catalog, 3)
@@ -109,7 +109,7 @@ class TestVersionFiles:
         assert storage.read(HINT) == b"4"
 
     @pytest.mark.parametrize("hint", [None, b"1", b"3", b"99"])
-    def test_a_stale_hint_does_not_lead_to_states_that_are_gone(
+    def test_stale_hint_does_not_lead_to_deleted_metadata(
         self, catalog: FilesystemCatalog, storage: MemoryStorage, hint: bytes | None
     ) -> None:
         loaded = with_versions(catalog, 6)
@@ -123,9 +123,7 @@ class TestVersionFiles:
         assert catalog.load_table(EVENTS).metadata == loaded.metadata
         assert (committed(set_property(catalog, loaded, a="b")).metadata_location or "").endswith("/v7.metadata.json")
 
-    def test_a_hint_that_cannot_be_written_is_no_matter(
-        self, catalog: FilesystemCatalog, storage: MemoryStorage
-    ) -> None:
+    def test_unwritable_hint_is_ignored(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
         loaded = with_versions(catalog, 2)
         for kind in (FaultKind.IO_ERROR, FaultKind.APPLIED_BUT_ERROR):
             failing = FailingStorage(storage, Fault(1, kind, frozenset({"replace"})))
@@ -135,7 +133,7 @@ class TestVersionFiles:
         assert catalog.load_table(EVENTS).metadata == loaded.metadata
 
     @pytest.mark.parametrize("suffix", [".gz.metadata.json", ".metadata.json.gz"])
-    def test_compressed_states_of_other_tools_are_read_and_followed(
+    def test_compressed_metadata_of_other_tools_is_read_and_continued(
         self, catalog: FilesystemCatalog, storage: MemoryStorage, suffix: str
     ) -> None:
         loaded = with_versions(catalog, 2)
@@ -150,14 +148,14 @@ class TestVersionFiles:
         catalog.drop_table(EVENTS)
         assert not catalog.table_exists(EVENTS)
 
-    def test_of_two_files_of_one_version_the_plain_one_counts(
+    def test_plain_metadata_wins_over_compressed_metadata_of_the_same_version(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         loaded = with_versions(catalog, 2)
         storage.create(f"{METADATA}/v2.gz.metadata.json", b"something else")
         assert catalog.load_table(EVENTS).metadata == loaded.metadata
 
-    def test_writers_who_disagree_on_the_codec_do_not_both_win(
+    def test_writers_with_different_codecs_cannot_both_win(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         base = with_versions(catalog, 1)
@@ -170,7 +168,7 @@ class TestVersionFiles:
 
 
 class TestSleepingWriters:
-    def test_a_writer_that_slept_past_many_commits_does_not_find_its_version_free(
+    def test_delayed_writer_does_not_find_its_version_free(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         forgetful = {
@@ -187,7 +185,7 @@ class TestSleepingWriters:
         rejected(set_property(catalog, old, late="yes"))
         assert catalog.load_table(EVENTS).metadata.properties["at"] == "7"
 
-    def test_a_version_that_another_tool_deleted_is_not_claimed_again(
+    def test_version_deleted_by_another_tool_is_not_reused(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         old = with_versions(catalog, 1)
@@ -197,7 +195,7 @@ class TestSleepingWriters:
         rejected(set_property(catalog, old, late="yes"))
         assert not storage.exists(f"{METADATA}/v2.metadata.json")
 
-    def test_a_writer_of_a_table_that_was_made_anew_is_told_so(self, catalog: FilesystemCatalog) -> None:
+    def test_writer_of_a_recreated_table_is_notified(self, catalog: FilesystemCatalog) -> None:
         old = made_table(catalog)
         catalog.drop_table(EVENTS)
         new = made_table(catalog)
@@ -205,7 +203,7 @@ class TestSleepingWriters:
         assert isinstance(rejected(set_property(catalog, old, a="b")).reason, CommitConflictError)
         assert catalog.load_table(EVENTS).metadata == new.metadata
 
-    def test_only_states_of_this_catalog_are_committed_from(self, catalog: FilesystemCatalog) -> None:
+    def test_commits_must_start_from_metadata_of_this_catalog(self, catalog: FilesystemCatalog) -> None:
         loaded = made_table(catalog)
         odd = LoadedTable(EVENTS, loaded.metadata, f"{METADATA}/00001-x.metadata.json", catalog.storage)
         with pytest.raises(InvalidRequestError, match="not a state of this catalog"):
@@ -213,7 +211,7 @@ class TestSleepingWriters:
 
 
 class TestDrop:
-    def test_the_last_state_stays_for_other_catalogs_to_register(
+    def test_last_metadata_file_is_kept_for_registration_elsewhere(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         loaded = with_versions(catalog, 3)
@@ -226,7 +224,7 @@ class TestDrop:
         with pytest.raises(InvalidRequestError, match="files of the dropped table events"):
             catalog.drop_namespace(("db",))
 
-    def test_a_drop_that_dies_halfway_leaves_the_table_whole(self, storage: MemoryStorage) -> None:
+    def test_interrupted_drop_leaves_the_table_intact(self, storage: MemoryStorage) -> None:
         for call in range(1, 40):
             root = f"memory://bucket/w{call}"
             plain = FilesystemCatalog("lake", root, storage)
@@ -247,7 +245,7 @@ class TestDrop:
         else:
             raise AssertionError("the faults never ended")
 
-    def test_no_commit_slips_in_behind_a_drop(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+    def test_commit_cannot_slip_in_after_a_drop(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
         for _ in range(20):
             loaded = made_table(catalog)
             outcomes: list[Any] = []
@@ -267,7 +265,7 @@ class TestDrop:
             assert isinstance(outcome, Committed) or isinstance(rejected(outcome).reason, FrazilError)
 
     @pytest.mark.parametrize("is_made_anew", [False, True])
-    def test_a_writer_who_looked_before_a_drop_and_writes_after_it_brings_nothing_back(
+    def test_write_after_a_concurrent_drop_restores_nothing(
         self, catalog: FilesystemCatalog, storage: MemoryStorage, is_made_anew: bool
     ) -> None:
         loaded = with_versions(catalog, 4)
@@ -286,7 +284,9 @@ class TestDrop:
             assert found.metadata.table_uuid != loaded.metadata.table_uuid
             committed(set_property(catalog, found, a="b"))
 
-    def test_a_commit_upon_states_with_holes_stands(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+    def test_commit_succeeds_if_its_base_file_was_deleted_meanwhile(
+        self, catalog: FilesystemCatalog, storage: MemoryStorage
+    ) -> None:
         loaded = with_versions(catalog, 4)
         writer = FilesystemCatalog(
             "lake",
@@ -296,14 +296,14 @@ class TestDrop:
         changed = committed(set_property(writer, loaded, a="b"))
         assert catalog.load_table(EVENTS).metadata == changed.metadata
 
-    def test_a_commit_during_a_drop_is_dropped_too(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
+    def test_commit_during_a_drop_is_dropped_too(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
         with_versions(catalog, 2)
         acting = _ActBeforeCreate(storage, lambda: set_property_until_it_works(catalog, EVENTS, a="b"), verb="delete")
         FilesystemCatalog("lake", WAREHOUSE, acting).drop_table(EVENTS)
         assert not catalog.table_exists(EVENTS)
         assert [name.split("-")[1] for name in names(storage)] == ["v2", "v3"]
 
-    def test_two_who_drop_at_once_are_both_done(self, catalog: FilesystemCatalog) -> None:
+    def test_two_concurrent_drops_both_succeed(self, catalog: FilesystemCatalog) -> None:
         made_table(catalog)
         results: list[BaseException | None] = []
 
@@ -322,7 +322,7 @@ class TestDrop:
         assert None in results
         assert not catalog.table_exists(EVENTS)
 
-    def test_a_purge_leaves_no_folder(self, tmp_path: Path) -> None:
+    def test_purge_removes_the_folder(self, tmp_path: Path) -> None:
         catalog = FilesystemCatalog("lake", f"file://{tmp_path}/w", LocalStorage(durable=False))
         made_table(catalog)
         (tmp_path / "w" / "db" / "events" / "metadata" / ".v1.metadata.json.crc").write_bytes(b"crc")
@@ -333,7 +333,7 @@ class TestDrop:
 
 
 class TestFolders:
-    def test_a_folder_is_a_namespace_until_it_is_a_table(self, tmp_path: Path) -> None:
+    def test_folder_is_a_namespace_until_it_is_a_table(self, tmp_path: Path) -> None:
         catalog = FilesystemCatalog("lake", str(tmp_path), LocalStorage(durable=False))
         (tmp_path / "made" / "by" / "hand").mkdir(parents=True)
         (tmp_path / "file").write_bytes(b"")
@@ -349,7 +349,7 @@ class TestFolders:
         with pytest.raises(TableAlreadyExistsError):
             catalog.create_namespace(("made", "t", "inner"))
 
-    def test_a_link_out_of_the_warehouse_is_no_namespace(self, tmp_path: Path) -> None:
+    def test_link_out_of_the_warehouse_is_not_a_namespace(self, tmp_path: Path) -> None:
         outside = tmp_path / "outside"
         outside.mkdir()
         warehouse = tmp_path / "w"
@@ -360,7 +360,7 @@ class TestFolders:
         with pytest.raises(NamespaceNotFoundError):
             catalog.create_table(("link", "t"), builders.schema())
 
-    def test_locations_may_be_spelt_otherwise(self, tmp_path: Path) -> None:
+    def test_locations_may_be_spelled_differently(self, tmp_path: Path) -> None:
         first = FilesystemCatalog("lake", f"file://{tmp_path}/w/", LocalStorage(durable=False))
         loaded = made_table(first)
         second = FilesystemCatalog("lake", f"{tmp_path}/w", LocalStorage(durable=False))
@@ -372,9 +372,7 @@ class TestFolders:
 
 
 class TestReadingBack:
-    def test_a_write_that_may_still_come_is_kept_from_coming(
-        self, catalog: FilesystemCatalog, storage: MemoryStorage
-    ) -> None:
+    def test_pending_write_is_prevented_from_landing(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
         loaded = with_versions(catalog, 2)
         late = _LateStorage(storage)
         outcome = set_property(FilesystemCatalog("lake", WAREHOUSE, late), loaded, mine="yes")
@@ -389,16 +387,14 @@ class TestReadingBack:
         assert current.metadata == loaded.metadata
         committed(set_property(catalog, current, mine="again"))
 
-    def test_a_create_that_may_still_come_stays_unknown(
-        self, catalog: FilesystemCatalog, storage: MemoryStorage
-    ) -> None:
+    def test_pending_creation_stays_unknown(self, catalog: FilesystemCatalog, storage: MemoryStorage) -> None:
         catalog.create_namespace(("db",))
         staged = catalog.stage_table(EVENTS, builders.schema())
         outcome = FilesystemCatalog("lake", WAREHOUSE, _LateStorage(storage)).commit(staged, ())
         assert isinstance(outcome, Unknown)
         assert isinstance(catalog.resolve_unknown(outcome), Unknown)
 
-    def test_a_state_that_was_emptied_may_have_been_ours(
+    def test_emptied_metadata_file_may_have_been_the_commit(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         forgetful = {
@@ -413,7 +409,7 @@ class TestReadingBack:
             set_property_until_it_works(catalog, EVENTS, at=str(at))
         assert isinstance(catalog.resolve_unknown(outcome), Unknown)
 
-    def test_a_storage_that_cannot_be_asked_leaves_it_unknown(
+    def test_unavailable_storage_leaves_the_outcome_unknown(
         self, catalog: FilesystemCatalog, storage: MemoryStorage
     ) -> None:
         loaded = made_table(catalog)

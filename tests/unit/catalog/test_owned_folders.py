@@ -52,7 +52,7 @@ def owned(
     return OwnedFolders(catalog, state(chosen, location, pointer, data), named)
 
 
-def test_a_file_of_the_table_may_be_deleted_however_it_is_spelt() -> None:
+def test_table_file_may_be_deleted_under_any_spelling() -> None:
     rule = owned("s3://b/wh/t", data="s3a://x/d", roots=("s3n://x",))
     for path in ("s3://b/wh/t/data/f", "s3a://b/wh/t/f", "s3://x/d/f", "s3n://x/d/e/f"):
         rule.check(path)
@@ -61,7 +61,7 @@ def test_a_file_of_the_table_may_be_deleted_however_it_is_spelt() -> None:
             rule.check(path)
 
 
-def test_google_has_two_schemes_for_one_store() -> None:
+def test_google_schemes_address_one_store() -> None:
     rule = owned("gs://b/wh/t", warehouse="gcs://b/wh")
     rule.check("gcs://b/wh/t/data/f")
     rule.check("gs://b/wh/t/data/f")
@@ -84,7 +84,7 @@ def test_google_has_two_schemes_for_one_store() -> None:
         ("s3://b/elsewhere/t", None, (), ("s3://b/elsewhere/t2",), False),
     ],
 )
-def test_metadata_alone_makes_no_folder_the_tables_own(
+def test_metadata_alone_does_not_make_a_folder_owned(
     location: str, pointer: str | None, roots: tuple[str, ...], named: tuple[str, ...], is_owned: bool
 ) -> None:
     rule = owned(location, pointer, roots=roots, named=named)
@@ -105,7 +105,7 @@ def test_metadata_alone_makes_no_folder_the_tables_own(
         ("1-u.metadata.json", ""),
     ],
 )
-def test_the_pointers_folder_is_that_of_the_table_and_never_a_whole_store(location: str, folder: str) -> None:
+def test_folder_of_the_pointer_is_owned_unless_it_is_a_whole_store(location: str, folder: str) -> None:
     assert pointer_folder(location) == folder
 
 
@@ -130,7 +130,7 @@ def test_links_do_not_lead_a_delete_out_of_the_table(tmp_path: Path) -> None:
         owned(f"{tmp_path}/wh/out", **options).check(f"{tmp_path}/wh/out/f")
 
 
-def test_what_cannot_be_looked_up_is_not_deleted() -> None:
+def test_unresolvable_paths_are_not_deleted() -> None:
     class Blind(MemoryStorage):
         def resolve_folder(self, folder: str) -> str:
             raise InvalidRequestError("Cannot look")
@@ -150,7 +150,7 @@ def lake_of(*locations: str, **properties: str) -> tuple[CountingCatalog, Loaded
     return catalog, first
 
 
-def test_files_of_a_table_around_and_of_one_inside_are_the_others() -> None:
+def test_files_of_enclosing_and_nested_tables_are_foreign() -> None:
     catalog, loaded = lake_of("memory://wh/db/t", "memory://wh/db/t/data/inner", "memory://wh/db/t2")
     rule = OwnedFolders(catalog, loaded)
     rule.check("memory://wh/db/t/data/f")
@@ -164,7 +164,7 @@ def test_files_of_a_table_around_and_of_one_inside_are_the_others() -> None:
             one.check_folders("purge table")
 
 
-def test_a_named_folder_waives_another_table_only_where_it_lies_in_that_tables_folder() -> None:
+def test_named_folder_overrides_another_table_only_if_it_is_inside_that_folder() -> None:
     catalog, _ = lake_of("memory://wh/db/a", "memory://wh/db/a/t")
     loaded = catalog.load_table(("db", "other0"))
     path = "memory://wh/db/a/t/data/f"
@@ -177,7 +177,7 @@ def test_a_named_folder_waives_another_table_only_where_it_lies_in_that_tables_f
         assert (OwnedFolders(catalog, loaded, [named]).find_refusal(path) is None) == may
 
 
-def test_files_below_the_pointer_cost_no_metadata_file_and_others_one_of_each_table() -> None:
+def test_files_below_the_pointer_need_no_metadata_reads() -> None:
     names = [f"memory://wh/db/o{at}" for at in range(20)]
     catalog, loaded = lake_of("memory://wh/db/t", *names, **{"write.data.path": "memory://wh/data/t"})
     rule = OwnedFolders(catalog, loaded)
@@ -190,7 +190,7 @@ def test_files_below_the_pointer_cost_no_metadata_file_and_others_one_of_each_ta
     assert catalog.loads == len(names)
 
 
-def test_a_table_that_cannot_be_loaded_may_be_anywhere_but_below_the_pointer() -> None:
+def test_unloadable_table_may_own_anything_not_below_the_pointer() -> None:
     catalog, loaded = lake_of("memory://wh/db/t", "memory://wh/db/o", **{"write.data.path": "memory://wh/data/t"})
     catalog.storage.delete(str(catalog.load_table(("db", "other0")).metadata_location))
     rule = OwnedFolders(catalog, loaded)

@@ -70,7 +70,7 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 class TestLayout:
-    def test_the_rows_are_those_of_the_jdbc_catalog(self, catalog: SqlCatalog, path: Path) -> None:
+    def test_rows_match_the_jdbc_catalog(self, catalog: SqlCatalog, path: Path) -> None:
         loaded = made_table(catalog, ("a", "b", "t"))
         changed = committed(set_property(catalog, loaded, x="y"))
         catalog.create_view(("a", "b", "v"), builders.schema(), VERSION)
@@ -80,7 +80,7 @@ class TestLayout:
         ]
         assert rows(path, "SELECT * FROM iceberg_namespace_properties") == [("lake", "a.b", "exists", "true")]
 
-    def test_catalogs_of_other_names_are_apart(self, catalog: SqlCatalog, path: Path) -> None:
+    def test_catalogs_with_other_names_are_separate(self, catalog: SqlCatalog, path: Path) -> None:
         made_table(catalog)
         with SqlCatalog("other", WAREHOUSE, SqliteDatabase(path), MemoryStorage()) as other:
             assert other.list_namespaces() == ()
@@ -99,7 +99,7 @@ class TestLayout:
         catalog.rename_table(EVENTS, ("db", "x"))
         catalog.drop_table(("db", "x"))
 
-    def test_rows_of_a_type_that_is_not_known_are_left_alone(self, catalog: SqlCatalog, path: Path) -> None:
+    def test_rows_of_unknown_type_are_left_unchanged(self, catalog: SqlCatalog, path: Path) -> None:
         loaded = made_table(catalog)
         with raw(path) as connection:
             connection.execute("UPDATE iceberg_tables SET iceberg_type = 'INDEX'")
@@ -111,7 +111,7 @@ class TestLayout:
             set_property(catalog, loaded, a="b")
         assert len(rows(path, "SELECT * FROM iceberg_tables")) == 1
 
-    def test_a_row_without_a_location_can_only_be_dropped(self, catalog: SqlCatalog, path: Path) -> None:
+    def test_row_without_a_location_can_only_be_dropped(self, catalog: SqlCatalog, path: Path) -> None:
         made_table(catalog)
         with raw(path) as connection:
             connection.execute("UPDATE iceberg_tables SET metadata_location = NULL")
@@ -120,7 +120,7 @@ class TestLayout:
         catalog.drop_table(EVENTS)
         assert not catalog.table_exists(EVENTS)
 
-    def test_namespaces_that_others_made_exist(self, catalog: SqlCatalog, path: Path) -> None:
+    def test_namespaces_implied_by_tables_exist(self, catalog: SqlCatalog, path: Path) -> None:
         made_table(catalog)
         with raw(path) as connection:
             connection.execute("DELETE FROM iceberg_namespace_properties")
@@ -148,7 +148,7 @@ class TestOlderLayout:
         with SqlCatalog("lake", WAREHOUSE, SqliteDatabase(path), MemoryStorage()) as made:
             yield made
 
-    def test_tables_work_without_a_type(self, old: SqlCatalog) -> None:
+    def test_tables_work_without_the_type_column(self, old: SqlCatalog) -> None:
         loaded = made_table(old)
         committed(set_property(old, loaded, a="b"))
         rejected(set_property(old, loaded, a="c"))
@@ -157,7 +157,7 @@ class TestOlderLayout:
         old.drop_table(("db", "x"))
         assert old.list_tables(("db",)) == ()
 
-    def test_views_need_the_column(self, old: SqlCatalog, path: Path) -> None:
+    def test_views_require_the_type_column(self, old: SqlCatalog, path: Path) -> None:
         made_table(old)
         assert old.list_views(("db",)) == ()
         with pytest.raises(UnsupportedError, match="knows no views") as caught:
@@ -175,14 +175,14 @@ class TestOlderLayout:
 
 class TestNames:
     @pytest.mark.parametrize("namespace", [("a.b",), (".",), ("a", "b."), ("a..b",)])
-    def test_a_dot_in_a_namespace_is_refused(self, catalog: SqlCatalog, namespace: tuple[str, ...]) -> None:
+    def test_dot_in_a_namespace_is_refused(self, catalog: SqlCatalog, namespace: tuple[str, ...]) -> None:
         for act in (catalog.create_namespace, catalog.namespace_exists, catalog.drop_namespace, catalog.list_tables):
             with pytest.raises(InvalidRequestError, match="with a dot in it"):
                 act(namespace)
         with pytest.raises(InvalidRequestError, match="with a dot in it"):
             catalog.load_table((*namespace, "t"))
 
-    def test_a_dot_in_a_tables_name_is_a_character(self, catalog: SqlCatalog) -> None:
+    def test_dot_in_a_table_name_is_allowed(self, catalog: SqlCatalog) -> None:
         catalog.create_namespace(("a",))
         catalog.create_namespace(("a", "b"))
         made_table(catalog, ("a", "b.c"))
@@ -190,7 +190,7 @@ class TestNames:
         assert catalog.list_tables(("a",)) == (("a", "b.c"),)
         assert catalog.list_tables(("a", "b")) == (("a", "b", "c"),)
 
-    def test_what_is_too_long_for_a_column_is_refused(self, catalog: SqlCatalog) -> None:
+    def test_values_exceeding_a_column_width_are_refused(self, catalog: SqlCatalog) -> None:
         with pytest.raises(InvalidRequestError, match="255 characters in all"):
             catalog.create_namespace(("x" * 200, "y" * 200))
         catalog.create_namespace(("db",))
@@ -203,7 +203,7 @@ class TestNames:
             catalog.create_namespace(("db2",), {"k": "v" * 1001})
         assert not catalog.namespace_exists(("db2",))
 
-    def test_the_property_that_says_a_namespace_exists_is_not_the_users(self, catalog: SqlCatalog) -> None:
+    def test_marker_property_of_a_namespace_is_hidden(self, catalog: SqlCatalog) -> None:
         catalog.create_namespace(("db",))
         with pytest.raises(InvalidRequestError, match="exists"):
             catalog.update_namespace_properties(("db",), {"exists": "no"})
@@ -215,18 +215,18 @@ class TestNames:
             with pytest.raises(InvalidRequestError, match="Cannot set the property"):
                 catalog.update_namespace_properties(("db",), bad)  # type: ignore[arg-type]
 
-    def test_a_namespace_may_say_where_its_tables_go(self, catalog: SqlCatalog) -> None:
+    def test_namespace_may_set_the_location_of_its_tables(self, catalog: SqlCatalog) -> None:
         catalog.create_namespace(("db",), {"location": "memory://elsewhere/db/"})
         assert made_table(catalog).metadata.location == "memory://elsewhere/db/events"
 
 
 class TestSqlite:
-    def test_the_file_is_in_wal_mode_and_made_with_its_folder(self, tmp_path: Path) -> None:
+    def test_sqlite_file_uses_wal_mode_and_its_folder_is_created(self, tmp_path: Path) -> None:
         deep = tmp_path / "a" / "b" / "catalog.db"
         with SqlCatalog("lake", WAREHOUSE, SqliteDatabase(deep), MemoryStorage()):
             assert rows(deep, "PRAGMA journal_mode") == [("wal",)]
 
-    def test_a_lock_held_too_long_is_a_conflict_and_nothing_happened(self, path: Path) -> None:
+    def test_long_held_lock_is_a_conflict_without_changes(self, path: Path) -> None:
         database = SqliteDatabase(path, busy_timeout_ms=50)
         with SqlCatalog("lake", WAREHOUSE, database, MemoryStorage()) as catalog:
             loaded = made_table(catalog)
@@ -245,7 +245,7 @@ class TestSqlite:
             assert files == {loaded.metadata_location}
             committed(set_property(catalog, loaded, a="b"))
 
-    def test_a_lock_is_waited_for(self, path: Path, catalog: SqlCatalog) -> None:
+    def test_held_lock_is_waited_for(self, path: Path, catalog: SqlCatalog) -> None:
         loaded = made_table(catalog)
         other = sqlite3.connect(path, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
@@ -257,7 +257,7 @@ class TestSqlite:
             release.join()
             other.close()
 
-    def test_a_database_that_was_replaced_is_opened_anew(self, path: Path, catalog: SqlCatalog) -> None:
+    def test_replaced_database_file_is_reopened(self, path: Path, catalog: SqlCatalog) -> None:
         made_table(catalog)
         for one in path.parent.glob("catalog.db*"):
             one.unlink()
@@ -265,22 +265,22 @@ class TestSqlite:
             fresh.create_namespace(("new",))
         assert catalog.list_namespaces() == (("new",),)
 
-    def test_a_file_that_is_no_database_is_refused(self, path: Path) -> None:
+    def test_file_that_is_not_a_database_is_refused(self, path: Path) -> None:
         path.write_bytes(b"this is no database, but long enough to be read as one" * 50)
         with pytest.raises(StorageError, match="not a database"):
             SqliteDatabase(path)
 
-    def test_a_folder_that_cannot_be_made_is_named(self, path: Path) -> None:
+    def test_error_names_the_folder_that_cannot_be_created(self, path: Path) -> None:
         path.write_bytes(b"")
         with pytest.raises(StorageError, match="Cannot open"):
             SqliteDatabase(path / "below" / "catalog.db")
 
-    def test_a_database_in_memory_is_refused(self) -> None:
+    def test_in_memory_database_is_refused(self) -> None:
         for text in (":memory:", "", "file::memory:?cache=shared"):
             with pytest.raises(InvalidRequestError, match="not the path of a file"):
                 SqliteDatabase(text)
 
-    def test_a_forked_process_opens_its_own_connection(self, catalog: SqlCatalog) -> None:
+    def test_forked_process_opens_its_own_connection(self, catalog: SqlCatalog) -> None:
         made_table(catalog)
         with warnings.catch_warnings():
             # From Python 3.12 on, a process with threads is warned of forking; the child here starts none.
@@ -294,7 +294,7 @@ class TestSqlite:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert catalog.list_tables(("db",)) == (EVENTS,)
 
-    def test_many_handles_that_open_a_new_database_at_once_all_work(self, path: Path) -> None:
+    def test_concurrent_first_handles_of_a_new_database_work(self, path: Path) -> None:
         barrier = threading.Barrier(6)
         errors: list[BaseException] = []
 
@@ -327,12 +327,12 @@ class TestUris:
             assert str(wanted) in database.label
 
     @pytest.mark.parametrize("uri", ["sqlite:", "sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:////a?x=1"])
-    def test_other_forms_are_refused(self, uri: str) -> None:
+    def test_other_uri_forms_are_refused(self, uri: str) -> None:
         with pytest.raises(InvalidRequestError):
             open_database(uri)
 
     @pytest.mark.parametrize("uri", ["mysql://me:hunter2@host/db", "hunter2", "", "jdbc:postgresql://me:hunter2@h/d"])
-    def test_other_databases_are_refused_without_showing_the_rest(self, uri: str) -> None:
+    def test_other_databases_are_refused_without_showing_credentials(self, uri: str) -> None:
         with pytest.raises(InvalidRequestError, match="not known") as caught:
             open_database(uri)
         assert "hunter2" not in str(caught.value)
@@ -352,7 +352,7 @@ SECRET_URIS = [
 
 
 @pytest.mark.parametrize("uri", SECRET_URIS)
-def test_a_password_is_never_shown(uri: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_password_is_never_shown(uri: str, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(FrazilError) as caught:
         open_database(uri)
@@ -368,13 +368,13 @@ def test_a_password_is_never_shown(uri: str, caplog: pytest.LogCaptureFixture) -
     assert [text for text in shown if "hunter2" in text] == []
 
 
-def test_a_database_that_is_not_there_is_named() -> None:
+def test_error_names_the_missing_database() -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(StorageError, match=r"Cannot use postgresql://127\.0\.0\.1:1/db"):
         PostgresDatabase("postgresql://me:hunter2@127.0.0.1:1/db?connect_timeout=1")
 
 
-def test_an_error_of_the_database_is_ours(path: Path) -> None:
+def test_database_errors_are_wrapped(path: Path) -> None:
     database: Database = SqliteDatabase(path)
     try:
         with pytest.raises(StorageError, match="no such table"):
@@ -394,7 +394,7 @@ def test_an_error_of_the_database_is_ours(path: Path) -> None:
 
 
 class TestPurge:
-    def test_a_purge_deletes_the_files_of_the_state_that_was_dropped(
+    def test_purge_deletes_files_of_the_dropped_state(
         self, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         loaded = made_table(catalog)
@@ -428,7 +428,7 @@ class Purged(MemoryStorage):
         super().create(path, data)
 
 
-def test_a_commit_that_meets_a_purge_is_a_failure_to_write_and_no_missing_file(path: Path) -> None:
+def test_commit_racing_a_purge_is_a_write_failure(path: Path) -> None:
     storage = Purged()
     with SqlCatalog("lake", WAREHOUSE, SqliteDatabase(path), storage) as catalog:
         base = made_table(catalog)

@@ -20,7 +20,7 @@ def database(folder: Path, *statements: str) -> Path:
     return folder
 
 
-def test_a_view_in_place_of_a_table_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_view_replacing_a_catalog_table_is_refused(tmp_path: Path) -> None:
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
     made = database(
         tmp_path,
@@ -32,7 +32,7 @@ def test_a_view_in_place_of_a_table_is_refused_and_not_run(tmp_path: Path) -> No
         frazil.connect(made)
 
 
-def test_a_location_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_location_that_is_not_text_is_refused(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         lake.create_namespace("db")
         lake.create_table("db.t", "id bigint")

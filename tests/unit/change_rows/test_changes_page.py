@@ -13,13 +13,13 @@ from tests.support.changes_page import KINDS, ROW, page_expressions, page_functi
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(("text", "value"), page_expressions())
-def test_an_expression_of_the_page_has_its_value(text: str, value: str) -> None:
+def test_documented_expression_has_its_value(text: str, value: str) -> None:
     made = Compiler({TARGET: KINDS}).compile(parse_expression(text).expression)
     rows = Rows({(TARGET, name): pa.array([ROW[name]], kind) for name, kind in KINDS.items()}, 1)
     assert shown(made.array(rows).to_pylist()[0]) == value
 
 
-def test_the_page_names_every_function() -> None:
+def test_page_names_every_function() -> None:
     operators = {"and", "or", "not", "in", "like", "div", "negative"}
     known = {name for name in {*FUNCTIONS, *_SPECIAL} - operators if name.isidentifier()}
     assert page_functions() == sorted(known)

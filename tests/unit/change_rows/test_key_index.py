@@ -33,7 +33,7 @@ def is_equal(one: Any, two: Any, *, is_null_safe: bool) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_pairs_are_those_of_equal_keys(seed: int) -> None:
+def test_matches_are_pairs_of_equal_keys(seed: int) -> None:
     chance = random.Random(seed)
     kinds = [chance.choice(list(TYPES)) for _ in range(chance.choice([1, 1, 2, 3]))]
     safe = [chance.random() < 0.5 for _ in kinds]
@@ -57,7 +57,7 @@ def test_pairs_are_those_of_equal_keys(seed: int) -> None:
     assert (np.diff(ours) >= 0).all()
 
 
-def test_a_key_that_occurs_twice_is_told() -> None:
+def test_duplicate_key_is_reported() -> None:
     index = KeyIndex([pa.array([3, 1, None, 1, None])], 5, are_null_safe=[True])
     assert index.some_twice == [1, 2]
     assert KeyIndex([pa.array([3, 1, None])], 3, are_null_safe=[True]).some_twice == []

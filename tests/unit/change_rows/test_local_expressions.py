@@ -83,7 +83,7 @@ def arrays(text: str, rows: list[dict[str, Any]]) -> pa.Array:
         ("cast('NaN' as string) = 'NaN'", "boolean", True),
     ],
 )
-def test_values_and_types_are_sparks(text: str, kind: str, value: Any) -> None:
+def test_values_and_types_equal_spark(text: str, kind: str, value: Any) -> None:
     assert compute(text) == (kind, [value])
 
 
@@ -99,16 +99,16 @@ def test_values_and_types_are_sparks(text: str, kind: str, value: Any) -> None:
         ("nullif(l, 5) between -9223372036854775809 and 9223372036854775808", True),
     ],
 )
-def test_beside_a_number_beyond_all_whole_numbers_null_is_not_looked_at(text: str, value: bool | None) -> None:
+def test_null_beside_an_out_of_range_number_is_not_evaluated(text: str, value: bool | None) -> None:
     assert compute(text) == ("boolean", [value])
 
 
 @pytest.mark.parametrize("text", ["round(-0.3D, 0)", "round(-0.0D)", "round(cast(-0.04 as float), 1)"])
-def test_a_number_that_is_rounded_to_zero_has_no_sign(text: str) -> None:
+def test_number_rounded_to_zero_has_no_sign(text: str) -> None:
     assert [str(one) for one in compute(text)[1]] == ["0.0"]
 
 
-def test_nan_equals_itself_and_is_greater_than_every_number() -> None:
+def test_nan_equals_itself_and_exceeds_every_number() -> None:
     nan = [{**ROWS[0], "d": math.nan}]
     assert compute("d = d", nan)[1] == [True]
     assert compute("d > 1e308", nan)[1] == [True]
@@ -132,7 +132,7 @@ def test_nan_equals_itself_and_is_greater_than_every_number() -> None:
         "cast('maybe' as boolean)",
     ],
 )
-def test_what_does_not_fit_is_an_error(text: str) -> None:
+def test_overflow_is_an_error(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot"):
         compute(text)
 
@@ -148,7 +148,7 @@ def test_what_does_not_fit_is_an_error(text: str) -> None:
         "nvl2(i, i, cast('x' as int))",
     ],
 )
-def test_what_sql_does_not_compute_is_not_computed(text: str) -> None:
+def test_invalid_sql_expressions_are_refused(text: str) -> None:
     found = compute(text, [{**ROWS[0], "i": one} for one in (0, 5, 0)])[1]
     assert len(found) == 3
 
@@ -173,13 +173,13 @@ def test_what_sql_does_not_compute_is_not_computed(text: str) -> None:
         "interval 1 day",
     ],
 )
-def test_what_is_not_known_names_spark_as_the_way(text: str) -> None:
+def test_unsupported_expression_suggests_spark(text: str) -> None:
     with pytest.raises((UnsupportedError, TextSyntaxError)) as caught:
         compute(text)
     assert 'engine="spark"' in str(caught.value)
 
 
-def test_names_are_found_in_any_case_and_the_side_decides() -> None:
+def test_names_resolve_in_any_case_on_their_side() -> None:
     kinds = {TARGET: {"Id": pa.int32(), "v": pa.int32()}, SOURCE: {"ID": pa.int32(), "w": pa.int32()}}
     rows = Rows({(side, name): pa.array([at]) for at, side in enumerate(kinds) for name in kinds[side]}, 1)
 
@@ -193,19 +193,19 @@ def test_names_are_found_in_any_case_and_the_side_decides() -> None:
         one("nothing")
 
 
-def test_text_of_any_depth_is_refused_in_bounded_time() -> None:
+def test_deeply_nested_text_is_refused_in_bounded_time() -> None:
     for text in ("(" * 5000 + "1" + ")" * 5000, "not " * 5000 + "true", "- " * 5000 + "1", "1" + " + 1" * 5000):
         with pytest.raises(UnsupportedError):
             parse_expression(text)
 
 
-def test_a_condition_of_many_parts_is_computed() -> None:
+def test_condition_with_many_parts_is_evaluated() -> None:
     assert compute(" or ".join(f"l = {at}" for at in range(3000)))[1] == [True]
     assert compute(" and ".join(f"l <> {at}" for at in range(6, 3000)))[1] == [True]
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_random_expression_is_computed_or_refused_by_an_error_of_frazils(seed: int) -> None:
+def test_random_expression_is_evaluated_or_refused_with_a_frazil_error(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(60):
         text = make_expression(chance)

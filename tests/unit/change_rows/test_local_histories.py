@@ -15,7 +15,7 @@ SEEDS = [
 
 @pytest.mark.parametrize(("version", "mode"), VERSIONS_AND_MODES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_snapshot_of_a_random_history_is_what_the_model_says(version: int, mode: str, seed: int) -> None:
+def test_random_history_equals_the_model_at_every_snapshot(version: int, mode: str, seed: int) -> None:
     lake = frazil.connect("memory:", catalog="memory")
     lake.create_namespace("db")
     order = seed * 5 + version * 2 + len(mode)

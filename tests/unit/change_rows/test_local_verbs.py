@@ -105,7 +105,7 @@ SOURCES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_an_upsert_takes_rows_of_every_kind(kind: str) -> None:
+def test_upsert_accepts_every_kind_of_rows(kind: str) -> None:
     table = new_table()
     table.append(ROWS)
     snapshot = table.upsert(SOURCES[kind](), keys=["id"], engine="local")
@@ -116,7 +116,7 @@ def test_an_upsert_takes_rows_of_every_kind(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_a_merge_and_an_overwrite_take_rows_of_every_kind(kind: str) -> None:
+def test_merge_and_overwrite_accept_every_kind_of_rows(kind: str) -> None:
     table = new_table()
     table.append(ROWS)
     merge = table.merge(SOURCES[kind](), on="target.id = source.id", engine="local")
@@ -132,7 +132,7 @@ def test_a_merge_and_an_overwrite_take_rows_of_every_kind(kind: str) -> None:
 # What the verbs do
 
 
-def test_rows_keep_their_ids_and_unchanged_rows_their_number() -> None:
+def test_rows_keep_ids_and_unchanged_rows_keep_their_sequence_number() -> None:
     for mode in ("copy-on-write", "merge-on-read"):
         table = new_table(3, mode)
         table.append(ROWS)
@@ -148,13 +148,13 @@ def test_rows_keep_their_ids_and_unchanged_rows_their_number() -> None:
         assert after[77]["_row_id"] not in before.values()
 
 
-def test_an_upsert_that_changes_nothing_writes_nothing(table: frazil.Table) -> None:
+def test_upsert_without_changes_writes_nothing(table: frazil.Table) -> None:
     before, written = table.metadata_location, files(table)
     assert table.upsert(ROWS[:3], keys=["id"], engine="local") is None
     assert (table.refresh().metadata_location, files(table)) == (before, written)
 
 
-def test_a_changed_nan_or_zero_is_a_change_and_the_same_nan_is_none() -> None:
+def test_changed_nan_or_zero_sign_counts_as_a_change() -> None:
     table = new_table(ddl="id int, d double, s struct<a: float>, l list<int>, u uuid")
     row = {"id": 1, "d": math.nan, "s": {"a": 0.0}, "l": [1, None], "u": uuid.UUID(int=5)}
     table.append([row])
@@ -165,14 +165,14 @@ def test_a_changed_nan_or_zero_is_a_change_and_the_same_nan_is_none() -> None:
     assert table.upsert([row], keys=["u"], engine="local") is None
 
 
-def test_an_upsert_counts_what_it_did(table: frazil.Table) -> None:
+def test_upsert_returns_its_counts(table: frazil.Table) -> None:
     snapshot = table.upsert([ROWS[0], {**ROWS[1], "v": 5}, {"id": 50, "k": "z"}], keys=["id"], engine="local")
     told = counts(snapshot)
     assert (told["updated"], told["inserted"], told["unchanged"]) == ("1", "1", "1")
     assert told["copied"] == ("0" if "merge-on-read" in str(table.properties) and table.format_version > 1 else "5")
 
 
-def test_a_change_that_finds_no_row_is_no_snapshot(table: frazil.Table) -> None:
+def test_change_without_matching_rows_makes_no_snapshot(table: frazil.Table) -> None:
     written = files(table)
     assert table.update({"v": "1"}, where="id > 100", engine="local") is None
     assert table.delete("v % 7 = 9", engine="local") is None
@@ -181,7 +181,7 @@ def test_a_change_that_finds_no_row_is_no_snapshot(table: frazil.Table) -> None:
     assert files(table) == written
 
 
-def test_an_empty_source_changes_nothing(table: frazil.Table) -> None:
+def test_empty_source_changes_nothing(table: frazil.Table) -> None:
     empty = arrow().slice(0, 0)
     assert table.upsert(empty, keys=["id"], engine="local") is None
     merge = table.merge(empty, on="target.id = source.id", engine="local")
@@ -192,7 +192,7 @@ def test_an_empty_source_changes_nothing(table: frazil.Table) -> None:
     assert sorted(found(table)) == [0, 1, 2]
 
 
-def test_an_empty_table_takes_an_upsert(table: frazil.Table) -> None:
+def test_empty_table_accepts_an_upsert(table: frazil.Table) -> None:
     table.delete("true")
     table.upsert(arrow(), keys=["id"], engine="local")
     assert found(table) == {1: ("new", 7), 9: ("more", None)}
@@ -202,7 +202,7 @@ def test_an_empty_table_takes_an_upsert(table: frazil.Table) -> None:
     assert new_table().delete("id = 1", engine="local") is None
 
 
-def test_null_and_nan_are_keys_like_any_other_in_an_upsert() -> None:
+def test_null_and_nan_match_themselves_in_upsert_keys() -> None:
     table = new_table(ddl="id double, k string, v int")
     table.append([{"id": None, "k": "n", "v": 1}, {"id": math.nan, "k": "nan", "v": 2}, {"id": 0.0, "k": "z", "v": 3}])
     table.upsert(
@@ -213,7 +213,7 @@ def test_null_and_nan_are_keys_like_any_other_in_an_upsert() -> None:
     assert sorted(row["v"] for row in table.scan().to_arrow().to_pylist()) == [10, 20, 30]
 
 
-def test_null_keys_meet_nothing_in_a_merge_unless_it_says_so() -> None:
+def test_null_keys_match_nothing_in_merge_unless_null_safe() -> None:
     table = new_table()
     table.append([{"id": None, "k": "x", "v": 1}])
     source = [{"id": None, "k": "y", "v": 2}]
@@ -223,7 +223,7 @@ def test_null_keys_meet_nothing_in_a_merge_unless_it_says_so() -> None:
     assert found(table) == {None: ("y", 2)}
 
 
-def test_merges_join_by_any_condition(table: frazil.Table) -> None:
+def test_merge_joins_on_any_condition(table: frazil.Table) -> None:
     ranges = [{"low": 1, "high": 2, "to": 100}, {"low": 4, "high": 4, "to": 200}]
     merge = table.merge(ranges, on="target.id between source.low and source.high", engine="local")
     merge.when_matched("target.k = 'b'").update({"v": "source.to"}).when_matched().delete().execute()
@@ -232,7 +232,7 @@ def test_merges_join_by_any_condition(table: frazil.Table) -> None:
     assert sorted(found(table)) == [1, 3, 5]
 
 
-def test_rows_that_match_twice_are_no_error_where_nothing_becomes_of_them(table: frazil.Table) -> None:
+def test_ambiguous_match_without_effect_is_not_an_error(table: frazil.Table) -> None:
     source = [{"id": 1, "k": "x"}, {"id": 1, "k": "y"}, {"id": 5, "k": "z"}, {"id": 60, "k": "w"}]
     merge = table.merge(source, on="target.id = source.id", engine="local")
     merge = merge.when_not_matched().insert({"id": "id", "k": "k"})
@@ -253,14 +253,14 @@ def test_equality_deletes_are_kept_when_rows_change() -> None:
         assert table.check(bounds=True).ok
 
 
-def test_a_key_may_be_an_expression(table: frazil.Table) -> None:
+def test_key_may_be_an_expression(table: frazil.Table) -> None:
     source = [{"text": "A", "n": 2}]
     merge = table.merge(source, on="upper(target.k) = source.text and target.id = n + 2", engine="local")
     merge.when_matched().update({"k": "text"}).execute()
     assert [at for at, (k, _) in found(table).items() if k == "A"] == [4]
 
 
-def test_old_deletes_of_every_kind_are_kept() -> None:
+def test_older_deletes_of_every_kind_are_respected() -> None:
     table = new_table(2)
     table.append(ROWS)
     table.delete("id = 0", engine="local")
@@ -271,7 +271,7 @@ def test_old_deletes_of_every_kind_are_kept() -> None:
     assert table.check(bounds=True).ok
 
 
-def test_changes_go_to_branches_and_transactions(table: frazil.Table) -> None:
+def test_changes_support_branches_and_transactions(table: frazil.Table) -> None:
     table.create_branch("dev")
     table.update({"v": "0"}, where="id = 1", branch="dev", engine="local")
     assert found(table)[1] == ("b", 10)
@@ -283,7 +283,7 @@ def test_changes_go_to_branches_and_transactions(table: frazil.Table) -> None:
     assert found(table)[5] == ("again", 2)
 
 
-def test_columns_that_were_renamed_added_and_dropped_are_read_as_they_are_now(table: frazil.Table) -> None:
+def test_renamed_added_and_dropped_columns_are_read_by_current_schema(table: frazil.Table) -> None:
     with table.update_schema() as change:
         change.rename_column("v", "w")
         change.add_column("n", "long")
@@ -293,7 +293,7 @@ def test_columns_that_were_renamed_added_and_dropped_are_read_as_they_are_now(ta
     assert rows[1] == (10, None)
 
 
-def test_a_merge_may_add_columns(table: frazil.Table) -> None:
+def test_merge_may_add_columns(table: frazil.Table) -> None:
     source = pa.table({"id": [1, 70], "k": ["x", "y"], "extra": ["e", "f"]})
     merge = table.merge(source, on="target.id = source.id", merge_schema=True, engine="local")
     merge.when_matched().update_all().when_not_matched().insert_all().execute()
@@ -303,7 +303,7 @@ def test_a_merge_may_add_columns(table: frazil.Table) -> None:
     }  # fmt: skip
 
 
-def test_partitions_are_those_of_the_new_values() -> None:
+def test_rows_move_to_the_partitions_of_their_new_values() -> None:
     table = new_table(3, partition_by=["k", "bucket(4, id)"])
     table.append(ROWS)
     table.update({"k": "concat(k, k)"}, where="id < 3", engine="local")
@@ -312,7 +312,7 @@ def test_partitions_are_those_of_the_new_values() -> None:
     assert table.check(bounds=True).ok
 
 
-def test_an_upsert_without_keys_goes_by_the_identifier_fields() -> None:
+def test_upsert_without_keys_uses_identifier_fields() -> None:
     table = new_table(ddl="id bigint not null, k string, v int")
     table.append(ROWS)
     with pytest.raises(InvalidRequestError, match=r"no keys are given, and the table has no identifier fields\nHint"):
@@ -341,7 +341,7 @@ def test_an_upsert_without_keys_goes_by_the_identifier_fields() -> None:
         (pa.array([15], pa.int8()), {1}),
     ],
 )
-def test_keys_of_other_types_than_the_columns_read_only_the_files_they_can_be_in(keys: Any, read: set[int]) -> None:
+def test_keys_of_other_types_still_prune_files(keys: Any, read: set[int]) -> None:
     storage = FailingStorage(MemoryStorage())
     table = Lake(MemoryCatalog(storage=storage)).create_table("db.t", "id bigint, v int")
     for at in range(4):
@@ -358,7 +358,7 @@ def test_keys_of_other_types_than_the_columns_read_only_the_files_they_can_be_in
 # Engines and what they are told
 
 
-def test_the_choice_of_an_engine_is_explained(table: frazil.Table) -> None:
+def test_engine_choice_is_explained(table: frazil.Table) -> None:
     assert "engine: local, since it was asked for" in table.explain.delete("v % 20 = 0", engine="local")
     told = table.explain.update({"v": "v + 1"}, where="id = 3")
     assert "engine: local" in told
@@ -373,7 +373,7 @@ def test_the_choice_of_an_engine_is_explained(table: frazil.Table) -> None:
     assert len(table.refresh().snapshots) == 1
 
 
-def test_an_engine_that_is_none_or_cannot_is_refused(table: frazil.Table) -> None:
+def test_unknown_or_unsuitable_engine_is_refused(table: frazil.Table) -> None:
     with pytest.raises(InvalidRequestError, match="the engine 'duckdb'"):
         table.delete("id = 1", engine="duckdb")  # type: ignore[arg-type]
     with pytest.raises(UnsupportedError, match="memory of this process"):
@@ -400,7 +400,7 @@ def stored(tmp_path: Path) -> frazil.Table:
     return made
 
 
-def test_spark_is_chosen_for_what_only_it_knows_and_for_many_bytes(
+def test_spark_is_chosen_for_unsupported_expressions_and_large_inputs(
     stored: frazil.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for where in ("soundex(k) = 'x'", "id in (select 1)", "k rlike '(?i)a' and id % 2 = 1", 'k = "a"'):
@@ -412,7 +412,7 @@ def test_spark_is_chosen_for_what_only_it_knows_and_for_many_bytes(
 
 
 @pytest.mark.parametrize("where", ["id = = 3", "id =", "(id = 3", "id = 3)", "id id", "id % 2 = 'a", "id = 3 and"])
-def test_a_typo_is_told_and_starts_no_spark(stored: frazil.Table, where: str) -> None:
+def test_typo_is_reported_without_starting_spark(stored: frazil.Table, where: str) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: stored.delete(where),
         lambda: stored.update({"v": "1"}, where),
@@ -426,7 +426,7 @@ def test_a_typo_is_told_and_starts_no_spark(stored: frazil.Table, where: str) ->
     assert len(stored.refresh().snapshots) == 1
 
 
-def test_a_parameter_without_a_value_is_told_and_starts_no_spark(stored: frazil.Table) -> None:
+def test_missing_parameter_is_reported_without_starting_spark(stored: frazil.Table) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: stored.delete("id % 2 = :x"),
         lambda: stored.update({"v": "v + :x"}),
@@ -464,7 +464,7 @@ def unchanged(table: frazil.Table) -> Any:
     return table.refresh().metadata_location, files(table)
 
 
-def test_a_key_twice_in_the_source_is_refused_with_the_key(table: frazil.Table) -> None:
+def test_duplicate_source_key_is_refused_and_named(table: frazil.Table) -> None:
     before = unchanged(table)
     with pytest.raises(InvalidRequestError, match=r"more than one row with id = 3\n.*Keep one row"):
         table.upsert([*ROWS, {"id": 3}], keys=["id"], engine="local")
@@ -521,7 +521,7 @@ def test_a_key_twice_in_the_source_is_refused_with_the_key(table: frazil.Table) 
         (lambda t: t.delete("id = 10 / (v - v)", engine="local"), InvalidRequestError, "divide by zero"),
     ],
 )
-def test_bad_input_changes_nothing_and_is_told(
+def test_invalid_input_changes_nothing_and_is_reported(
     table: frazil.Table, change: Any, error: type[Exception], match: str
 ) -> None:
     before = unchanged(table)
@@ -530,7 +530,7 @@ def test_bad_input_changes_nothing_and_is_told(
     assert unchanged(table) == before
 
 
-def test_a_required_column_takes_no_null() -> None:
+def test_required_column_rejects_null() -> None:
     for mode in ("copy-on-write", "merge-on-read"):
         table = new_table(3, mode, "id bigint not null, v int not null")
         table.append([{"id": 1, "v": 1}, {"id": 2, "v": 2}])
@@ -546,7 +546,7 @@ def test_a_required_column_takes_no_null() -> None:
 
 
 @pytest.mark.parametrize("error", [OSError("broken pipe"), KeyboardInterrupt()])
-def test_a_source_that_fails_half_way_leaves_nothing(table: frazil.Table, error: BaseException) -> None:
+def test_failing_source_leaves_no_files(table: frazil.Table, error: BaseException) -> None:
     before = unchanged(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -564,7 +564,7 @@ def test_a_source_that_fails_half_way_leaves_nothing(table: frazil.Table, error:
         assert unchanged(table) == before
 
 
-def test_ctrl_c_while_files_are_written_leaves_nothing(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_writing_leaves_no_files(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     before = unchanged(table)
     calls = itertools.count()
     from frazil.change_rows import change_rows
@@ -583,7 +583,7 @@ def test_ctrl_c_while_files_are_written_leaves_nothing(table: frazil.Table, monk
     assert unchanged(table) == before
 
 
-def test_columns_whose_names_differ_in_case_get_their_own_values() -> None:
+def test_columns_differing_in_case_get_their_own_values() -> None:
     lake = frazil.connect("memory:", catalog="memory")
     table = lake.create_table("db.t", "id bigint, m int, M int")
     table.append([{"id": 1, "m": 1, "M": 10}])
@@ -600,7 +600,7 @@ def test_columns_whose_names_differ_in_case_get_their_own_values() -> None:
     ("where", "value", "left"),
     [("d > :x", -math.inf, [1]), ("d >= :x", math.inf, [0, 1]), ("d = :x", math.nan, [0, 1, 2])],
 )
-def test_infinity_and_nan_are_values_of_parameters(where: str, value: float, left: list[int]) -> None:
+def test_infinity_and_nan_are_parameter_values(where: str, value: float, left: list[int]) -> None:
     lake = frazil.connect("memory:", catalog="memory")
     table = lake.create_table("db.t", "id int, d double")
     table.append([{"id": at, "d": one} for at, one in enumerate((0.5, -math.inf, math.inf, math.nan))])
@@ -611,7 +611,7 @@ def test_infinity_and_nan_are_values_of_parameters(where: str, value: float, lef
     assert str(found) == str(value)
 
 
-def test_a_change_of_one_row_reads_the_list_of_manifests_once_and_starts_no_thread(
+def test_one_row_change_reads_the_manifest_list_once_without_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = frazil.connect(tmp_path / "lake")

@@ -21,7 +21,7 @@ def batches(count: int, rows: int) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"id": ids, "k": pa.array(ids).cast(pa.string())})
 
 
-def test_a_stream_that_is_larger_than_what_is_held_is_read_from_a_file_without_a_name() -> None:
+def test_large_stream_is_spilled_to_an_unnamed_file() -> None:
     schema = next(batches(1, 1)).schema
     reader = pa.RecordBatchReader.from_batches(schema, batches(20, 500))
     source = open_source(reader, SCHEMA, held_bytes=10_000)
@@ -34,7 +34,7 @@ def test_a_stream_that_is_larger_than_what_is_held_is_read_from_a_file_without_a
     assert taken["source", "k"].type == pa.string()
 
 
-def test_a_stream_that_fits_is_held_whole() -> None:
+def test_small_stream_is_kept_in_memory() -> None:
     schema = next(batches(1, 1)).schema
     source = open_source(pa.RecordBatchReader.from_batches(schema, batches(20, 10)), SCHEMA)
     assert source.table.column("id").num_chunks == 1
@@ -57,17 +57,17 @@ def test_a_stream_that_fits_is_held_whole() -> None:
         (pa.list_(pa.int64()), None, pa.list_(pa.int64())),
     ],
 )
-def test_columns_get_the_type_that_spark_would_give_them(
+def test_columns_get_the_type_spark_would_infer(
     given: pa.DataType, wanted: pa.DataType | None, kind: pa.DataType
 ) -> None:
     assert normal_type(given, wanted) == kind
 
 
-def test_rows_as_dicts_may_have_columns_that_the_table_lacks() -> None:
+def test_dict_rows_may_have_new_columns() -> None:
     source = open_source([{"id": 1, "op": "d"}, {"id": 2, "n": 5}], SCHEMA)
     assert source.table.to_pylist() == [{"id": 1, "op": "d", "n": None}, {"id": 2, "op": None, "n": 5}]
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="two columns of the name 'id'"):
         open_source(pa.table([pa.array([1]), pa.array([2])], names=["id", "id"]), SCHEMA)

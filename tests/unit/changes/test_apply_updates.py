@@ -77,7 +77,7 @@ CREATE: tuple[TableUpdate, ...] = (
 
 
 class TestCreate:
-    def test_a_table_is_made_of_updates_alone(self) -> None:
+    def test_table_is_built_from_updates_alone(self) -> None:
         made = apply(None, *CREATE)
         assert (made.format_version, made.table_uuid, made.location) == (2, UUID, LOCATION)
         assert (made.current_schema, made.default_spec, made.default_sort_order) == (
@@ -89,34 +89,34 @@ class TestCreate:
         assert (made.last_updated_ms, made.metadata_log, made.snapshot_log) == (NOW_MS, (), ())
 
     @pytest.mark.parametrize("version", [1, 2, 3])
-    def test_the_first_version_asked_for_is_the_tables(self, version: int) -> None:
+    def test_first_requested_format_version_is_used(self, version: int) -> None:
         updates = [change.UpgradeFormatVersion(version) if at == 1 else one for at, one in enumerate(CREATE)]
         assert apply(None, *updates).format_version == version
 
-    def test_a_table_that_asks_for_no_version_gets_the_default(self) -> None:
+    def test_default_format_version_is_used_if_none_is_requested(self) -> None:
         assert apply(None, *CREATE[:1], *CREATE[2:]).format_version == 2
 
-    def test_a_table_is_created_with_its_first_snapshot(self) -> None:
+    def test_table_is_created_with_its_first_snapshot(self) -> None:
         made = apply(None, *CREATE, *append(1))
         assert (made.current_snapshot_id, logged(made), made.last_sequence_number) == (1, [1], 1)
 
     @pytest.mark.parametrize("missing", [0, 8])
-    def test_a_table_without_uuid_or_location_is_refused(self, missing: int) -> None:
+    def test_table_without_uuid_or_location_is_refused(self, missing: int) -> None:
         with pytest.raises(InvalidRequestError, match=r"table_uuid is missing|location is empty"):
             apply(None, *(one for at, one in enumerate(CREATE) if at != missing))
 
     @pytest.mark.parametrize("missing", [2, 3, 4, 5, 6, 7])
-    def test_a_table_without_schema_spec_or_order_is_refused(self, missing: int) -> None:
+    def test_table_without_schema_spec_or_order_is_refused(self, missing: int) -> None:
         with pytest.raises((InvalidRequestError, NotFoundError)):
             apply(None, *(one for at, one in enumerate(CREATE) if at != missing))
 
-    def test_a_snapshot_before_the_schema_is_refused(self) -> None:
+    def test_snapshot_before_the_schema_is_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="no schema, partition spec and sort order yet"):
             apply(None, *append(1), *CREATE)
 
 
 class TestIdentity:
-    def test_nothing_to_do_gives_back_the_base(self) -> None:
+    def test_empty_change_returns_the_base(self) -> None:
         base = chain(2, properties={"a": "b"})
         same = (
             change.AssignUuid(UUID.upper()),
@@ -142,15 +142,15 @@ class TestIdentity:
         assert apply_updates(base, same, now_ms=NOW_MS, base_location=BASE_FILE) is base
         assert apply_updates(base, (), now_ms=NOW_MS, base_location=BASE_FILE) is base
 
-    def test_a_uuid_never_changes(self) -> None:
+    def test_uuid_never_changes(self) -> None:
         with pytest.raises(InvalidRequestError, match="never changes"):
             apply(chain(1), change.AssignUuid("00000000-0000-0000-0000-000000000000"))
 
-    def test_an_old_table_gets_a_uuid_once(self) -> None:
+    def test_old_table_gets_a_uuid_once(self) -> None:
         old = metadata(format_version=1, table_uuid=None)
         assert apply(old, change.AssignUuid(UUID)).table_uuid == UUID
 
-    def test_a_table_is_upgraded_and_never_downgraded(self) -> None:
+    def test_table_is_upgraded_and_never_downgraded(self) -> None:
         upgraded = apply(chain(2), change.UpgradeFormatVersion(3))
         assert (upgraded.format_version, upgraded.next_row_id) == (3, 0)
         with pytest.raises(InvalidRequestError, match="never downgraded"):
@@ -158,13 +158,13 @@ class TestIdentity:
         with pytest.raises(UnsupportedError):
             apply(upgraded, change.UpgradeFormatVersion(4))
 
-    def test_an_upgrade_from_version_1_gives_a_uuid_in_the_same_change(self) -> None:
+    def test_upgrade_from_version_1_adds_a_uuid(self) -> None:
         old = metadata(format_version=1, table_uuid=None)
         with pytest.raises(InvalidRequestError, match="no UUID"):
             apply(old, change.UpgradeFormatVersion(2))
         assert apply(old, change.AssignUuid(UUID), change.UpgradeFormatVersion(3)).format_version == 3
 
-    def test_an_empty_location_is_refused(self) -> None:
+    def test_empty_location_is_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="empty"):
             apply(chain(1), change.SetLocation(""))
 
@@ -180,55 +180,55 @@ class TestIdentity:
         with pytest.raises(InvalidPropertyError, match="reserved for the table's own metadata"):
             apply(chain(1), change.SetProperties(FrozenMap({name: "1"})))
 
-    def test_properties_are_text(self) -> None:
+    def test_property_values_must_be_text(self) -> None:
         with pytest.raises(InvalidPropertyError, match="both are text"):
             apply(chain(1), change.SetProperties(FrozenMap({"a": 1})))  # type: ignore[dict-item]
         assert change.SetProperties({"a": "b"}).updates == FrozenMap({"a": "b"})  # type: ignore[arg-type]
         with pytest.raises(InvalidRequestError, match="list of names"):
             change.RemoveProperties("abc")  # type: ignore[arg-type]
 
-    def test_updates_of_views_are_refused(self) -> None:
+    def test_view_updates_are_refused_on_tables(self) -> None:
         with pytest.raises(InvalidRequestError, match="not an update of tables"):
             apply(chain(1), change.SetCurrentViewVersion(1))  # type: ignore[arg-type]
 
 
 class TestSchemas:
-    def test_a_new_schema_gets_the_next_id(self) -> None:
+    def test_new_schema_gets_the_next_id(self) -> None:
         changed = apply(chain(1), change.AddSchema(wider(4)), change.SetCurrentSchema())
         assert (changed.current_schema_id, changed.last_column_id) == (1, 4)
         assert changed.current_schema.fields == wider(4).fields
         assert [one.schema_id for one in changed.schemas] == [0, 1]
 
-    def test_an_equal_schema_keeps_its_id_and_last_added_means_it(self) -> None:
+    def test_equal_schema_keeps_its_id_and_becomes_the_last_added(self) -> None:
         base = apply(chain(1), change.AddSchema(wider(4)), change.SetCurrentSchema())
         again = apply(base, change.AddSchema(builders.schema(schema_id=55)), change.SetCurrentSchema(LAST_ADDED))
         assert again.current_schema_id == 0
         assert len(again.schemas) == 2
         assert again.last_column_id == 4
 
-    def test_ids_of_columns_that_came_and_went_stay_taken(self) -> None:
+    def test_ids_of_dropped_columns_are_not_reused(self) -> None:
         assert apply(chain(1), change.AddSchema(wider(4), last_column_id=9)).last_column_id == 9
 
-    def test_a_last_column_id_behind_the_tables_is_refused(self) -> None:
+    def test_last_column_id_below_the_current_one_is_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="given out ids up to 3"):
             apply(chain(1), change.AddSchema(builders.schema(builders.field(1)), last_column_id=2))
 
-    def test_last_added_without_an_added_one_is_refused(self) -> None:
+    def test_last_added_without_an_added_schema_is_refused(self) -> None:
         for update in (change.SetCurrentSchema(), change.SetDefaultSpec(), change.SetDefaultSortOrder()):
             with pytest.raises(InvalidRequestError, match="this change has added none"):
                 apply(chain(1), update)
 
-    def test_an_unknown_id_is_refused(self) -> None:
+    def test_unknown_id_is_refused(self) -> None:
         for update in (change.SetCurrentSchema(7), change.SetDefaultSpec(7), change.SetDefaultSortOrder(7)):
             with pytest.raises(NotFoundError, match="7"):
                 apply(chain(1), update)
 
-    def test_a_schema_beyond_the_format_version_is_refused(self) -> None:
+    def test_schema_beyond_the_format_version_is_refused(self) -> None:
         schema = builders.schema(builders.field(1, "t", TIMESTAMP_NS))
         with pytest.raises(InvalidRequestError, match="needs version 3"):
             apply(chain(1), change.AddSchema(schema))
 
-    def test_a_schema_that_the_default_spec_does_not_fit_is_refused(self) -> None:
+    def test_schema_incompatible_with_the_default_spec_is_refused(self) -> None:
         base = partitioned()
         schema = builders.schema(builders.field(1, "id", required=True))
         with pytest.raises(InvalidRequestError, match="default_spec_id"):
@@ -242,7 +242,7 @@ class TestSchemas:
         with pytest.raises(CommitConflictError, match="snapshot 1 was written with it"):
             apply(base, change.RemoveSchemas((0,)))
 
-    def test_a_schema_goes_with_the_snapshots_that_needed_it(self) -> None:
+    def test_schema_may_be_removed_together_with_its_snapshots(self) -> None:
         base = apply(chain(2), change.AddSchema(wider(4)), change.SetCurrentSchema(), *append(3, 2, schema_id=1))
         changed = apply(base, change.RemoveSchemas((0,)), change.RemoveSnapshots((1, 2)))
         assert [one.schema_id for one in changed.schemas] == [1]
@@ -255,19 +255,19 @@ def partitioned(*terms: str) -> TableMetadata:
 
 
 class TestSpecsAndOrders:
-    def test_a_new_spec_gets_the_next_id(self) -> None:
+    def test_new_spec_gets_the_next_id(self) -> None:
         changed = partitioned("day(ts)", "bucket(4, id)")
         assert (changed.default_spec_id, changed.last_partition_id) == (1, 1001)
         assert changed.default_spec.spec_id == 1
 
-    def test_an_equivalent_spec_keeps_its_id_and_field_ids(self) -> None:
+    def test_equivalent_spec_keeps_its_id_and_field_ids(self) -> None:
         base = partitioned()
         same = PartitionSpec(9, (replace(base.default_spec.fields[0], field_id=1234),))
         changed = apply(base, change.SetDefaultSpec(0), change.AddPartitionSpec(same), change.SetDefaultSpec())
         assert changed.default_spec == base.default_spec
         assert changed.last_partition_id == 1000
 
-    def test_a_field_id_keeps_its_meaning(self) -> None:
+    def test_partition_field_id_keeps_its_meaning(self) -> None:
         base = partitioned("day(ts)")
         other = PartitionSpec(0, (PartitionField((1,), 1000, "id_bucket", parse_transform("bucket[4]")),))
         with pytest.raises(InvalidRequestError, match="the id 1000 is that of"):
@@ -275,36 +275,36 @@ class TestSpecsAndOrders:
         renamed = PartitionSpec(0, (replace(base.default_spec.fields[0], name="d"),))
         assert apply(base, change.AddPartitionSpec(renamed)).specs_by_id[2].fields[0].field_id == 1000
 
-    def test_a_field_id_is_not_taken_for_another_transform_of_its_column(self) -> None:
+    def test_partition_field_id_is_not_reused_for_another_transform(self) -> None:
         base = partitioned("bucket(4, id)")
         finer = PartitionSpec(0, (PartitionField((1,), 1000, "id_bucket_8", parse_transform("bucket[8]")),))
         with pytest.raises(InvalidRequestError, match="the id 1000 is that of"):
             apply(base, change.AddPartitionSpec(finer))
 
-    def test_version_1_wants_field_ids_in_order(self) -> None:
+    def test_version_1_requires_ordered_field_ids(self) -> None:
         base = chain(1, format_version=1, last_sequence_number=0)
         base = replace(base, snapshots=(snapshot(1, sequence_number=0),))  # type: ignore[arg-type]
         spec = PartitionSpec(0, (PartitionField((1,), 1005, "id", parse_transform("identity")),))
         with pytest.raises(InvalidRequestError, match="go up from 1000"):
             apply(base, change.AddPartitionSpec(spec))
 
-    def test_a_spec_the_schema_does_not_have_is_refused(self) -> None:
+    def test_spec_incompatible_with_the_schema_is_refused(self) -> None:
         spec = PartitionSpec(0, (PartitionField((9,), 1000, "x", parse_transform("identity")),))
         with pytest.raises(InvalidRequestError, match="no column with the id 9"):
             apply(chain(1), change.AddPartitionSpec(spec))
 
-    def test_a_transform_that_is_not_known_is_not_committed(self) -> None:
+    def test_unknown_transform_is_not_committed(self) -> None:
         spec = PartitionSpec(0, (PartitionField((1,), 1000, "x", parse_transform("zorder[3]")),))
         with pytest.raises(UnsupportedError, match="unknown transform"):
             apply(chain(1), change.AddPartitionSpec(spec))
 
-    def test_specs_but_the_default_are_removed(self) -> None:
+    def test_all_specs_but_the_default_can_be_removed(self) -> None:
         base = partitioned()
         assert [one.spec_id for one in apply(base, change.RemovePartitionSpecs((0,))).partition_specs] == [1]
         with pytest.raises(InvalidRequestError, match="the default"):
             apply(base, change.RemovePartitionSpecs((1,)))
 
-    def test_a_new_order_gets_the_next_id_and_an_equal_one_keeps_its(self) -> None:
+    def test_new_order_gets_the_next_id_and_an_equal_one_is_reused(self) -> None:
         base = chain(1)
         order = build_sort_order(base.current_schema, ["ts desc"])
         changed = apply(base, change.AddSortOrder(order), change.SetDefaultSortOrder())
@@ -314,13 +314,13 @@ class TestSpecsAndOrders:
         again = apply(back, change.AddSortOrder(order.with_order_id(8)), change.SetDefaultSortOrder())
         assert (again.default_sort_order_id, len(again.sort_orders)) == (1, 2)
 
-    def test_the_unsorted_order_is_listed_once_it_is_the_default(self) -> None:
+    def test_unsorted_order_is_listed_once_it_is_the_default(self) -> None:
         order = build_sort_order(builders.schema(), ["id"])
         base = metadata(sort_orders=(order,), default_sort_order_id=1)
         changed = apply(base, change.SetDefaultSortOrder(0))
         assert changed.sort_orders == (UNSORTED, order)
 
-    def test_an_order_the_schema_does_not_have_is_refused(self) -> None:
+    def test_order_incompatible_with_the_schema_is_refused(self) -> None:
         wide = wider(4)
         order: SortOrder = build_sort_order(wide, ["c4"])
         with pytest.raises(InvalidRequestError, match="no column with the id 4"):
@@ -328,12 +328,12 @@ class TestSpecsAndOrders:
 
 
 class TestSnapshots:
-    def test_a_snapshot_that_nothing_leads_to_is_kept_aside(self) -> None:
+    def test_unreferenced_snapshot_is_stored(self) -> None:
         changed = apply(chain(1), change.AddSnapshot(snapshot(2, 1)))
         assert (changed.current_snapshot_id, len(changed.snapshots), logged(changed)) == (1, 2, [1])
         assert changed.last_sequence_number == 2
 
-    def test_main_moves_and_the_log_says_so(self) -> None:
+    def test_main_moves_and_the_log_records_it(self) -> None:
         changed = apply(chain(1), *append(2, 1))
         assert changed.current_snapshot_id == 2
         assert changed.refs["main"] == SnapshotRef(2)
@@ -343,38 +343,38 @@ class TestSnapshots:
         ]
         assert changed.last_updated_ms == NOW_MS
 
-    def test_a_transaction_of_many_snapshots_is_one_line_in_the_log(self) -> None:
+    def test_transaction_of_many_snapshots_is_one_log_entry(self) -> None:
         changed = apply(chain(1), *append(2, 1), *append(3, 2), *append(4, 3))
         assert logged(changed) == [1, 4]
         assert len(changed.snapshots) == 4
 
-    def test_snapshots_passed_over_on_the_way_leave_no_line(self) -> None:
+    def test_intermediate_snapshots_leave_no_log_entry(self) -> None:
         assert logged(apply(chain(3), set_main(1), set_main(2))) == [1, 2, 3, 2]
         there_and_back = apply(chain(3), set_main(1), set_main(3), change.SetLocation("s3://elsewhere"))
         assert logged(there_and_back) == [1, 2, 3]
 
-    def test_a_rollback_is_logged_at_the_time_it_happens(self) -> None:
+    def test_rollback_is_logged_at_its_own_time(self) -> None:
         changed = apply(chain(3), set_main(1))
         assert changed.snapshot_log[-1].timestamp_ms == NOW_MS
         assert snapshot_id_as_of(changed, NOW_MS) == 1
         assert snapshot_id_as_of(changed, NOW_MS - 1) == 3
 
-    def test_retention_of_main_is_no_line_in_the_log(self) -> None:
+    def test_retention_of_main_adds_no_log_entry(self) -> None:
         kept = change.SetSnapshotRef("main", SnapshotRef(3, min_snapshots_to_keep=7))
         changed = apply(chain(3), kept)
         assert logged(changed) == [1, 2, 3]
         assert changed.refs["main"].min_snapshots_to_keep == 7
 
-    def test_an_id_is_used_once(self) -> None:
+    def test_snapshot_id_is_used_once(self) -> None:
         with pytest.raises(InvalidRequestError, match="has a snapshot of that id"):
             apply(chain(2), change.AddSnapshot(snapshot(1, 2, sequence_number=9)))
 
     @pytest.mark.parametrize("number", [0, 1, 2])
-    def test_a_sequence_number_that_is_taken_is_a_conflict(self, number: int) -> None:
+    def test_used_sequence_number_is_a_conflict(self, number: int) -> None:
         with pytest.raises(CommitConflictError, match="the table is at 2"):
             apply(chain(2), change.AddSnapshot(snapshot(3, 2, sequence_number=number)))
 
-    def test_a_replaced_table_may_have_an_older_sequence_number_and_the_tables_stays(self) -> None:
+    def test_replaced_table_keeps_its_last_sequence_number(self) -> None:
         changed = apply(chain(2), change.AddSnapshot(snapshot(3, None, sequence_number=1)))
         assert changed.last_sequence_number == 2
         with pytest.raises(CommitConflictError, match="the table is at 2"):
@@ -386,11 +386,11 @@ class TestSnapshots:
         with pytest.raises(InvalidRequestError, match="have none"):
             apply(base, *append(1, sequence_number=1))
 
-    def test_a_schema_that_went_meanwhile_is_a_conflict(self) -> None:
+    def test_concurrently_removed_schema_is_a_conflict(self) -> None:
         with pytest.raises(CommitConflictError, match="its schema 5"):
             apply(chain(1), *append(2, 1, schema_id=5))
 
-    def test_a_snapshot_without_operation_is_refused(self) -> None:
+    def test_snapshot_without_operation_is_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="no summary"):
             apply(chain(1), *append(2, 1, summary=None))
 
@@ -400,22 +400,22 @@ class TestSnapshots:
         with pytest.raises(InvalidRequestError, match="inline"):
             apply(chain(1), *append(2, 1, manifest_list=None, manifests=("s3://a/m.avro",)))
 
-    def test_row_ids_go_on_where_the_last_snapshot_ended(self) -> None:
+    def test_row_ids_continue_after_the_last_snapshot(self) -> None:
         base = metadata(format_version=3)
         once = apply(base, *append(1, first_row_id=0, added_rows=10))
         assert once.next_row_id == 10
         staged = apply(once, change.AddSnapshot(snapshot(2, 1, first_row_id=10, added_rows=5)))
         assert staged.next_row_id == 15
 
-    def test_row_ids_after_a_gap_are_not_given_out_twice(self) -> None:
+    def test_row_ids_in_a_gap_are_not_reassigned(self) -> None:
         assert apply(metadata(format_version=3), *append(1, first_row_id=7, added_rows=10)).next_row_id == 17
 
-    def test_row_ids_that_are_taken_are_a_conflict(self) -> None:
+    def test_assigned_row_ids_are_a_conflict(self) -> None:
         base = apply(metadata(format_version=3), *append(1, first_row_id=0, added_rows=10))
         with pytest.raises(CommitConflictError, match="first row id 9: the table is at 10"):
             apply(base, *append(2, 1, first_row_id=9, added_rows=1))
 
-    def test_version_3_requires_row_ids_and_earlier_ones_refuse_them(self) -> None:
+    def test_version_3_requires_row_ids_and_earlier_versions_refuse_them(self) -> None:
         with pytest.raises(InvalidRequestError, match="no first row id"):
             apply(metadata(format_version=3), *append(1))
         with pytest.raises(InvalidRequestError, match="adds -1 rows"):
@@ -423,13 +423,13 @@ class TestSnapshots:
         with pytest.raises(InvalidRequestError, match="row lineage"):
             apply(chain(1), *append(2, 1, first_row_id=0, added_rows=1))
 
-    def test_a_snapshot_that_is_its_own_ancestor_is_refused(self) -> None:
+    def test_snapshot_that_is_its_own_ancestor_is_refused(self) -> None:
         with pytest.raises(InvalidRequestError, match="own ancestor"):
             apply(chain(1), *append(2, 2))
 
 
 class TestReferences:
-    def test_branches_and_tags_are_made_moved_and_removed(self) -> None:
+    def test_branches_and_tags_are_created_moved_and_removed(self) -> None:
         tag = change.SetSnapshotRef("eom", SnapshotRef(1, "tag", max_ref_age_ms=5))
         branch = change.SetSnapshotRef("audit", SnapshotRef(2, min_snapshots_to_keep=3))
         changed = apply(chain(3), tag, branch)
@@ -438,57 +438,57 @@ class TestReferences:
         assert moved.refs == {"main": SnapshotRef(3), "audit": SnapshotRef(3)}
         assert logged(moved) == [1, 2, 3]
 
-    def test_main_is_a_branch(self) -> None:
+    def test_main_must_be_a_branch(self) -> None:
         with pytest.raises(InvalidRequestError, match="always a branch"):
             apply(chain(2), change.SetSnapshotRef("main", SnapshotRef(1, "tag")))
 
-    def test_a_tag_does_not_become_a_branch(self) -> None:
+    def test_tag_cannot_become_a_branch(self) -> None:
         base = apply(chain(2), change.SetSnapshotRef("x", SnapshotRef(1, "tag")))
         with pytest.raises(InvalidRequestError, match="there is a tag of that name"):
             apply(base, change.SetSnapshotRef("x", SnapshotRef(2)))
         replaced = apply(base, change.RemoveSnapshotRef("x"), change.SetSnapshotRef("x", SnapshotRef(2)))
         assert replaced.refs["x"].is_branch
 
-    def test_a_reference_names_a_snapshot_there_is(self) -> None:
+    def test_reference_must_name_an_existing_snapshot(self) -> None:
         with pytest.raises(SnapshotNotFoundError, match="snapshot 9"):
             apply(chain(2), change.SetSnapshotRef("x", SnapshotRef(9)))
         with pytest.raises(InvalidRequestError, match="empty"):
             apply(chain(2), change.SetSnapshotRef("", SnapshotRef(1)))
 
-    def test_without_main_there_is_no_current_snapshot(self) -> None:
+    def test_no_main_means_no_current_snapshot(self) -> None:
         changed = apply(chain(2), change.RemoveSnapshotRef("main"))
         assert changed.current_snapshot_id is None
         assert logged(changed) == [1, 2]
         again = apply(changed, set_main(1))
         assert logged(again) == [1, 2, 1]
 
-    def test_a_table_is_replaced_without_losing_its_history(self) -> None:
+    def test_replaced_table_keeps_its_history(self) -> None:
         changed = apply(chain(2), change.RemoveSnapshotRef("main"), change.AddSnapshot(snapshot(3)), set_main(3))
         assert logged(changed) == [1, 2, 3]
         assert len(changed.snapshots) == 3
 
 
 class TestRemovingSnapshots:
-    def test_a_removed_snapshot_takes_the_history_before_it(self) -> None:
+    def test_removing_a_snapshot_truncates_the_log_before_it(self) -> None:
         assert logged(apply(chain(4), change.RemoveSnapshots((2,)))) == [3, 4]
         assert logged(apply(chain(4), change.RemoveSnapshots((1,)))) == [2, 3, 4]
         assert logged(apply(chain(4), change.RemoveSnapshots((3, 1)))) == [4]
 
-    def test_a_snapshot_that_was_current_twice_takes_the_history_before_its_last_time(self) -> None:
+    def test_removing_a_snapshot_that_was_current_twice_truncates_at_its_last_entry(self) -> None:
         base = apply(apply(chain(3), set_main(1)), set_main(3))
         assert logged(base) == [1, 2, 3, 1, 3]
         assert logged(apply(base, change.RemoveSnapshots((1,)))) == [3]
 
-    def test_a_tag_set_during_an_expiry_is_a_conflict_and_never_lost(self) -> None:
+    def test_tag_created_during_an_expiry_is_a_conflict(self) -> None:
         tagged = apply(chain(3), change.SetSnapshotRef("eom", SnapshotRef(1, "tag")))
         with pytest.raises(CommitConflictError, match="tag 'eom' is at it"):
             apply(tagged, change.RemoveSnapshots((1,)))
 
-    def test_the_current_snapshot_is_not_removed(self) -> None:
+    def test_current_snapshot_cannot_be_removed(self) -> None:
         with pytest.raises(CommitConflictError, match="branch 'main' is at it"):
             apply(chain(3), change.RemoveSnapshots((3,)))
 
-    def test_a_reference_may_go_before_or_after_its_snapshot_in_one_change(self) -> None:
+    def test_reference_and_snapshot_may_be_removed_in_any_order(self) -> None:
         tagged = apply(chain(3), change.SetSnapshotRef("eom", SnapshotRef(1, "tag")))
         gone = (change.RemoveSnapshots((1,)), change.RemoveSnapshotRef("eom"))
         for order in (gone, gone[::-1]):
@@ -496,7 +496,7 @@ class TestRemovingSnapshots:
             assert set(changed.refs) == {"main"}
             assert list(changed.snapshots.ids) == [2, 3]
 
-    def test_statistics_go_with_their_snapshot(self) -> None:
+    def test_statistics_are_removed_with_their_snapshot(self) -> None:
         base = chain(3)
         for one in (1, 3):
             base = apply(
@@ -508,7 +508,7 @@ class TestRemovingSnapshots:
         assert [one.snapshot_id for one in changed.statistics] == [3]
         assert [one.snapshot_id for one in changed.partition_statistics] == [3]
 
-    def test_all_snapshots_of_a_table_may_go(self) -> None:
+    def test_all_snapshots_of_a_table_may_be_removed(self) -> None:
         changed = apply(chain(2), change.RemoveSnapshotRef("main"), change.RemoveSnapshots((1, 2)))
         assert (len(changed.snapshots), changed.snapshot_log, changed.last_sequence_number) == (0, (), 2)
 
@@ -528,13 +528,13 @@ class TestStatisticsAndKeys:
         assert changed.partition_statistics == (second,)
         assert apply(changed, change.RemovePartitionStatistics(1)).partition_statistics == ()
 
-    def test_statistics_of_no_snapshot_are_refused(self) -> None:
+    def test_statistics_of_an_unknown_snapshot_are_refused(self) -> None:
         with pytest.raises(SnapshotNotFoundError):
             apply(chain(1), change.SetStatistics(StatisticsFile(9, "s3://a/b.puffin", 1, 1)))
         with pytest.raises(SnapshotNotFoundError):
             apply(chain(1), change.SetPartitionStatistics(PartitionStatisticsFile(9, "s3://a/b.parquet", 1)))
 
-    def test_keys_are_added_once_and_removed_when_nothing_needs_them(self) -> None:
+    def test_encryption_keys_are_added_once_and_removed_if_unused(self) -> None:
         outer, inner = EncryptedKey("a", b"\x01"), EncryptedKey("b", b"\x02", "a")
         base = apply(metadata(format_version=3), change.AddEncryptionKey(outer), change.AddEncryptionKey(inner))
         assert apply_updates(base, [change.AddEncryptionKey(outer)], now_ms=NOW_MS) is base
@@ -547,13 +547,13 @@ class TestStatisticsAndKeys:
             apply(used, change.RemoveEncryptionKey("b"))
         assert apply(base, change.RemoveEncryptionKey("b"), change.RemoveEncryptionKey("a")).encryption_keys == ()
 
-    def test_keys_need_version_3(self) -> None:
+    def test_encryption_keys_require_version_3(self) -> None:
         with pytest.raises(InvalidRequestError, match="encryption keys"):
             apply(chain(1), change.AddEncryptionKey(EncryptedKey("a", b"\x01")))
 
 
 class TestTimes:
-    def test_a_clock_that_goes_back_does_not_take_the_table_with_it(self) -> None:
+    def test_clock_going_backwards_does_not_move_the_table_back(self) -> None:
         base = chain(3)
         changed = apply(base, set_main(1), now_ms=START_MS - 10_000_000)
         assert changed.last_updated_ms == base.last_updated_ms
@@ -562,25 +562,25 @@ class TestTimes:
         assert changed.snapshot_log[-1].timestamp_ms == base.last_updated_ms
         assert changed.last_updated_ms == base.last_updated_ms
 
-    def test_a_snapshot_of_the_future_takes_the_table_with_it(self) -> None:
+    def test_snapshot_from_the_future_moves_the_table_forward(self) -> None:
         changed = apply(chain(1), *append(2, 1, timestamp_ms=NOW_MS + 5_000_000))
         assert changed.last_updated_ms == NOW_MS + 5_000_000
 
 
 class TestMetadataLog:
-    def test_the_base_is_logged_at_its_own_time(self) -> None:
+    def test_base_metadata_is_logged_at_its_own_time(self) -> None:
         base = chain(1)
         changed = apply(base, change.SetLocation("s3://elsewhere"))
         assert [(one.timestamp_ms, one.metadata_file) for one in changed.metadata_log] == [
             (base.last_updated_ms, BASE_FILE)
         ]
 
-    def test_a_base_that_was_never_written_is_not_logged(self) -> None:
+    def test_unwritten_base_metadata_is_not_logged(self) -> None:
         changed = apply_updates(chain(1), [change.SetLocation("s3://b")], now_ms=NOW_MS, base_location=None)
         assert changed.metadata_log == ()
 
     @pytest.mark.parametrize(("limit", "kept"), [("0", 1), ("1", 1), ("2", 2), ("100", 5)])
-    def test_the_log_is_capped_and_what_it_forgets_is_told(self, limit: str, kept: int) -> None:
+    def test_metadata_log_is_capped_and_reports_removed_entries(self, limit: str, kept: int) -> None:
         table = metadata(properties={"write.metadata.previous-versions-max": limit})
         forgotten: list[str] = []
         for at in range(5):
@@ -592,7 +592,7 @@ class TestMetadataLog:
         assert [one.metadata_file for one in table.metadata_log] == [f"f{at}" for at in range(5 - kept, 5)]
         assert forgotten == [f"f{at}" for at in range(5 - kept)]
 
-    def test_a_bad_limit_is_mended_by_the_change_that_sets_it_right(self) -> None:
+    def test_invalid_limit_is_fixed_by_the_change_that_corrects_it(self) -> None:
         base = metadata(properties={"write.metadata.previous-versions-max": "many"})
         with pytest.raises(InvalidPropertyError):
             apply(base, change.SetLocation("s3://b"))
@@ -600,6 +600,6 @@ class TestMetadataLog:
         assert apply(base, change.SetProperties(FrozenMap(fixed))).properties == fixed
 
 
-def test_unknown_fields_of_a_table_survive_every_change() -> None:
+def test_unknown_table_fields_survive_every_change() -> None:
     base = chain(1, extra=FrozenMap({"x-vendor": {"a": 1}}))
     assert apply(base, *append(2, 1)).extra == {"x-vendor": {"a": 1}}

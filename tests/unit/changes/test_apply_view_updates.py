@@ -50,7 +50,7 @@ def replaced(base: ViewMetadata, sql: str, **fields: Any) -> ViewMetadata:
     )
 
 
-def test_a_view_is_made_of_updates_alone() -> None:
+def test_view_is_built_from_updates_alone() -> None:
     view = created()
     assert (view.view_uuid, view.location, view.properties) == (UUID, LOCATION, {"comment": "mine"})
     assert view.current_schema == builders.schema()
@@ -58,7 +58,7 @@ def test_a_view_is_made_of_updates_alone() -> None:
     assert [(one.timestamp_ms, one.version_id) for one in view.version_log] == [(START_MS, 1)]
 
 
-def test_a_version_names_its_schema_by_id_or_as_the_last_added() -> None:
+def test_version_names_its_schema_by_id_or_last_added() -> None:
     schemas = [change.AddSchema(builders.schema(builders.field(1))), change.AddSchema(builders.schema())]
     for schema_id, wanted in ((LAST_ADDED, 1), (0, 0), (1, 1)):
         updates = [CREATE[0], *schemas, CREATE[3], change.AddViewVersion(version(schema_id=schema_id))]
@@ -66,18 +66,18 @@ def test_a_version_names_its_schema_by_id_or_as_the_last_added() -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 2, 3, 5])
-def test_a_view_without_its_parts_is_refused(missing: int) -> None:
+def test_view_without_its_parts_is_refused(missing: int) -> None:
     with pytest.raises(InvalidRequestError):
         apply(None, *(one for at, one in enumerate(CREATE) if at != missing))
 
 
-def test_a_view_is_created_with_several_versions() -> None:
+def test_view_is_created_with_several_versions() -> None:
     view = apply(None, *CREATE, change.AddViewVersion(version("select 2", 2)), change.SetCurrentViewVersion())
     assert view.current_version.find_sql("spark") == SqlRepresentation("select 2", "spark")
     assert len(view.versions) == 2
 
 
-def test_nothing_to_do_gives_back_the_base() -> None:
+def test_empty_change_returns_the_base() -> None:
     base = created()
     same = (
         change.AssignUuid(UUID.upper()),
@@ -92,7 +92,7 @@ def test_nothing_to_do_gives_back_the_base() -> None:
     assert apply(base, *same) is base
 
 
-def test_a_view_is_replaced_and_rolled_back() -> None:
+def test_view_is_replaced_and_rolled_back() -> None:
     base = created()
     changed = replaced(base, "select 2", timestamp_ms=START_MS + 5)
     assert (changed.current_version_id, changed.version_log[-1].timestamp_ms) == (2, START_MS + 5)
@@ -101,7 +101,7 @@ def test_a_view_is_replaced_and_rolled_back() -> None:
     assert [one.version_id for one in back.version_log] == [1, 2, 1]
 
 
-def test_many_versions_in_one_change_are_one_line_in_the_log() -> None:
+def test_many_versions_in_one_change_are_one_log_entry() -> None:
     updates: list[ViewUpdate] = []
     for at in range(3):
         updates += [change.AddViewVersion(version(f"select {at + 2}", schema_id=0)), change.SetCurrentViewVersion()]
@@ -109,12 +109,12 @@ def test_many_versions_in_one_change_are_one_line_in_the_log() -> None:
     assert [one.version_id for one in changed.version_log] == [1, 4]
 
 
-def test_a_version_log_never_goes_back() -> None:
+def test_version_log_never_goes_backwards() -> None:
     changed = replaced(created(), "select 2", timestamp_ms=5)
     assert changed.version_log[-1].timestamp_ms == START_MS
 
 
-def test_a_dialect_is_not_lost_unless_allowed() -> None:
+def test_dialect_is_not_dropped_unless_allowed() -> None:
     base = apply(None, *CREATE[:5], change.AddViewVersion(version(dialects=("spark", "trino"))))
     with pytest.raises(InvalidRequestError, match="trino"):
         replaced(base, "select 2")
@@ -132,7 +132,7 @@ def test_properties_and_location_change() -> None:
     assert (changed.properties, changed.location) == ({"a": "b"}, "s3://elsewhere")
 
 
-def test_what_cannot_be_is_refused() -> None:
+def test_invalid_view_updates_are_refused() -> None:
     base = created()
     with pytest.raises(InvalidRequestError, match="never changes"):
         apply(base, change.AssignUuid("00000000-0000-0000-0000-000000000000"))

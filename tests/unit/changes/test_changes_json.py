@@ -214,40 +214,40 @@ REQUIREMENTS: list[tuple[Requirement, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("update", "encoded"), UPDATES, ids=lambda one: type(one).__name__)
-def test_updates_are_spelt_as_the_protocol_does(update: Update, encoded: dict[str, Any]) -> None:
+def test_updates_have_the_json_of_the_protocol(update: Update, encoded: dict[str, Any]) -> None:
     assert encode_update(update) == encoded
     assert decode_update(json.loads(json.dumps(encoded))) == update
 
 
 @pytest.mark.parametrize(("requirement", "encoded"), REQUIREMENTS, ids=lambda one: type(one).__name__)
-def test_requirements_are_spelt_as_the_protocol_does(requirement: Requirement, encoded: dict[str, Any]) -> None:
+def test_requirements_have_the_json_of_the_protocol(requirement: Requirement, encoded: dict[str, Any]) -> None:
     assert encode_requirement(requirement) == encoded
     assert decode_requirement(json.loads(json.dumps(encoded))) == requirement
 
 
-def test_every_kind_is_in_the_tables_above() -> None:
+def test_every_kind_is_covered_above() -> None:
     assert {type(update) for update, _ in UPDATES} == set(get_args(Update))
     assert {type(requirement) for requirement, _ in REQUIREMENTS} == set(get_args(Requirement))
 
 
-def test_upper_case_and_unknown_fields_are_read() -> None:
+def test_upper_case_and_unknown_fields_are_accepted() -> None:
     assert decode_update({"action": "Assign-UUID", "uuid": UUID, "new": 1}) == change.AssignUuid(UUID)
 
 
-def test_the_names_old_clients_use_are_read() -> None:
+def test_field_names_of_old_clients_are_accepted() -> None:
     assert decode_update({"action": "set-properties", "updated": {"a": "b"}}) == change.SetProperties(
         FrozenMap({"a": "b"})
     )
     assert decode_update({"action": "remove-properties", "removed": ["a"]}) == change.RemoveProperties(("a",))
 
 
-def test_a_spec_without_ids_gets_them_from_1000() -> None:
+def test_spec_without_ids_numbers_fields_from_1000() -> None:
     sent = {"action": "add-spec", "spec": {"fields": [{"name": "d", "transform": "day", "source-id": 2}]}}
     wanted = PartitionSpec(0, (PartitionField((2,), 1000, "d", parse_transform("day")),))
     assert decode_update(sent) == change.AddPartitionSpec(wanted)
 
 
-def test_a_retained_reference_reads_no_other_field_as_unknown() -> None:
+def test_reference_retention_fields_are_not_treated_as_unknown() -> None:
     decoded = decode_update({"action": "set-snapshot-ref", "ref-name": "x", "snapshot-id": 1, "type": "branch"})
     assert isinstance(decoded, change.SetSnapshotRef)
     assert decoded.ref.extra == {}
@@ -273,12 +273,12 @@ def test_a_retained_reference_reads_no_other_field_as_unknown() -> None:
         ({"action": "set-properties", "updates": {"a": 1}}, "expected a string"),
     ],
 )
-def test_what_is_wrong_with_an_update_is_said_with_its_place(sent: Any, message: str) -> None:
+def test_invalid_update_is_reported_with_its_position(sent: Any, message: str) -> None:
     with pytest.raises(InvalidRequestError, match=message):
         decode_update(sent, where="updates[3]")
 
 
-def test_a_kind_that_is_not_known_is_refused() -> None:
+def test_unknown_kind_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="'drop-everything' is not known"):
         decode_update({"action": "drop-everything"})
     with pytest.raises(UnsupportedError, match="'assert-luck' is not known"):

@@ -46,14 +46,14 @@ def table(**options: object) -> TableMetadata:
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])
 @pytest.mark.parametrize("is_partitioned", [False, True])
-def test_the_updates_of_a_staged_table_make_it_from_nothing(format_version: int, is_partitioned: bool) -> None:
+def test_updates_of_a_staged_table_rebuild_it(format_version: int, is_partitioned: bool) -> None:
     spec = build_partition_spec(ONE, ["bucket(4, id)"]) if is_partitioned else UNPARTITIONED
     order = build_sort_order(ONE, ["s desc"]) if is_partitioned else UNSORTED
     staged = table(spec=spec, sort_order=order, properties={"a": "b"}, format_version=format_version)
     assert apply_updates(None, creation_updates(staged), now_ms=NOW_MS) == staged
 
 
-def test_a_schema_that_is_there_is_named_and_not_added() -> None:
+def test_existing_schema_is_referenced_and_not_added() -> None:
     base = apply_updates(table(), [AddSchema(TWO), SetCurrentSchema()], now_ms=NOW_MS)
     back: list[TableUpdate] = [AddSchema(ONE), SetCurrentSchema(), SetProperties(FrozenMap({"a": "b"}))]
     assert explicit_updates(base, back) == (SetCurrentSchema(0), SetProperties(FrozenMap({"a": "b"})))
@@ -61,7 +61,7 @@ def test_a_schema_that_is_there_is_named_and_not_added() -> None:
     assert explicit_updates(table(), forth) == (AddSchema(replace(TWO, schema_id=1)), SetCurrentSchema())
 
 
-def test_specs_and_orders_that_are_there_are_named_and_not_added() -> None:
+def test_existing_specs_and_orders_are_referenced_and_not_added() -> None:
     spec, order = build_partition_spec(ONE, ["bucket(4, id)"]), build_sort_order(ONE, ["s desc"])
     steps: list[TableUpdate] = [AddPartitionSpec(spec), SetDefaultSpec(), AddSortOrder(order), SetDefaultSortOrder()]
     assert explicit_updates(table(), steps) == (
@@ -75,7 +75,7 @@ def test_specs_and_orders_that_are_there_are_named_and_not_added() -> None:
     assert explicit_updates(base, back) == (SetDefaultSpec(0), SetDefaultSortOrder(0))
 
 
-def test_what_is_new_has_the_id_that_it_gets() -> None:
+def test_new_objects_have_their_final_id() -> None:
     """Some services take the id that they are told."""
     base = apply_updates(table(), [AddSchema(TWO), SetCurrentSchema()], now_ms=NOW_MS)
     third = Schema((NestedField(1, "id", LONG), NestedField(3, "u", STRING)))
@@ -86,7 +86,7 @@ def test_what_is_new_has_the_id_that_it_gets() -> None:
 
 
 @pytest.mark.parametrize("schemas", [(ONE, TWO), (TWO, ONE), (TWO, TWO), (ONE, ONE)])
-def test_they_mean_the_same(schemas: tuple[Schema, Schema]) -> None:
+def test_explicit_updates_have_the_same_effect(schemas: tuple[Schema, Schema]) -> None:
     base = apply_updates(table(), [AddSchema(TWO)], now_ms=NOW_MS)
     steps: list[TableUpdate] = []
     for one in schemas:
@@ -112,12 +112,12 @@ def replacing(text: str, schema: Schema) -> list[ViewUpdate]:
     return [AddSchema(schema), AddViewVersion(version(text)), SetCurrentViewVersion()]
 
 
-def test_a_view_of_the_same_columns_is_sent_no_schema() -> None:
+def test_view_with_the_same_columns_sends_no_schema() -> None:
     made = explicit_view_updates(view(), replacing("select 2", ONE))
     assert made == (AddViewVersion(version("select 2", 0)), SetCurrentViewVersion())
 
 
-def test_a_version_that_is_there_is_named_and_not_added() -> None:
+def test_existing_version_is_referenced_and_not_added() -> None:
     base = apply_view_updates(view(), replacing("select 2", TWO), now_ms=NOW_MS)
     assert explicit_view_updates(base, replacing("select 1", ONE)) == (SetCurrentViewVersion(1),)
     assert explicit_view_updates(base, [SetCurrentViewVersion(1)]) == (SetCurrentViewVersion(1),)
@@ -126,7 +126,7 @@ def test_a_version_that_is_there_is_named_and_not_added() -> None:
 @pytest.mark.parametrize(
     ("text", "schema"), [("select 1", ONE), ("select 2", ONE), ("select 1", TWO), ("select 3", TWO)]
 )
-def test_of_views_they_mean_the_same(text: str, schema: Schema) -> None:
+def test_explicit_view_updates_have_the_same_effect(text: str, schema: Schema) -> None:
     base = apply_view_updates(view(), replacing("select 2", TWO), now_ms=NOW_MS)
     steps = replacing(text, schema)
     expected = apply_view_updates(base, steps, now_ms=NOW_MS)

@@ -43,38 +43,38 @@ UNMET: list[tuple[TableRequirement, str]] = [
 ]
 
 
-def test_what_holds_passes() -> None:
+def test_satisfied_requirements_pass() -> None:
     check_requirements(TABLE, MET)
     check_requirements(None, [required.AssertCreate()])
     check_requirements(None, [])
 
 
 @pytest.mark.parametrize(("requirement", "message"), UNMET, ids=lambda one: type(one).__name__)
-def test_what_does_not_hold_is_a_conflict(requirement: TableRequirement, message: str) -> None:
+def test_violated_requirements_are_conflicts(requirement: TableRequirement, message: str) -> None:
     with pytest.raises(CommitConflictError, match=message) as caught:
         check_requirements(TABLE, [*MET, requirement])
     assert caught.value.retryable
 
 
 @pytest.mark.parametrize("requirement", MET, ids=lambda one: type(one).__name__)
-def test_of_a_table_that_is_gone_nothing_holds(requirement: TableRequirement) -> None:
+def test_requirements_fail_for_a_dropped_table(requirement: TableRequirement) -> None:
     with pytest.raises(CommitConflictError, match="does not exist"):
         check_requirements(None, [requirement])
 
 
-def test_a_table_without_uuid_is_not_the_one_meant() -> None:
+def test_table_without_uuid_does_not_match() -> None:
     with pytest.raises(CommitConflictError, match="UUID is None"):
         check_requirements(metadata(format_version=1, table_uuid=None), [required.AssertTableUuid(UUID)])
 
 
-def test_what_is_no_requirement_is_refused() -> None:
+def test_unknown_requirement_is_refused() -> None:
     with pytest.raises(InvalidRequestError):
         check_requirements(TABLE, [RemoveProperties(())])  # type: ignore[list-item]
     with pytest.raises(InvalidRequestError, match="AssertViewUuid"):
         check_requirements(TABLE, [required.AssertViewUuid(UUID)])  # type: ignore[list-item]
 
 
-def test_requirements_of_views() -> None:
+def test_view_requirements() -> None:
     version = ViewVersion(1, 0, 5, (SqlRepresentation("select 1", "spark"),))
     view = new_view_metadata(view_uuid=UUID, location="s3://a/v", schema=builders.schema(), version=version)
     check_view_requirements(view, [required.AssertViewUuid(UUID.upper())])

@@ -69,7 +69,7 @@ def names(place: str) -> list[str]:
 ALL = ["plain.t", "shop.eu.orders", "shop.orders", "shop.v"]
 
 
-def test_everything_moves_and_leads_to_the_same_metadata(source: str, target: str) -> None:
+def test_copied_tables_have_the_same_metadata(source: str, target: str) -> None:
     with open_catalog(source) as catalog:
         before = {name: catalog.load_table(name).metadata_location for name in catalog.all_tables()}
     assert outcomes(run(source, target)) == {
@@ -89,13 +89,13 @@ def test_everything_moves_and_leads_to_the_same_metadata(source: str, target: st
         assert catalog.load_namespace_properties(("shop", "eu"))["owner"] == "ann"
 
 
-def test_a_dry_run_shows_the_same_and_changes_nothing(source: str, target: str, tmp_path: Path) -> None:
+def test_dry_run_shows_the_same_and_changes_nothing(source: str, target: str, tmp_path: Path) -> None:
     assert set(outcomes(run(source, target, "--dry-run")).values()) == {"to do"}
     assert names(source) == ALL
     assert not (tmp_path / "target" / "catalog.db").exists() or names(target) == []
 
 
-def test_chosen_tables_move_with_their_namespaces_and_the_rest_stays(source: str, target: str) -> None:
+def test_selected_tables_are_moved_with_their_namespaces(source: str, target: str) -> None:
     run(source, target, "--tables", "shop.eu.*", "--tables", "shop.v")
     assert names(source) == ["plain.t", "shop.orders"]
     assert names(target) == ["shop.eu.orders", "shop.v"]
@@ -104,7 +104,7 @@ def test_chosen_tables_move_with_their_namespaces_and_the_rest_stays(source: str
     assert "shop.ordres" in wrong.output
 
 
-def test_kept_names_stay_and_a_second_copy_brings_the_target_up_to_date(source: str, target: str) -> None:
+def test_kept_names_stay_and_a_second_copy_updates_the_target(source: str, target: str) -> None:
     run(source, target, "--keep")
     assert names(source) == names(target) == ALL
     with frazil.connect(source) as lake:
@@ -116,7 +116,7 @@ def test_kept_names_stay_and_a_second_copy_brings_the_target_up_to_date(source: 
         assert lake.table("plain.t").scan().count() == 3
 
 
-def test_what_both_have_changed_is_refused_and_the_rest_moves(source: str, target: str) -> None:
+def test_tables_changed_on_both_sides_are_refused_and_the_rest_moves(source: str, target: str) -> None:
     run(source, target, "--keep")
     for place in (source, target):
         with frazil.connect(place) as lake:
@@ -128,7 +128,7 @@ def test_what_both_have_changed_is_refused_and_the_rest_moves(source: str, targe
     assert names(source) == ["plain.t"]
 
 
-def test_another_table_of_that_name_is_left_alone(source: str, target: str) -> None:
+def test_different_table_with_the_same_name_is_left_unchanged(source: str, target: str) -> None:
     with frazil.connect(target) as lake:
         lake.create_table("plain.t", "other string")
     done = run(source, target, code=1)
@@ -138,7 +138,7 @@ def test_another_table_of_that_name_is_left_alone(source: str, target: str) -> N
     assert names(source) == ["plain.t"]
 
 
-def test_a_catalog_is_not_copied_onto_itself(tmp_path: Path, source: str) -> None:
+def test_catalog_cannot_be_copied_onto_itself(tmp_path: Path, source: str) -> None:
     with served(source) as server:
         for other in (source, server.uri):
             result = RUNNER.invoke(app, ["catalog", "copy", source, other])
@@ -148,7 +148,7 @@ def test_a_catalog_is_not_copied_onto_itself(tmp_path: Path, source: str) -> Non
 
 
 @pytest.mark.parametrize("option", ["-w", "--catalog"])
-def test_options_of_one_lake_are_refused(source: str, target: str, option: str) -> None:
+def test_single_lake_options_are_refused(source: str, target: str, option: str) -> None:
     result = RUNNER.invoke(app, ["catalog", "copy", source, target, option, "x"])
     assert result.exit_code == 2
     assert "SRC and DST" in result.output
@@ -185,7 +185,7 @@ def everything(catalog: Catalog) -> set[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("left", range(14))
-def test_a_copy_that_stops_anywhere_goes_on_when_it_is_run_again(left: int) -> None:
+def test_interrupted_copy_resumes_when_rerun(left: int) -> None:
     source = Stopping("source")
     target = MemoryCatalog("target", "memory://elsewhere", source.storage)
     source.left = 1000
@@ -218,7 +218,7 @@ class Contended(MemoryCatalog):
         return super().unregister_table(identifier, **named)
 
 
-def test_a_commit_that_comes_between_is_moved_too() -> None:
+def test_concurrent_commit_is_moved_too() -> None:
     source = Contended("source")
     target = MemoryCatalog("target", "memory://elsewhere", source.storage)
     made_table(source)
@@ -227,7 +227,7 @@ def test_a_commit_that_comes_between_is_moved_too() -> None:
     assert target.load_table(("db", "events")).metadata.properties["turn"] == "0"
 
 
-def test_a_lake_whose_tables_are_where_their_folders_are_keeps_its_names(tmp_path: Path) -> None:
+def test_filesystem_lake_keeps_its_names(tmp_path: Path) -> None:
     source = open_catalog(tmp_path / "files", catalog="filesystem")
     made_table(source)
     target = open_catalog(tmp_path / "target")

@@ -49,7 +49,7 @@ def test_tables_are_listed(warehouse: str) -> None:
     assert rows(warehouse, "table", "list") == [{"name": "db.events", "kind": "table"}]
 
 
-def test_main_facts_are_shown(warehouse: str) -> None:
+def test_summary_is_shown(warehouse: str) -> None:
     (facts,) = rows(warehouse, "table", "show", "db.events")
     assert facts["rows"] == 3
     assert facts["format_version"] == 2
@@ -70,13 +70,13 @@ def test_columns_are_listed_with_their_ids(warehouse: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["history", "snapshots", "files", "partitions", "refs", "manifests"])
-def test_metadata_tables_are_shown_in_every_form(warehouse: str, command: str) -> None:
+def test_metadata_tables_are_shown_in_every_format(warehouse: str, command: str) -> None:
     assert rows(warehouse, "table", command, "db.events")
     assert run(warehouse, "table", command, "db.events", form="csv").count("\n") >= 2
     assert "row" in run(warehouse, "table", command, "db.events")
 
 
-def test_a_table_is_created_renamed_and_dropped(warehouse: str) -> None:
+def test_table_is_created_renamed_and_dropped(warehouse: str) -> None:
     run(warehouse, "table", "create", "db.t", "id bigint, ts timestamptz", "--partition-by", "day(ts)",
         "--property", "a=b", "--format-version", "3")  # fmt: skip
     assert {"name": "a", "value": "b"} in rows(warehouse, "table", "properties", "db.t")
@@ -85,24 +85,24 @@ def test_a_table_is_created_renamed_and_dropped(warehouse: str) -> None:
     assert rows(warehouse, "table", "list", "db") == [{"name": "db.events", "kind": "table"}]
 
 
-def test_a_dropped_table_is_registered_again(warehouse: str) -> None:
+def test_dropped_table_is_registered_again(warehouse: str) -> None:
     (facts,) = rows(warehouse, "table", "show", "db.events")
     run(warehouse, "table", "drop", "db.events")
     run(warehouse, "table", "register", "db.back", str(facts["metadata"]))
     assert rows(warehouse, "table", "list") == [{"name": "db.back", "kind": "table"}]
 
 
-def test_a_sound_table_passes_the_check(warehouse: str) -> None:
+def test_valid_table_passes_the_check(warehouse: str) -> None:
     assert "No problems" in run(warehouse, "check", "db.events", "--bounds")
 
 
-def test_a_lost_file_fails_the_check_with_exit_code_1(warehouse: str) -> None:
+def test_lost_file_fails_the_check_with_exit_code_1(warehouse: str) -> None:
     next(Path(warehouse).rglob("*.parquet")).unlink()
     assert "missing" in run(warehouse, "check", "db.events", code=1)
     assert json.loads(run(warehouse, "check", "db.events", code=1, form="json"))
 
 
-def test_health_tells_what_to_run(warehouse: str) -> None:
+def test_health_shows_what_to_run(warehouse: str) -> None:
     said = run(warehouse, "health", "db.events")
     assert "db.events" in said
     assert "data files of 1 MiB to 16 MiB: 0" in said
@@ -127,7 +127,7 @@ def test_health_tells_what_to_run(warehouse: str) -> None:
     ],
     ids=lambda command: str(command[0]),
 )
-def test_maintenance_runs_and_leaves_the_rows(warehouse: str, command: list[str]) -> None:
+def test_maintenance_runs_and_keeps_the_rows(warehouse: str, command: list[str]) -> None:
     procedure, *options = command
     with frazil.connect(warehouse) as lake:
         before = lake.table("db.events").metadata_location
@@ -140,7 +140,7 @@ def test_maintenance_runs_and_leaves_the_rows(warehouse: str, command: list[str]
         assert lake.table("db.events").check().ok
 
 
-def test_files_and_folders_of_others_are_adopted(warehouse: str, tmp_path: Path) -> None:
+def test_existing_files_and_folders_are_adopted(warehouse: str, tmp_path: Path) -> None:
     folder = tmp_path / "old" / "kind=x"
     folder.mkdir(parents=True)
     pq.write_table(pa.table({"id": [7, 8]}), folder / "0.parquet")
@@ -156,7 +156,7 @@ def test_files_and_folders_of_others_are_adopted(warehouse: str, tmp_path: Path)
         assert lake.table("db.new").properties["a"] == "b"
 
 
-def test_a_table_is_prepared_for_another_place(warehouse: str, tmp_path: Path) -> None:
+def test_table_is_prepared_for_another_location(warehouse: str, tmp_path: Path) -> None:
     source, target = f"file://{warehouse}/db/events", f"file://{tmp_path}/copy"
     command = ["maintain", "rewrite-table-path", "db.events", source, target]
     (planned,) = rows(warehouse, *command, "--dry-run")
@@ -165,7 +165,7 @@ def test_a_table_is_prepared_for_another_place(warehouse: str, tmp_path: Path) -
     assert Path(str(found["file_list_location"]).removeprefix("file://")).exists()
 
 
-def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> None:
+def test_failed_command_exits_with_1_and_a_hint(warehouse: str) -> None:
     output = run(warehouse, "table", "show", "db.nothing", code=1)
     assert "Cannot" in output
     assert "Traceback" not in output
@@ -184,7 +184,7 @@ def test_a_failed_request_exits_with_1_and_says_what_to_do(warehouse: str) -> No
         (["table", "set", "db.events", "schema.name-mapping.default={"], "Set it to a name mapping as JSON"),
     ],
 )
-def test_an_error_says_what_may_be_meant(warehouse: str, command: list[str], hint: str) -> None:
+def test_error_suggests_similar_names(warehouse: str, command: list[str], hint: str) -> None:
     said = run(warehouse, *command, code=1)
     assert hint in said
     assert "Errno" not in said
@@ -195,7 +195,7 @@ def test_views_of_all_namespaces_are_listed(warehouse: str) -> None:
     assert rows(warehouse, "view", "list") == rows(warehouse, "view", "list", "db") == [{"view": "db.kinds"}]
 
 
-def test_help_shows_a_value_for_the_options_that_take_one_alone() -> None:
+def test_help_shows_a_placeholder_only_for_options_with_a_value() -> None:
     for command in ([], ["table", "create"], ["check"], ["maintain", "optimize"]):
         said = RUNNER.invoke(app, [*command, "--help"]).output
         assert "<bool>" not in said
@@ -214,7 +214,7 @@ def test_columns_with_wide_names_are_aligned(warehouse: str) -> None:
     ]
 
 
-def test_wrong_usage_exits_with_2(warehouse: str) -> None:
+def test_invalid_usage_exits_with_2(warehouse: str) -> None:
     run(warehouse, "table", "nonsense", code=2)
     run(warehouse, "table", "show", code=2)
     run(warehouse, "table", "set", "db.events", "comment", code=2)
@@ -222,23 +222,23 @@ def test_wrong_usage_exits_with_2(warehouse: str) -> None:
     assert RUNNER.invoke(app, ["table", "list"], env={"FRAZIL_WAREHOUSE": ""}).exit_code == 2
 
 
-def test_the_warehouse_may_come_from_the_environment(warehouse: str) -> None:
+def test_warehouse_may_come_from_the_environment(warehouse: str) -> None:
     result = RUNNER.invoke(app, ["--format", "json", "table", "list"], env={"FRAZIL_WAREHOUSE": warehouse})
     assert json.loads(result.output) == [{"name": "db.events", "kind": "table"}]
 
 
-def test_a_property_without_a_value_is_refused(warehouse: str) -> None:
+def test_property_without_a_value_is_refused(warehouse: str) -> None:
     assert "NAME=VALUE" in run(warehouse, "table", "create", "db.t", "id bigint", "--property", "a", code=2)
 
 
-def test_queries_run_here_without_spark(warehouse: str) -> None:
+def test_queries_run_locally_without_spark(warehouse: str) -> None:
     assert "1,234" in run(warehouse, "sql", "--local", "select '1,234' n; select 2 m")
     said = run(warehouse, "-f", "csv", "sql", "--local", "select 1 a, 'x' b")
     assert said.splitlines() == ["a,b", "1,x"]
     assert "a\\" in run(warehouse, "sql", "--local", "select 'a\\' x; -- one; comment\nselect 2 y")
 
 
-def test_the_first_rows_of_a_table_are_printed(warehouse: str) -> None:
+def test_first_rows_of_a_table_are_printed(warehouse: str) -> None:
     assert [one["id"] for one in rows(warehouse, "head", "db.events", "--where", "id >= 2")] in ([2, 3], [3, 2])
     assert len(rows(warehouse, "head", "db.events", "-n", "2")) == 2
     assert rows(warehouse, "head", "db.events", "--where", "kind = 'b'", "--columns", "id") == [{"id": 2}]
@@ -251,14 +251,14 @@ def test_the_first_rows_of_a_table_are_printed(warehouse: str) -> None:
     assert rows(warehouse, "sql", "--local", "select count(*) n from db.v") == [{"n": 2}]
 
 
-def test_sql_is_refused_before_spark_starts_where_there_is_nothing_to_run(warehouse: str, tmp_path: Path) -> None:
-    assert "give one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=2)
+def test_sql_without_a_statement_is_refused_before_spark_starts(warehouse: str, tmp_path: Path) -> None:
+    assert "pass only one of them" in run(warehouse, "sql", "select 1", "--file", "x", code=2)
     assert "no statement" in run(warehouse, "sql", code=1)
     assert "no statement" in run(warehouse, "sql", " -- a note;", code=1)
     assert "Cannot read statements" in run(warehouse, "sql", "--file", str(tmp_path / "nothing.sql"), code=1)
 
 
-def test_the_page_of_a_table_tells_deletes_and_an_empty_table(warehouse: str) -> None:
+def test_table_page_shows_deletes_and_an_empty_table(warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
         lake.create_table("db.empty", "id bigint not null, n int", sort_by=["n desc"], properties={"comment": "about"})
     page = run(warehouse, "table", "show", "db.empty")
@@ -268,7 +268,7 @@ def test_the_page_of_a_table_tells_deletes_and_an_empty_table(warehouse: str) ->
     assert "Snapshots\n  none" in page
 
 
-def test_the_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     shown = RUNNER.invoke(app, ["demo"]).output
     assert "A filter prunes" in shown
@@ -288,7 +288,7 @@ def test_commands_without_spark_import_neither_pyspark_nor_pandas(warehouse: str
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_a_query_without_spark_starts_with_few_modules(warehouse: str) -> None:
+def test_local_query_loads_few_modules(warehouse: str) -> None:
     code = (
         "import atexit, os, sys; from frazil.cli.start import main; "
         "heavy = {'pyspark', 'py4j', 'pandas', 'polars', 'sqlglot', 'botocore', 'psycopg', 'urllib3', 'rich'}; "
@@ -299,7 +299,7 @@ def test_a_query_without_spark_starts_with_few_modules(warehouse: str) -> None:
 
 
 @pytest.mark.parametrize("command", [["list"], ["schema", "db.events"], ["properties", "db.events"]])
-def test_commands_that_look_at_metadata_alone_load_neither_arrow_nor_http(warehouse: str, command: list[str]) -> None:
+def test_metadata_commands_load_neither_arrow_nor_http(warehouse: str, command: list[str]) -> None:
     code = (
         "import sys; from frazil.cli.main import app; "
         f"app(['--warehouse', {warehouse!r}, 'table', *{command!r}], standalone_mode=False); "
@@ -308,7 +308,7 @@ def test_commands_that_look_at_metadata_alone_load_neither_arrow_nor_http(wareho
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
-def test_values_of_every_kind_have_a_form() -> None:
+def test_values_of_every_kind_are_formatted() -> None:
     row = {"a": b"\x00", "b": None, "c": [1, {"d": 2}], "e": "x" * 100, "f": 'say "hi", now'}
     assert json.loads(render_rows([row], list(row), OutputFormat.JSON))[0]["c"] == [1, {"d": 2}]
     assert '"say ""hi"", now"' in render_rows([row], list(row), OutputFormat.CSV)
@@ -318,15 +318,15 @@ def test_values_of_every_kind_have_a_form() -> None:
 @pytest.mark.parametrize(
     "arguments", [("table", "list"), ("table", "show", "db.t"), ("check", "db.t"), ("maintain", "optimize", "db.t")]
 )
-def test_a_misspelt_warehouse_is_refused_and_nothing_is_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_misspelt_warehouse_is_refused_and_not_created(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     for catalog in ([], ["--catalog", f"sqlite:///{tmp_path}/typo.db"], ["--catalog", "filesystem"]):
         result = RUNNER.invoke(app, ["-w", str(tmp_path / "typo"), *catalog, *arguments])
         assert result.exit_code == 1
-        assert "there is none" in result.output
+        assert "it does not exist" in result.output
         assert list(tmp_path.iterdir()) == []
 
 
-def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
+def test_created_lake_is_reported(tmp_path: Path) -> None:
     made = run(str(tmp_path / "new"), "table", "create", "db.t", "id bigint")
     assert "Creating a new lake in" in made
     assert "A new lake" not in run(str(tmp_path / "new"), "table", "list")
@@ -335,7 +335,7 @@ def test_a_lake_that_is_made_is_told(tmp_path: Path) -> None:
 # Properties of the connection, and folders to delete in
 
 
-def test_properties_of_the_connection_are_taken_from_the_line_and_from_a_file(tmp_path: Path, warehouse: str) -> None:
+def test_connection_properties_come_from_options_and_files(tmp_path: Path, warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
         location = str(lake.table("db.events").state.metadata_location)
     outside = tmp_path / "outside.metadata.json"
@@ -361,15 +361,13 @@ def test_properties_of_the_connection_are_taken_from_the_line_and_from_a_file(tm
         (["--properties-file", "/nowhere"], "Cannot read the properties in /nowhere", 1),
     ],
 )
-def test_wrong_properties_of_the_connection_are_refused(
-    warehouse: str, given: list[str], message: str, code: int
-) -> None:
+def test_invalid_connection_properties_are_refused(warehouse: str, given: list[str], message: str, code: int) -> None:
     result = RUNNER.invoke(app, ["--warehouse", warehouse, *given, "table", "list"])
     assert result.exit_code == code
     assert message in result.output
 
 
-def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> None:
+def test_deletable_folders_can_be_named(tmp_path: Path, warehouse: str) -> None:
     data = str(tmp_path / "data")
     with frazil.connect(warehouse) as lake:
         table = lake.create_table("db.apart", "id bigint", properties={"write.data.path": data})
@@ -385,7 +383,7 @@ def test_folders_to_delete_in_can_be_named(tmp_path: Path, warehouse: str) -> No
     assert list(Path(data).rglob("*")) == []
 
 
-def test_the_environment_says_who_asks_a_service_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_supplies_service_credentials_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FRAZIL_TOKEN", "from-the-environment")
     assert secrets_of_environment("https://catalog.example") == {"token": "from-the-environment"}
     assert secrets_of_environment("warehouse") == {}
@@ -400,7 +398,7 @@ def commands_of(group: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]
             yield (*path, name), found
 
 
-def test_every_command_takes_the_options_of_the_lake() -> None:
+def test_every_command_accepts_the_lake_options() -> None:
     seen = dict(commands_of(get_command(app)))
     assert ("table", "list") in seen
     assert ("serve",) in seen
@@ -410,7 +408,7 @@ def test_every_command_takes_the_options_of_the_lake() -> None:
             assert taken.count(text) == 1, (path, text)
 
 
-def test_options_of_the_lake_stand_before_the_command_after_it_and_between(warehouse: str) -> None:
+def test_lake_options_may_precede_or_follow_the_command(warehouse: str) -> None:
     found = [{"name": "db.events", "kind": "table"}]
     for arguments in (
         ["-w", warehouse, "-f", "json", "table", "list"],
@@ -423,7 +421,7 @@ def test_options_of_the_lake_stand_before_the_command_after_it_and_between(wareh
         assert json.loads(result.output) == found
 
 
-def test_properties_of_both_places_add_up_and_the_later_ones_win(warehouse: str, tmp_path: Path) -> None:
+def test_properties_from_both_places_are_merged_and_the_later_wins(warehouse: str, tmp_path: Path) -> None:
     file = tmp_path / "properties"
     file.write_text(f"read.roots = {tmp_path}\n")
     lake = ["table", "show", "db.events", "-w", warehouse]
@@ -437,7 +435,7 @@ def test_properties_of_both_places_add_up_and_the_later_ones_win(warehouse: str,
     assert "Cannot read the properties" in missing.output
 
 
-def test_a_property_of_a_new_table_is_the_tables_unless_connections_have_it(warehouse: str) -> None:
+def test_table_property_goes_to_the_table_unless_it_is_a_connection_property(warehouse: str) -> None:
     made = ["table", "create", "db.own", "id bigint", "-w", warehouse]
     both = ["--property", "owner=ann", "--property", "s3.secret-access-key=canary", "-p", "s3.region=eu-west-1"]
     result = RUNNER.invoke(app, [*made, *both])
@@ -448,7 +446,7 @@ def test_a_property_of_a_new_table_is_the_tables_unless_connections_have_it(ware
         assert not any("canary" in value or "s3" in name for name, value in table.properties.items())
 
 
-def test_follow_prints_new_rows_and_the_token_to_go_on_with(warehouse: str) -> None:
+def test_follow_prints_new_rows_and_the_resume_token(warehouse: str) -> None:
     def follow(*arguments: str, form: str = "json") -> tuple[list[str], str]:
         result = RUNNER.invoke(app, ["-w", warehouse, "-f", form, "table", "follow", "db.events", *arguments])
         assert result.exit_code == 0, result.output

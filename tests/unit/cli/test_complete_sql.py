@@ -35,5 +35,5 @@ def lake(tmp_path: Path) -> Iterator[frazil.Lake]:
         ("lake.nothing.x", "select * from lake.nothing.x", []),
     ],
 )
-def test_names_and_keywords_are_offered(lake: frazil.Lake, word: str, typed: str, offered: list[str]) -> None:
+def test_names_and_keywords_are_completed(lake: frazil.Lake, word: str, typed: str, offered: list[str]) -> None:
     assert complete_sql(lake, word, typed) == offered

@@ -41,7 +41,7 @@ def test_semicolons_end_statements(text: str, statements: list[str], rest: str) 
     assert left == rest
 
 
-def test_the_last_statement_needs_no_semicolon_and_lines_are_counted() -> None:
+def test_last_statement_needs_no_semicolon_and_lines_are_counted() -> None:
     text = "-- a note\nselect 1;\n\n  select\n2;\nselect 3\n"
     assert [(one.text, one.line) for one in all_statements(text)] == [
         ("select 1", 2),

@@ -37,7 +37,7 @@ spark._jvm.org.apache.iceberg.spark.actions.SparkActions.get()
 '''
 
 
-def test_a_script_is_told_line_by_line_what_differs(tmp_path: Path) -> None:
+def test_script_differences_are_reported_line_by_line(tmp_path: Path) -> None:
     script = tmp_path / "nightly.py"
     script.write_text(SCRIPT)
     found = {(one.line, one.what.split("=")[0]): one.level for one in check_file(str(script))}
@@ -79,7 +79,7 @@ spark.readStream.option("maxFilesPerTrigger", 10).json("arrived")
 """
 
 
-def test_streams_and_change_feeds_are_told_what_they_take(tmp_path: Path) -> None:
+def test_stream_and_change_feed_options_are_checked(tmp_path: Path) -> None:
     script = tmp_path / "streams.py"
     script.write_text(STREAMS)
     found = {(one.line, one.what.removeprefix("option ")): one.level for one in check_file(str(script))}
@@ -118,7 +118,7 @@ set spark.sql.catalog.lake.hadoop.fs.s3a.endpoint=http://store;
 """
 
 
-def test_properties_options_of_rewrites_and_catalogs_are_looked_up(tmp_path: Path) -> None:
+def test_properties_rewrite_options_and_catalogs_are_checked(tmp_path: Path) -> None:
     script = tmp_path / "nightly.sql"
     script.write_text(SQL)
     found = {(one.line, one.level): one for one in check_file(str(script))}
@@ -144,11 +144,11 @@ def test_properties_options_of_rewrites_and_catalogs_are_looked_up(tmp_path: Pat
     assert "parquet, avro or orc" in found[3, "error"].becomes
     assert "write.data.path" in found[4, "error"].becomes
     assert "Did you mean min-input-files" in found[6, "error"].becomes
-    assert "a whole number" in found[7, "error"].becomes
+    assert "not an integer" in found[7, "error"].becomes
     assert "Did you mean spark.sql.iceberg.distribution-mode" in found[13, "error"].becomes
 
 
-def test_the_command_prints_what_differs_and_fails_where_something_will_not_work(tmp_path: Path) -> None:
+def test_command_prints_differences_and_fails_if_something_will_not_work(tmp_path: Path) -> None:
     script, conf = tmp_path / "nightly.py", tmp_path / "spark-defaults.conf"
     script.write_text(SCRIPT)
     conf.write_text(
@@ -167,7 +167,7 @@ def test_the_command_prints_what_differs_and_fails_where_something_will_not_work
     assert [one["line"] for one in json.loads(result.output)] == [2, 3, 4]
 
 
-def test_columns_of_a_length_are_found_where_tables_are_made(tmp_path: Path) -> None:
+def test_varchar_columns_are_found_in_create_statements(tmp_path: Path) -> None:
     script = tmp_path / "tables.sql"
     script.write_text(
         "create table lake.db.t (a int,\n  b VARCHAR(20), c char(3),\n  d string);\n"
@@ -176,7 +176,7 @@ def test_columns_of_a_length_are_found_where_tables_are_made(tmp_path: Path) -> 
     assert [(one.line, one.level, one.what) for one in check_file(str(script))] == [(2, "fine", "VARCHAR(20)")]
 
 
-def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_file_without_findings_passes_and_a_missing_file_is_an_error(tmp_path: Path) -> None:
     script = tmp_path / "plain.py"
     script.write_text("print(1)\n")
     result = CliRunner().invoke(app, ["doctor", str(script)])
@@ -188,14 +188,14 @@ def test_a_file_that_names_nothing_is_fine_and_one_that_is_not_there_is_an_error
 
 
 @pytest.mark.parametrize("name", [one.name.replace("*", "x") for one in SETTINGS if "wap" not in one.name])
-def test_every_setting_of_the_jars_is_known(tmp_path: Path, name: str) -> None:
+def test_every_jar_setting_is_known(tmp_path: Path, name: str) -> None:
     conf = tmp_path / "spark-defaults.conf"
     conf.write_text(f"{name} \n")
     (found,) = check_file(str(conf))
     assert found.becomes != "unknown"
 
 
-def test_the_page_of_migration_lists_what_the_command_looks_for() -> None:
+def test_migration_page_lists_what_doctor_checks() -> None:
     page = (Path(__file__).parents[3] / "docs" / "migrate-from-the-jar.md").read_text()
     for pattern in PATTERNS:
         row = f"| `{pattern.grep}` | {pattern.becomes} |".replace("`iceberg-spark", "`iceberg-spark")

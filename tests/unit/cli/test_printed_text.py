@@ -37,7 +37,7 @@ def is_text(printed: str) -> bool:
     return STEERING.search(printed) is None
 
 
-def test_every_character_that_steers_is_written_out_and_no_other() -> None:
+def test_every_control_character_is_escaped_and_no_other() -> None:
     steering = [chr(one) for one in range(0x110000) if STEERING.match(chr(one))]
     assert is_text("".join(visible(one) for one in steering))
     kept = "a\tb\nÄ雪🧊e\u0301\u200d\u00a0"
@@ -46,20 +46,20 @@ def test_every_character_that_steers_is_written_out_and_no_other() -> None:
     assert visible("\x1b\x9b\u202e\ud800") == "\\x1b\\x9b\\u202e\\ud800"
 
 
-def test_errors_are_text_and_keep_their_values() -> None:
+def test_errors_are_escaped_and_keep_their_values() -> None:
     error = InvalidRequestError(f"Cannot read {EVIL}: no", hint=EVIL, path=EVIL)
     assert is_text(str(error))
     assert len(str(error).splitlines()) == 5
     assert (error.message, error.context["path"]) == (f"Cannot read {EVIL}: no", EVIL)
 
 
-def test_reports_are_text() -> None:
+def test_reports_are_escaped() -> None:
     report = Report(EVIL, problems=(Problem("kind", EVIL, EVIL, EVIL),))
     assert is_text(str(report))
     assert len(str(report).splitlines()) == 5
 
 
-def test_lines_of_progress_are_text() -> None:
+def test_progress_lines_are_escaped() -> None:
     out = io.StringIO()
     TerminalLine(out).end(f"expire snapshots of {EVIL}")
     assert is_text(out.getvalue().removeprefix("\r\x1b[K"))
@@ -69,7 +69,7 @@ def test_lines_of_progress_are_text() -> None:
 
 
 @pytest.mark.parametrize("form", OutputFormat)
-def test_rows_of_every_format_are_text(form: OutputFormat) -> None:
+def test_rows_of_every_format_are_escaped(form: OutputFormat) -> None:
     rows = [{EVIL: EVIL, "nested": {EVIL: [EVIL]}}]
     printed = render_rows(rows, [EVIL, "nested"], form)
     assert is_text(printed)
@@ -77,7 +77,7 @@ def test_rows_of_every_format_are_text(form: OutputFormat) -> None:
         assert json.loads(printed) == rows
 
 
-def test_times_that_python_does_not_have_are_shown() -> None:
+def test_times_beyond_the_python_range_are_shown() -> None:
     far = 253402300800000000
     table = pa.table(
         {"at": pa.array([0, far, None], pa.timestamp("us")), "day": pa.array([0, 5_000_000, 1], pa.date32())}
@@ -129,7 +129,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, 
     return folder / "warehouse", name
 
 
-def test_a_page_about_a_table_is_text(hostile: tuple[Path, tuple[str, ...]]) -> None:
+def test_table_page_is_escaped(hostile: tuple[Path, tuple[str, ...]]) -> None:
     warehouse, name = hostile
     with frazil.connect(warehouse) as lake:
         loaded = lake.catalog.load_table(name)
@@ -146,7 +146,7 @@ def test_a_page_about_a_table_is_text(hostile: tuple[Path, tuple[str, ...]]) -> 
     "command",
     ["table list db", "table show {}", "table schema {}", "table properties {}", "table snapshots {}", "table refs {}"],
 )
-def test_commands_print_text(hostile: tuple[Path, tuple[str, ...]], form: str, command: str) -> None:
+def test_commands_print_escaped_text(hostile: tuple[Path, tuple[str, ...]], form: str, command: str) -> None:
     warehouse, name = hostile
     quoted = f"db.`{name[-1]}`"
     words = [quoted if word == "{}" else word for word in command.split()]
@@ -156,7 +156,7 @@ def test_commands_print_text(hostile: tuple[Path, tuple[str, ...]], form: str, c
     assert is_text(result.output)
 
 
-def test_errors_of_commands_are_text(tmp_path: Path) -> None:
+def test_command_errors_are_escaped(tmp_path: Path) -> None:
     frazil.connect(tmp_path / "warehouse").close()
     result = CliRunner().invoke(app, ["-w", str(tmp_path / "warehouse"), "table", "show", "db.`\x1b]0;x\x07`"])
     assert result.exit_code == 1

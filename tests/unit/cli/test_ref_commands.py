@@ -51,7 +51,7 @@ def count(warehouse: str, **how: Any) -> int:
         return lake.table(NAME).scan(**how).count()
 
 
-def test_a_branch_is_created_listed_renamed_and_dropped(warehouse: str) -> None:
+def test_branch_is_created_listed_renamed_and_dropped(warehouse: str) -> None:
     first, second, third = ids(warehouse)
     (made,) = rows(warehouse, "branch", "create", NAME, "audit", "--at", str(second), "--keep-snapshots", "5",
                    "--keep-for", "7d", "--lasts-for", "2w")  # fmt: skip
@@ -60,7 +60,7 @@ def test_a_branch_is_created_listed_renamed_and_dropped(warehouse: str) -> None:
     assert made["max_ref_age_ms"] == 14 * DAY_MS
     assert made["at"].endswith("Z")
     assert [one["branch"] for one in rows(warehouse, "branch", "list", NAME)] == ["audit", "main"]
-    assert "there is a branch of that name" in refused(warehouse, "branch", "create", NAME, "audit")
+    assert "it exists as a branch" in refused(warehouse, "branch", "create", NAME, "audit")
     assert rows(warehouse, "branch", "create", NAME, "audit", "--if-not-exists")[0]["snapshot_id"] == second
     assert rows(warehouse, "branch", "create", NAME, "audit", "--replace", "--at", "now")[0]["snapshot_id"] == third
     assert rows(warehouse, "branch", "rename", NAME, "audit", "checked")[0]["branch"] == "checked"
@@ -70,7 +70,7 @@ def test_a_branch_is_created_listed_renamed_and_dropped(warehouse: str) -> None:
     assert first in ids(warehouse)
 
 
-def test_a_tag_is_created_at_another_reference_listed_and_dropped(warehouse: str) -> None:
+def test_tag_is_created_at_another_reference_listed_and_dropped(warehouse: str) -> None:
     first = ids(warehouse)[0]
     rows(warehouse, "tag", "create", NAME, "start", "--at", str(first), "--lasts-for", "30d")
     assert rows(warehouse, "tag", "create", NAME, "again", "--at", "start")[0]["snapshot_id"] == first
@@ -81,7 +81,7 @@ def test_a_tag_is_created_at_another_reference_listed_and_dropped(warehouse: str
     assert [one["tag"] for one in rows(warehouse, "tag", "list", NAME)] == ["again"]
 
 
-def test_a_branch_is_moved_forward_to_what_was_written_on_another(warehouse: str) -> None:
+def test_branch_is_fast_forwarded_to_another(warehouse: str) -> None:
     rows(warehouse, "branch", "create", NAME, "audit")
     with frazil.connect(warehouse) as lake:
         lake.table(NAME).append(pa.table({"id": [9]}), branch="audit")
@@ -110,7 +110,7 @@ def test_changes_between_snapshots_tags_and_times_are_listed(warehouse: str) -> 
     assert "Cannot" in refused(warehouse, "table", "changes", NAME, "--from", "999")
 
 
-def test_a_table_is_rolled_back_by_id_by_tag_and_by_time(warehouse: str) -> None:
+def test_table_is_rolled_back_by_id_tag_and_time(warehouse: str) -> None:
     first, second, third = ids(warehouse)
     assert rows(warehouse, "table", "rollback", NAME, str(second)) == [
         {"table": NAME, "branch": "main", "snapshot_id": second}
@@ -128,7 +128,7 @@ def test_a_table_is_rolled_back_by_id_by_tag_and_by_time(warehouse: str) -> None
         assert "either a snapshot or --before" in refused(warehouse, "table", "rollback", NAME, *wrong, code=2)
 
 
-def test_a_change_is_repeated_and_a_staged_write_published(warehouse: str) -> None:
+def test_cherry_pick_and_publish(warehouse: str) -> None:
     with frazil.connect(warehouse) as lake:
         table = lake.table(NAME)
         staged = table.append(pa.table({"id": [8]}), snapshot_properties={"wap.id": "night"})
@@ -142,7 +142,7 @@ def test_a_change_is_repeated_and_a_staged_write_published(warehouse: str) -> No
     assert count(warehouse) == 5
 
 
-def test_what_names_no_snapshot_is_refused(warehouse: str) -> None:
+def test_unknown_snapshot_is_refused(warehouse: str) -> None:
     assert "not a time" in refused(warehouse, "tag", "create", NAME, "t", "--at", "nothing")
     assert "12345" in refused(warehouse, "tag", "create", NAME, "t", "--at", "12345")
     assert "length of time" in refused(warehouse, "tag", "create", NAME, "t", "--lasts-for", "yesterday")
@@ -171,7 +171,7 @@ def test_namespaces_are_created_listed_and_dropped(warehouse: str) -> None:
     assert "not empty" in refused(warehouse, "namespace", "drop", "shop")
 
 
-def test_two_catalogs_of_one_database_are_told_apart_by_name(tmp_path: Path) -> None:
+def test_catalogs_of_one_database_are_distinguished_by_name(tmp_path: Path) -> None:
     database = ["--catalog", f"sqlite:///{tmp_path}/both.db"]
     for name in ("one", "other"):
         place = str(tmp_path / name)
@@ -184,7 +184,7 @@ def test_two_catalogs_of_one_database_are_told_apart_by_name(tmp_path: Path) -> 
     assert json.loads(none.stdout) == []
 
 
-def test_a_purge_that_nobody_can_be_asked_about_needs_yes(warehouse: str) -> None:
+def test_purge_without_a_terminal_requires_yes(warehouse: str) -> None:
     said = refused(warehouse, "table", "drop", NAME, "--purge")
     assert "They cannot be restored" in said
     assert "--yes" in said
@@ -193,17 +193,17 @@ def test_a_purge_that_nobody_can_be_asked_about_needs_yes(warehouse: str) -> Non
     assert not list(Path(warehouse).rglob("*.parquet"))
 
 
-def test_a_branch_s_retention_is_changed_and_taken_away(warehouse: str) -> None:
+def test_branch_retention_is_changed_and_removed(warehouse: str) -> None:
     rows(warehouse, "branch", "create", NAME, "audit", "--keep-snapshots", "5", "--lasts-for", "2w")
     (changed,) = rows(warehouse, "branch", "retain", NAME, "audit", "--keep-for", "7d", "--lasts-for", "0")
     assert changed["min_snapshots_to_keep"] == 5
     assert changed["max_snapshot_age_ms"] == 7 * DAY_MS
     assert changed["max_ref_age_ms"] is None
     assert "no setting was given" in refused(warehouse, "branch", "retain", NAME, "audit", code=2)
-    assert "there is none" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
+    assert "it does not exist" in refused(warehouse, "branch", "retain", NAME, "missing", "--keep-for", "7d")
 
 
-def test_a_tag_s_retention_is_changed(warehouse: str) -> None:
+def test_tag_retention_is_changed(warehouse: str) -> None:
     rows(warehouse, "tag", "create", NAME, "eom")
     assert rows(warehouse, "tag", "retain", NAME, "eom", "--lasts-for", "30d")[0]["max_ref_age_ms"] == 30 * DAY_MS
-    assert "there is none" in refused(warehouse, "tag", "retain", NAME, "main", "--lasts-for", "30d")
+    assert "it does not exist" in refused(warehouse, "tag", "retain", NAME, "main", "--lasts-for", "30d")

@@ -17,7 +17,7 @@ from frazil.cli.session import error_text, was_stopped
 TABLE = OutputFormat.TABLE
 
 
-def test_numbers_stand_right_and_null_has_a_name() -> None:
+def test_numbers_are_right_aligned_and_null_is_named() -> None:
     rows = [{"n": 5, "kind": "web"}, {"n": 12345, "kind": None}, {"n": None, "kind": ""}]
     assert render_rows(rows, ["n", "kind"], TABLE).splitlines() == [
         "    n  kind",
@@ -29,18 +29,18 @@ def test_numbers_stand_right_and_null_has_a_name() -> None:
     ]
 
 
-def test_data_cannot_steer_the_terminal() -> None:
+def test_data_cannot_control_the_terminal() -> None:
     text = render_rows([{"a": "\x1b[31mred\x07\n"}], ["a"], TABLE)
     assert "\x1b" not in text
     assert "\\x1b[31mred\\x07\\n" in text
 
 
-def test_wide_characters_keep_columns_in_line() -> None:
+def test_wide_characters_keep_columns_aligned() -> None:
     lines = render_rows([{"a": "日本", "b": "x"}, {"a": "abcd", "b": "y"}], ["a", "b"], TABLE).splitlines()
     assert lines[2:4] == ["日本  x", "abcd  y"]
 
 
-def test_columns_get_narrower_before_they_are_shown_value_by_value() -> None:
+def test_columns_shrink_before_vertical_display() -> None:
     row = {"id": 1, "text": "x" * 60, "more": "y" * 60}
     narrow = render_rows([row], list(row), TABLE, width=60).splitlines()
     assert max(len(line) for line in narrow) <= 60
@@ -51,7 +51,7 @@ def test_columns_get_narrower_before_they_are_shown_value_by_value() -> None:
     assert max(len(line) for line in records) <= 20
 
 
-def test_programs_get_values_whole() -> None:
+def test_piped_output_has_whole_values() -> None:
     row = {
         "d": decimal.Decimal("1.50"), "t": datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC),
         "i": datetime.timedelta(seconds=5), "s": "x" * 200, "b": b"\x01",
@@ -73,7 +73,7 @@ class Outer:
     form: OutputFormat = OutputFormat.CSV
 
 
-def test_json_is_json_all_the_way_down() -> None:
+def test_json_output_is_valid_at_any_depth() -> None:
     day = datetime.date(2026, 1, 2)
     key = uuid.UUID(int=5)
     row = {
@@ -89,7 +89,7 @@ def test_json_is_json_all_the_way_down() -> None:
     }
 
 
-def test_maps_of_arrow_are_objects_and_nested_values_stay_nested() -> None:
+def test_arrow_maps_become_objects_and_nested_values_stay_nested() -> None:
     kind = pa.struct({"m": pa.map_(pa.string(), pa.list_(pa.int64())), "b": pa.binary()})
     table = pa.table(
         {
@@ -107,13 +107,13 @@ def test_maps_of_arrow_are_objects_and_nested_values_stay_nested() -> None:
     assert "struct" in found["far"]
 
 
-def test_sizes_read_well() -> None:
+def test_sizes_are_human_readable() -> None:
     assert [show_size(one) for one in (0, 999, 1000, 1_500_000, 2_000_000_000, 3_000_000_000_000)] == [
         "0 B", "999 B", "1.0 kB", "1.5 MB", "2.0 GB", "3.0 TB",
     ]  # fmt: skip
 
 
-def test_errors_of_spark_are_told_without_plans_and_traces() -> None:
+def test_spark_errors_are_shown_without_plans_and_traces() -> None:
     text = (
         "[UNRESOLVED_COLUMN] A column `a` cannot be resolved. SQLSTATE: 42703; line 1 pos 7;\n"
         "'Project ['a]\n+- Relation\n"
@@ -128,7 +128,7 @@ def test_errors_of_spark_are_told_without_plans_and_traces() -> None:
     )
 
 
-def test_what_fails_while_ctrl_c_is_dealt_with_was_stopped() -> None:
+def test_failure_while_handling_ctrl_c_counts_as_interrupted() -> None:
     def fail() -> None:
         try:
             raise KeyboardInterrupt

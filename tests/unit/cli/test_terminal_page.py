@@ -49,7 +49,7 @@ def run(command: str, shown: list[str]) -> None:
             assert agrees(said, line), f"{command}\nprinted {said!r}\nthe page has {line!r}"
 
 
-def test_the_commands_of_the_page_run_and_print_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_of_the_page_run_and_print_its_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     before, after = PAGE.read_text().split(TWO_APPENDS)
     first = steps(before)
@@ -63,7 +63,7 @@ def test_the_commands_of_the_page_run_and_print_what_it_says(tmp_path: Path, mon
         run(command, shown)
 
 
-def test_every_group_of_commands_is_on_the_page() -> None:
+def test_every_command_group_is_on_the_page() -> None:
     text = PAGE.read_text()
     groups = get_command(app).commands  # type: ignore[attr-defined]
     missing = [name for name in groups if f"frazil {name}" not in text and f"`{name}" not in text]

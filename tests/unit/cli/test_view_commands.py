@@ -42,7 +42,7 @@ def refused(warehouse: str, *arguments: str) -> str:
     return result.output
 
 
-def test_a_view_is_created_shown_replaced_and_rolled_back(warehouse: str) -> None:
+def test_view_is_created_shown_replaced_and_rolled_back(warehouse: str) -> None:
     (first,) = rows(warehouse, "view", "create", "shop.totals", "select count(*) n from shop.orders")
     assert rows(warehouse, "view", "list", "shop") == [{"view": "shop.totals"}]
     assert rows(warehouse, "view", "show", "shop.totals")[0]["sql"] == "select count(*) n from shop.orders"
@@ -55,7 +55,7 @@ def test_a_view_is_created_shown_replaced_and_rolled_back(warehouse: str) -> Non
     assert "there is a view of that name" in refused(warehouse, "view", "create", "shop.totals", "select 2 n")
 
 
-def test_a_view_s_properties_are_set_listed_and_removed(warehouse: str) -> None:
+def test_view_properties_are_set_listed_and_removed(warehouse: str) -> None:
     rows(warehouse, "view", "create", "shop.totals", "select 1 n")
     rows(warehouse, "view", "set", "shop.totals", "comment=all orders")
     assert {"name": "comment", "value": "all orders"} in rows(warehouse, "view", "properties", "shop.totals")
@@ -66,7 +66,7 @@ def test_a_view_s_properties_are_set_listed_and_removed(warehouse: str) -> None:
     assert rows(warehouse, "view", "properties", "shop.totals") == []
 
 
-def test_a_view_is_renamed_and_dropped_where_that_is_agreed(warehouse: str) -> None:
+def test_view_is_renamed_and_dropped_after_confirmation(warehouse: str) -> None:
     rows(warehouse, "view", "create", "shop.totals", "select 1 n")
     rows(warehouse, "view", "rename", "shop.totals", "shop.sums")
     assert "--yes" in refused(warehouse, "view", "drop", "shop.sums")

@@ -77,12 +77,12 @@ EVERYTHING = parse_schema(
         (UNKNOWN, pa.null()),
     ],
 )
-def test_primitive_types_have_one_arrow_type_and_come_back(kind: Type, arrow: pa.DataType) -> None:
+def test_primitive_types_round_trip_through_arrow(kind: Type, arrow: pa.DataType) -> None:
     assert to_arrow_type(kind) == arrow
     assert from_arrow_type(arrow) == kind
 
 
-def test_every_type_survives_with_and_without_extension_types() -> None:
+def test_every_type_round_trips_with_and_without_extension_types() -> None:
     assert from_arrow_schema(to_arrow_schema(EVERYTHING)) == EVERYTHING
     assert from_arrow_schema(to_arrow_schema(EVERYTHING, has_extensions=False)) == EVERYTHING
 
@@ -93,7 +93,7 @@ def test_schemas_without_ids_are_numbered_as_in_a_new_table() -> None:
     assert from_arrow_schema(arrow) == EVERYTHING
 
 
-def test_ids_docs_and_types_survive_a_parquet_file() -> None:
+def test_ids_docs_and_types_round_trip_through_parquet() -> None:
     buffer = io.BytesIO()
     pq.ParquetWriter(buffer, to_arrow_schema(EVERYTHING)).close()
     assert from_arrow_schema(pq.read_schema(buffer)) == EVERYTHING
@@ -104,7 +104,7 @@ def test_ids_docs_and_types_survive_a_parquet_file() -> None:
     assert "m.key_value.key" in columns
 
 
-def test_uuids_are_their_sixteen_bytes_without_extension_types() -> None:
+def test_uuids_are_sixteen_bytes_without_extension_types() -> None:
     field = to_arrow_field(NestedField(1, "u", UUID), has_extensions=False)
     assert field.type == pa.binary(16)
     assert field.metadata == {b"PARQUET:field_id": b"1", b"frazil.type": b"uuid"}
@@ -152,7 +152,7 @@ def test_required_fields_are_not_nullable() -> None:
         (pa.map_(pa.string(), pa.large_string()), MapType(1, STRING, 2, STRING)),
     ],
 )
-def test_other_arrow_layouts_of_the_same_values_are_accepted(arrow: pa.DataType, kind: Type) -> None:
+def test_alternative_arrow_layouts_are_accepted(arrow: pa.DataType, kind: Type) -> None:
     assert from_arrow_type(arrow) == kind
 
 
@@ -169,7 +169,7 @@ def test_other_arrow_layouts_of_the_same_values_are_accepted(arrow: pa.DataType,
         (pa.bool8(), "the extension type arrow.bool8"),
     ],
 )
-def test_types_the_format_lacks_are_refused_with_the_columns_name(arrow: pa.DataType, reason: str) -> None:
+def test_unsupported_types_are_refused_with_the_column_name(arrow: pa.DataType, reason: str) -> None:
     schema = pa.schema([("ok", pa.int32()), ("outer", pa.struct([("inner", arrow)]))])
     with pytest.raises(SchemaMismatchError) as caught:
         from_arrow_schema(schema)
@@ -179,26 +179,26 @@ def test_types_the_format_lacks_are_refused_with_the_columns_name(arrow: pa.Data
 
 
 @pytest.mark.parametrize("arrow", [pa.timestamp("ns"), pa.timestamp("ns", "UTC"), pa.null()])
-def test_types_of_version_3_are_refused_in_version_2(arrow: pa.DataType) -> None:
+def test_version_3_types_are_refused_in_version_2(arrow: pa.DataType) -> None:
     schema = pa.schema([("c", pa.list_(arrow))])
     assert from_arrow_schema(schema).fields[0].name == "c"
     with pytest.raises(SchemaMismatchError, match=r"'c\.element'.*needs format version 3, not 2"):
         from_arrow_schema(schema, format_version=2)
 
 
-def test_a_required_column_of_nulls_is_refused() -> None:
+def test_null_type_in_a_required_column_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="a column of nulls cannot be required"):
         from_arrow_schema(pa.schema([pa.field("n", pa.dictionary(pa.int32(), pa.null()), nullable=False)]))
     with pytest.raises(SchemaMismatchError, match=r"'m\.key'.*a column of nulls cannot be required"):
         from_arrow_type(pa.map_(pa.dictionary(pa.int32(), pa.null()), pa.int32()), column="m")
 
 
-def test_a_required_field_of_type_unknown_has_no_arrow_form() -> None:
+def test_required_field_of_type_unknown_has_no_arrow_type() -> None:
     with pytest.raises(InvalidRequestError, match="fields of type unknown are optional"):
         to_arrow_field(NestedField(1, "n", UNKNOWN, required=True))
 
 
-def test_a_schema_with_ids_on_some_fields_only_is_refused() -> None:
+def test_schema_with_ids_on_some_fields_is_refused() -> None:
     arrow = pa.schema([pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "1"}), pa.field("b", pa.int32())])
     with pytest.raises(SchemaMismatchError, match="'b' has no field id, and 'a' has one"):
         from_arrow_schema(arrow)
@@ -206,24 +206,24 @@ def test_a_schema_with_ids_on_some_fields_only_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "", "-5", "99999999999", "2147483600", "1.0"])
-def test_an_id_that_is_no_field_id_is_refused(text: str) -> None:
+def test_invalid_field_id_is_refused(text: str) -> None:
     arrow = pa.schema([pa.field("a", pa.int32(), metadata={"PARQUET:field_id": text})])
     with pytest.raises(SchemaMismatchError, match="is not a field id"):
         from_arrow_schema(arrow)
 
 
-def test_the_id_minus_one_counts_as_none() -> None:
+def test_field_id_minus_one_counts_as_missing() -> None:
     arrow = pa.schema([pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "-1"})])
     assert from_arrow_schema(arrow) == parse_schema("a int")
 
 
-def test_ids_given_twice_are_refused() -> None:
+def test_duplicate_field_ids_are_refused() -> None:
     field = pa.field("a", pa.int32(), metadata={"PARQUET:field_id": "1"})
     with pytest.raises(InvalidRequestError, match="share the id 1"):
         from_arrow_schema(pa.schema([field, field.with_name("b")]))
 
 
-def test_a_name_mapping_gives_ids_and_leaves_out_what_it_does_not_know() -> None:
+def test_name_mapping_assigns_ids_and_skips_unmapped_columns() -> None:
     mapping = NameMapping((MappedField(("a", "x"), 7), MappedField(("l",), 8, (MappedField(("element",), 9),))))
     arrow = pa.schema([("x", pa.int32()), ("other", pa.int32()), ("l", pa.list_(pa.string()))])
     assert from_arrow_schema(arrow, name_mapping=mapping) == Schema(
@@ -246,7 +246,7 @@ def test_ids_in_the_schema_win_over_the_name_mapping() -> None:
         (pa.uuid(), "uuid", UUID),
     ],
 )
-def test_marked_fields_may_have_another_layout(arrow: pa.DataType, marker: str, kind: Type) -> None:
+def test_extension_fields_may_use_another_layout(arrow: pa.DataType, marker: str, kind: Type) -> None:
     schema = pa.schema([pa.field("c", arrow, metadata={"frazil.type": marker})])
     assert from_arrow_schema(schema).fields[0].field_type == kind
 
@@ -260,7 +260,7 @@ def test_marked_fields_may_have_another_layout(arrow: pa.DataType, marker: str, 
         (pa.binary(), "nonsense", "Cannot read the type 'nonsense'"),
     ],
 )
-def test_a_marker_that_does_not_fit_the_storage_is_refused(arrow: pa.DataType, marker: str, reason: str) -> None:
+def test_extension_type_with_unsuitable_storage_is_refused(arrow: pa.DataType, marker: str, reason: str) -> None:
     schema = pa.schema([pa.field("c", arrow, metadata={"frazil.type": marker})])
     with pytest.raises(SchemaMismatchError) as caught:
         from_arrow_schema(schema)
@@ -268,13 +268,13 @@ def test_a_marker_that_does_not_fit_the_storage_is_refused(arrow: pa.DataType, m
     assert "'c'" in caught.value.message
 
 
-def test_marked_types_of_version_3_are_refused_in_version_2() -> None:
+def test_version_3_extension_types_are_refused_in_version_2() -> None:
     schema = pa.schema([pa.field("c", pa.binary(), metadata={"frazil.type": "geometry"})])
     with pytest.raises(SchemaMismatchError, match="needs format version 3"):
         from_arrow_schema(schema, format_version=2)
 
 
-def test_deep_arrow_types_are_refused_and_do_not_exhaust_the_stack() -> None:
+def test_deeply_nested_arrow_types_are_refused_without_recursion_errors() -> None:
     arrow: Any = pa.int32()
     for _ in range(MAX_NESTING_DEPTH + 5):
         arrow = pa.list_(arrow)
@@ -282,7 +282,7 @@ def test_deep_arrow_types_are_refused_and_do_not_exhaust_the_stack() -> None:
         from_arrow_schema(pa.schema([("c", arrow)]))
 
 
-def test_a_name_that_arrow_would_cut_is_refused() -> None:
+def test_name_that_arrow_would_truncate_is_refused() -> None:
     schema = Schema((NestedField(1, "a\0b", LONG),))
     with pytest.raises(UnsupportedError, match="NUL character"):
         to_arrow_schema(schema)

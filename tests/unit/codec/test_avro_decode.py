@@ -106,7 +106,7 @@ def plain(table: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_datafusion_and_python_give_the_same_columns(seed: int) -> None:
+def test_datafusion_and_python_decode_the_same_columns(seed: int) -> None:
     source = random.Random(seed)
     rows = [random_row(source) for _ in range(40)]
     data = container(EVERYTHING, (15, rows_of(EVERYTHING, rows[:15])), (25, rows_of(EVERYTHING, rows[15:])))
@@ -137,7 +137,7 @@ def test_datafusion_and_python_refuse_the_same_bytes(seed: int) -> None:
 
 
 @pytest.mark.parametrize("codec", ["null", "deflate", "zstandard"])
-def test_threads_keep_the_order_of_rows(codec: str) -> None:
+def test_decoding_threads_keep_the_row_order(codec: str) -> None:
     schema = {"type": "record", "name": "r", "fields": [required("n", "long", 1), required("pad", "bytes", 2)]}
     blocks = []
     for start in range(0, 6000, 250):
@@ -151,7 +151,7 @@ def test_threads_keep_the_order_of_rows(codec: str) -> None:
 
 
 @pytest.mark.parametrize("small_bytes", [PYTHON, DATAFUSION])
-def test_a_container_without_rows_has_columns_of_the_same_types(small_bytes: int) -> None:
+def test_container_without_rows_has_columns_of_the_same_types(small_bytes: int) -> None:
     one = container(EVERYTHING, (1, rows_of(EVERYTHING, [random_row(random.Random(1))])))
     empty = decode(container(EVERYTHING), small_bytes)
     assert empty.num_rows == 0
@@ -162,7 +162,7 @@ def test_a_container_without_rows_has_columns_of_the_same_types(small_bytes: int
 
 @pytest.mark.parametrize("kind", ["int", "long", "bytes", "string", {"type": "fixed", "name": "f", "size": 8}])
 @pytest.mark.parametrize("is_optional", [False, True])
-def test_misplaced_rows_are_found_whatever_type_comes_first(kind: Any, is_optional: bool) -> None:
+def test_misaligned_rows_are_detected_whatever_the_first_type(kind: Any, is_optional: bool) -> None:
     make = optional if is_optional else required
     schema = {"type": "record", "name": "r", "fields": [required("b", "boolean", 1), make("a", kind, 2)]}
     value: Any = 1 if kind in ("int", "long") else "x" * 8 if kind == "string" else b"x" * 8
@@ -173,7 +173,7 @@ def test_misplaced_rows_are_found_whatever_type_comes_first(kind: Any, is_option
             decode(container(schema, (count, content)), DATAFUSION)
 
 
-def test_no_temporary_files_are_left() -> None:
+def test_no_temporary_files_remain() -> None:
     before = set(Path("/dev/shm").glob("frazil-*")) if Path("/dev/shm").is_dir() else set()
     rows = rows_of(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(50)])
     decode(container(entry_schema(DAY), (50, rows)), DATAFUSION)
@@ -200,14 +200,14 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_forked_process_decodes_without_datafusions_threads(tmp_path: Path) -> None:
+def test_forked_process_decodes_without_datafusion_threads(tmp_path: Path) -> None:
     path = tmp_path / "m.avro"
     rows = rows_of(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(400)])
     path.write_bytes(container(entry_schema(DAY), (400, rows)))
     assert subprocess.run([sys.executable, "-c", FORK, str(path)], timeout=60, check=False).returncode == 0
 
 
-def test_columns_that_would_not_fit_the_limit_are_refused_before_they_are_made() -> None:
+def test_oversized_columns_are_refused_before_allocation() -> None:
     fields = [required("n", "int", 1), *(optional(f"o{at}", "long", 2 + at) for at in range(30))]
     schema = {"type": "record", "name": "r", "fields": fields}
     content = bytes(31 * 100_000)
@@ -217,7 +217,7 @@ def test_columns_that_would_not_fit_the_limit_are_refused_before_they_are_made()
         decode(data, DATAFUSION, limits=AvroLimits(inflated_floor_bytes=8 << 20, inflated_ratio=1))
 
 
-def test_a_schema_needs_a_field_that_tells_rows_apart() -> None:
+def test_schema_needs_a_field_that_distinguishes_rows() -> None:
     schema = {"type": "record", "name": "r", "fields": [required("a", "boolean", 1)]}
     with pytest.raises(InvalidManifestError, match="no field that manifests have"):
         decode(container(json.dumps(schema).encode(), (1, b"\x01")), DATAFUSION)

@@ -40,7 +40,7 @@ def encoded(leaves: list[AvroType], column: pa.Array) -> bytes:
 
 @pytest.mark.parametrize("nulls", ["none", "first", "last"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_row_has_the_same_bytes_alone_and_among_many(case: str, nulls: str) -> None:
+def test_row_has_the_same_bytes_alone_and_in_a_batch(case: str, nulls: str) -> None:
     kind, arrow, values = CASES[case]
     rows = values * (40 // len(values) + 1)
     union = {"none": kind, "first": ["null", kind], "last": [kind, "null"]}[nulls]

@@ -29,14 +29,14 @@ def first(kind: Any) -> AvroType:
     return parsed(record(required("a", kind, 1))).fields[0].avro_type
 
 
-def test_records_that_are_not_optional_are_laid_flat() -> None:
+def test_required_records_are_flattened() -> None:
     leaves = flatten(parsed(entry_schema(DAY)), ORIGIN)
     paths = [leaf.path for leaf in leaves]
     assert paths[:9] == [(0,), (1,), (3,), (4,), (2, 134), (2, 100), (2, 101), (2, 102, 1000), (2, 103)]
     assert [leaf.path for leaf in flatten(parsed(entry_schema()), ORIGIN)][7] == (2, 102)
 
 
-def test_a_plain_schema_reads_the_same_bytes() -> None:
+def test_plain_schema_reads_the_same_bytes() -> None:
     schema = entry_schema(DAY)
     rows = rows_of(schema, [entry(3, partition={"ts_day": 7})])
     leaves = flatten(parsed(schema), ORIGIN)
@@ -50,7 +50,7 @@ def test_a_plain_schema_reads_the_same_bytes() -> None:
     assert row[names[2, 125]] == [{"c0": 1, "c1": (3).to_bytes(8, "little")}, {"c0": 2, "c1": b""}]
 
 
-def test_what_takes_no_bytes_is_left_out_of_the_plain_schema() -> None:
+def test_zero_byte_fields_are_left_out_of_the_plain_schema() -> None:
     fields = (
         required("a", "null", 1),
         required("b", {"type": "record", "name": "empty", "fields": []}, 2),
@@ -64,7 +64,7 @@ def test_what_takes_no_bytes_is_left_out_of_the_plain_schema() -> None:
     assert [holds_values(part.avro_type) for part in root.fields] == [False, False, False, True, False]
 
 
-def test_named_types_are_found_in_their_namespace() -> None:
+def test_named_types_resolve_in_their_namespace() -> None:
     inner = {"type": "record", "name": "t", "fields": [{"name": "x", "type": "int"}]}
     schema = record(
         required("a", inner, 1),
@@ -79,7 +79,7 @@ def test_named_types_are_found_in_their_namespace() -> None:
 
 
 @pytest.mark.parametrize("union, branch", [(["null", "long"], 0), (["long", "null"], 1)])
-def test_a_union_with_null_is_an_optional_type(union: list[str], branch: int) -> None:
+def test_union_with_null_is_an_optional_type(union: list[str], branch: int) -> None:
     found = first(union)
     assert (found.kind, found.is_optional, found.null_branch, found.min_size) == ("long", True, branch, 1)
 
@@ -109,6 +109,6 @@ def test_types_may_be_wrapped_in_objects() -> None:
         (17, "expected a type, found 17"),
     ],
 )
-def test_schemas_that_cannot_be_read_are_refused_with_the_reason(kind: Any, reason: str) -> None:
+def test_unreadable_schemas_are_refused_with_the_reason(kind: Any, reason: str) -> None:
     with pytest.raises(InvalidManifestError, match=reason):
         first(kind)

@@ -66,7 +66,7 @@ def file(at: int, **changes: Any) -> dict[str, Any]:
     return row
 
 
-def test_lists_that_lie_alike_are_read_as_they_are() -> None:
+def test_uniform_lists_are_read_unchanged() -> None:
     rows = [file(at) for at in range(ROWS)]
     assert {"column_sizes", "value_counts", "lower_bounds", "upper_bounds", "nan_value_counts"} <= stamped(
         rows_of(SCHEMA, rows), ROWS
@@ -104,7 +104,7 @@ def test_lists_that_lie_alike_are_read_as_they_are() -> None:
         },
     ],
 )
-def test_a_row_unlike_the_others_is_read_as_it_is(changes: dict[str, Any], where: int) -> None:
+def test_irregular_row_is_read_unchanged(changes: dict[str, Any], where: int) -> None:
     rows = [file(at) for at in range(ROWS)]
     rows[where] = file(where, **changes)
     data = blocks_of(rows)
@@ -115,7 +115,7 @@ def test_a_row_unlike_the_others_is_read_as_it_is(changes: dict[str, Any], where
     assert few == [{name: row[name] for name in few[0]} for row in expected]
 
 
-def test_what_was_guessed_wrong_is_not_guessed_again() -> None:
+def test_failed_guess_is_not_repeated() -> None:
     schema = copy.deepcopy(SCHEMA)
     schema["name"] = "entries_of_a_table_of_its_own"
     rows = [file(at) for at in range(ROWS)]
@@ -138,7 +138,7 @@ def test_what_was_guessed_wrong_is_not_guessed_again() -> None:
         {"value_counts": None},
     ],
 )
-def test_what_held_for_one_file_is_tried_on_the_next_and_not_trusted(changes: dict[str, Any], where: int) -> None:
+def test_pattern_of_one_file_is_tried_on_the_next_and_verified(changes: dict[str, Any], where: int) -> None:
     decode(blocks_of([file(at) for at in range(ROWS)]), DATAFUSION)
     alike = past_guesses.of(SCHEMA_TEXT)
     assert alike.right and not alike.wrong
@@ -153,14 +153,14 @@ def test_what_held_for_one_file_is_tried_on_the_next_and_not_trusted(changes: di
     assert decode(plain, DATAFUSION) == decode(plain, PYTHON)
 
 
-def test_files_that_lie_alike_share_what_was_guessed() -> None:
+def test_uniform_files_share_a_pattern() -> None:
     decode(blocks_of([file(at) for at in range(ROWS)]), DATAFUSION)
     before = past_guesses.of(SCHEMA_TEXT)
     decode(blocks_of([file(at + 1) for at in range(ROWS)]), DATAFUSION)
     assert past_guesses.of(SCHEMA_TEXT) is before
 
 
-def test_guesses_of_many_tables_are_forgotten() -> None:
+def test_patterns_are_bounded_over_many_tables() -> None:
     memory = PastGuesses(limit=2)
     for name in (b"a", b"b", b"a", b"c"):
         memory.remember(name, {}, {len(memory.of(name).wrong)})
@@ -175,7 +175,7 @@ def _no_guesses() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("bits", [0, 5, 6, 7, 13, 14, 20, 27, 28, 41, 54, 55, 56, 62, 63])
-def test_numbers_of_every_length_are_read(bits: int) -> None:
+def test_numbers_of_every_encoded_length_are_read(bits: int) -> None:
     source = random.Random(bits)
     low, high = (1 << bits) // 2, max(1, (1 << bits) - 1)
     rows = []
@@ -188,7 +188,7 @@ def test_numbers_of_every_length_are_read(bits: int) -> None:
 
 
 @pytest.mark.extended
-def test_tables_of_a_thousand_columns_are_read() -> None:
+def test_tables_with_a_thousand_columns_are_read() -> None:
     wide = [{"key": key, "value": b"%08d" % key} for key in range(1, 1001)]
     rows = [file(at, lower_bounds=wide, upper_bounds=wide) for at in range(80)]
     assert "lower_bounds" in stamped(rows_of(SCHEMA, rows), 80)
@@ -196,7 +196,7 @@ def test_tables_of_a_thousand_columns_are_read() -> None:
     assert decode(data, DATAFUSION) == decode(data, PYTHON)
 
 
-def test_required_lists_and_the_other_order_of_branches_are_read() -> None:
+def test_required_lists_and_reversed_unions_are_read() -> None:
     wide = pairs("a", 11, 12, "long", 10)
     wide["type"] = wide["type"][::-1]
     del wide["default"]
@@ -223,7 +223,7 @@ def test_required_lists_and_the_other_order_of_branches_are_read() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_changed_bytes_give_the_same_answer_with_and_without_stamps(seed: int) -> None:
+def test_corrupted_bytes_give_the_same_result_with_and_without_patterns(seed: int) -> None:
     source = random.Random(seed)
     content = rows_of(SCHEMA, [file(at) for at in range(100)])
     for _ in range(6):
@@ -243,7 +243,7 @@ def test_changed_bytes_give_the_same_answer_with_and_without_stamps(seed: int) -
         assert found[0] == found[1] or found[0] == "no branch"
 
 
-def test_scratch_files_have_no_name_and_no_length_left_over() -> None:
+def test_scratch_files_are_unnamed_and_truncated() -> None:
     with ScratchFile() as scratch:
         first = scratch.write([b"a" * 100] * 1500, 150_000)
         assert first.read_bytes() == b"a" * 150_000
@@ -253,7 +253,7 @@ def test_scratch_files_have_no_name_and_no_length_left_over() -> None:
             assert "deleted" in str(second.readlink())
 
 
-def test_scratch_files_are_used_again_but_for_large_ones_and_those_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_files_are_reused_unless_large_or_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     spare = SpareFiles()
     monkeypatch.setattr(avro_scratch, "_SPARE_BYTES", 10)
 
@@ -292,11 +292,11 @@ assert path.read_bytes() == b"parent"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-def test_a_process_that_was_forked_leaves_its_parents_scratch_files_alone() -> None:
+def test_forked_process_does_not_touch_scratch_files_of_its_parent() -> None:
     subprocess.run([sys.executable, "-c", FORK], timeout=60, check=True)
 
 
-def test_large_scratch_files_go_to_disk_without_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_large_scratch_files_are_unnamed_on_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(avro_scratch, "_MEMORY_BYTES", 10)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with ScratchFile() as scratch:
@@ -305,7 +305,7 @@ def test_large_scratch_files_go_to_disk_without_a_name(monkeypatch: pytest.Monke
         assert list(tmp_path.iterdir()) == []
 
 
-def test_systems_without_open_files_by_path_get_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_systems_without_fd_paths_use_named_scratch_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(avro_scratch, "_OPEN_FILES", tmp_path / "absent")
     with ScratchFile() as scratch:
         path = scratch.write([b"12"], 2)

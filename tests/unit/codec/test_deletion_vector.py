@@ -26,7 +26,7 @@ KEY = 1 << 32
 MIXED = [0, 1, 2, 3, 70_000, 70_001, KEY - 1, KEY, 5 * KEY + 9, MAX_POSITION]
 
 
-def test_positions_come_out_in_order_whatever_order_they_went_in() -> None:
+def test_positions_are_returned_in_order() -> None:
     vector = DeletionVector([*reversed(MIXED), 3, 3, 0])
     assert list(vector) == MIXED
     assert vector.to_numpy().tolist() == MIXED
@@ -35,23 +35,23 @@ def test_positions_come_out_in_order_whatever_order_they_went_in() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64])
-def test_numpy_arrays_of_any_integer_type_are_taken(dtype: Any) -> None:
+def test_numpy_arrays_of_any_integer_type_are_accepted(dtype: Any) -> None:
     assert list(DeletionVector(np.array([5, 1, 100], dtype=dtype))) == [1, 5, 100]
 
 
-def test_a_range_is_taken_whole() -> None:
+def test_range_is_added_whole() -> None:
     vector = DeletionVector(range(KEY - 5, 2 * KEY + 5))
     assert (vector.cardinality, vector.first, vector.last) == (KEY + 10, KEY - 5, 2 * KEY + 4)
     assert DeletionVector(range(10, 5)).is_empty
     assert list(DeletionVector(range(10, 0, -4))) == [2, 6, 10]
 
 
-def test_a_vector_is_taken_as_it_is() -> None:
+def test_vector_is_accepted_as_positions() -> None:
     vector = DeletionVector(MIXED)
     assert DeletionVector(vector) == vector
 
 
-def test_an_empty_vector_is_a_value_and_not_nothing() -> None:
+def test_empty_vector_is_a_value() -> None:
     empty = DeletionVector()
     assert empty.is_empty
     assert empty.cardinality == 0
@@ -81,7 +81,7 @@ def test_membership() -> None:
         (MAX_POSITION, 1, [MAX_POSITION]),
     ],
 )
-def test_a_mask_covers_the_rows_it_is_asked_for(start: int, length: int, deleted: list[int]) -> None:
+def test_mask_has_the_requested_length(start: int, length: int, deleted: list[int]) -> None:
     mask = DeletionVector(MIXED).mask(start, length)
     assert mask.dtype == np.bool_
     assert len(mask) == length
@@ -89,12 +89,12 @@ def test_a_mask_covers_the_rows_it_is_asked_for(start: int, length: int, deleted
 
 
 @pytest.mark.parametrize("start, length", [(-1, 5), (0, -1)])
-def test_a_mask_of_negative_rows_is_refused(start: int, length: int) -> None:
+def test_mask_of_negative_length_is_refused(start: int, length: int) -> None:
     with pytest.raises(InvalidRequestError, match="neither may be negative"):
         DeletionVector().mask(start, length)
 
 
-def test_union_keeps_both_and_changes_neither() -> None:
+def test_union_contains_both_and_changes_neither() -> None:
     one, other, third = DeletionVector([1, 2]), DeletionVector([2, 3, KEY]), DeletionVector([7])
     assert list(one | other) == [1, 2, 3, KEY]
     assert list(one.union(other, third)) == [1, 2, 3, 7, KEY]
@@ -102,7 +102,7 @@ def test_union_keeps_both_and_changes_neither() -> None:
     assert (list(one), list(other)) == ([1, 2], [2, 3, KEY])
 
 
-def test_equality_goes_by_the_positions() -> None:
+def test_equality_compares_positions() -> None:
     by_range, by_list = DeletionVector(range(1, 4)), DeletionVector([1, 2, 3])
     assert by_range == by_list
     assert hash(by_range) == hash(by_list)
@@ -110,13 +110,13 @@ def test_equality_goes_by_the_positions() -> None:
     assert by_range != [1, 2, 3]
 
 
-def test_a_vector_cannot_change() -> None:
+def test_vector_is_immutable() -> None:
     vector = DeletionVector([1])
     with pytest.raises(AttributeError):
         vector._cardinality = 5
 
 
-def test_vectors_survive_pickling() -> None:
+def test_vectors_are_picklable() -> None:
     vector = DeletionVector(MIXED)
     assert pickle.loads(pickle.dumps(vector)) == vector
     assert repr(vector) == f"<DeletionVector of 10 positions from 0 to {MAX_POSITION}>"
@@ -129,17 +129,17 @@ def test_vectors_survive_pickling() -> None:
         range(-1, 5), range(MAX_POSITION, MAX_POSITION + 2),
     ],
 )  # fmt: skip
-def test_what_is_no_position_is_refused(positions: Any) -> None:
+def test_invalid_position_is_refused(positions: Any) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot make a deletion vector"):
         DeletionVector(positions)
 
 
-def test_runs_are_written_where_they_are_shorter() -> None:
+def test_run_containers_are_written_if_shorter() -> None:
     assert len(encode_deletion_vector(DeletionVector(range(1_000_000)))) < 300
     assert len(encode_deletion_vector(DeletionVector(np.arange(1_000_000)))) < 300
 
 
-def test_the_recorded_count_must_be_the_cardinality() -> None:
+def test_recorded_count_must_equal_the_cardinality() -> None:
     blob = encode_deletion_vector(DeletionVector([1, 2, 3]))
     assert decode_deletion_vector(blob, record_count=3).cardinality == 3
     with pytest.raises(InvalidPuffinError, match="it has 3 positions where 0 are recorded"):
@@ -161,7 +161,7 @@ def test_several_vectors_share_a_file() -> None:
         assert read == vectors[stored.referenced_data_file]
 
 
-def test_the_footer_describes_each_vector_as_the_specification_asks() -> None:
+def test_footer_describes_each_vector_as_specified() -> None:
     written = encode_deletion_vector_file({"a.parquet": DeletionVector([1, 5])}, created_by="frazil 1.2")
     footer = decode_puffin_footer(written.data)
     assert footer == written.footer
@@ -174,7 +174,7 @@ def test_the_footer_describes_each_vector_as_the_specification_asks() -> None:
     assert written.vectors[0] == StoredDeletionVector("a.parquet", blob.offset, blob.length, 2)
 
 
-def test_a_vector_without_positions_is_not_put_into_a_file() -> None:
+def test_empty_vector_is_not_written_to_a_file() -> None:
     with pytest.raises(InvalidRequestError, match=r"a\.parquet: it has no positions"):
         encode_deletion_vector_file({"a.parquet": DeletionVector()}, created_by="frazil")
     with pytest.raises(InvalidRequestError, match="location is empty"):
@@ -195,13 +195,13 @@ PROPERTIES = {"referenced-data-file": "a.parquet", "cardinality": "2"}
         (None, PROPERTIES | {"cardinality": "9" * 5000}, "is not a count"),
     ],
 )
-def test_a_blob_that_cannot_be_a_vector_is_refused(codec: Any, properties: dict[str, str], reason: str) -> None:
+def test_invalid_blob_is_refused(codec: Any, properties: dict[str, str], reason: str) -> None:
     blob = BlobMetadata("deletion-vector-v1", (2147483645,), -1, -1, 4, 30, codec, properties)
     with pytest.raises(InvalidPuffinError, match=reason) as caught:
         describe_deletion_vector(blob)
     assert caught.value.context["heading"] == "`deletion-vector-v1` blob type"
 
 
-def test_a_blob_of_another_type_is_not_read_as_a_vector() -> None:
+def test_blob_of_another_type_is_not_read_as_a_vector() -> None:
     with pytest.raises(InvalidRequestError, match="blob of type 'apache-datasketches-theta-v1'"):
         describe_deletion_vector(BlobMetadata("apache-datasketches-theta-v1", (1,), 1, 1, 4, 30))

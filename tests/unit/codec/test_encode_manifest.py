@@ -66,7 +66,7 @@ def fields_of(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_each_version_writes_the_fields_of_the_specification(version: int) -> None:
+def test_each_version_writes_its_specified_fields(version: int) -> None:
     schema, _, _ = avro(encode(added(), format_version=version).data)
     assert schema["name"] == "manifest_entry"
     entry = fields_of(schema)
@@ -84,7 +84,7 @@ def test_each_version_writes_the_fields_of_the_specification(version: int) -> No
                 assert not is_optional or fields[name]["default"] is None
 
 
-def test_field_ids_are_those_of_the_specification() -> None:
+def test_field_ids_match_the_specification() -> None:
     schema, _, _ = avro(encode(added(), format_version=3).data)
     entry = fields_of(schema)
     file = fields_of(entry["data_file"]["type"])
@@ -108,7 +108,7 @@ def test_field_ids_are_those_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_the_header_has_what_a_version_requires(version: int) -> None:
+def test_header_has_the_keys_required_by_the_version(version: int) -> None:
     _, header, _ = avro(encode(added(), format_version=version).data)
     for name in MANIFEST_HEADER_FIELDS:
         if requirement_of(MANIFEST_HEADER_FIELDS, name, version) == "required":
@@ -122,7 +122,7 @@ def test_the_header_has_what_a_version_requires(version: int) -> None:
     assert ("content" in header) == (version > 1)
 
 
-def test_v1_writes_the_default_block_size_and_the_snapshot_id() -> None:
+def test_v1_writes_the_default_block_size_and_snapshot_id() -> None:
     _, _, rows = avro(encode(added(snapshot_id=None), format_version=1).data)
     assert rows[0]["snapshot_id"] == SNAPSHOT_ID
     assert rows[0]["data_file"]["block_size_in_bytes"] == 67108864
@@ -134,7 +134,7 @@ def test_v1_refuses_entries_without_a_snapshot() -> None:
         encode(added(snapshot_id=None), format_version=1, snapshot_id=None)
 
 
-def test_values_are_written_as_they_are_and_formats_in_upper_case() -> None:
+def test_values_are_written_unchanged_and_formats_in_upper_case() -> None:
     _, _, rows = avro(encode(added(data_file(7))).data)
     file = rows[0]["data_file"]
     assert file["file_format"] == "PARQUET"
@@ -151,12 +151,12 @@ def test_every_codec_round_trips(codec: str) -> None:
     assert list(iter_entries(decode_manifest(made.data))) == entries
 
 
-def test_an_unknown_codec_is_refused() -> None:
+def test_unknown_codec_is_refused() -> None:
     with pytest.raises(InvalidPropertyError, match="'brotli'"):
         encode(added(), codec="brotli")
 
 
-def test_the_same_entries_give_the_same_bytes() -> None:
+def test_same_entries_give_the_same_bytes() -> None:
     entries = [added(data_file(at)) for at in range(300)]
     assert encode(*entries).data == encode(*entries).data
     assert encode(*entries).data != encode(*entries[1:]).data
@@ -165,7 +165,7 @@ def test_the_same_entries_give_the_same_bytes() -> None:
         encode(*entries, sync_marker=b"short")
 
 
-def test_rows_are_cut_into_blocks_of_about_64_kilobytes() -> None:
+def test_rows_are_split_into_blocks_of_about_64_kilobytes() -> None:
     data = encode(*(added(data_file(at)) for at in range(3000)), codec="none").data
     blocks = list(fastavro.block_reader(io.BytesIO(data)))
     assert sum(block.num_records for block in blocks) == 3000
@@ -174,7 +174,7 @@ def test_rows_are_cut_into_blocks_of_about_64_kilobytes() -> None:
     assert min(sizes[:-1]) > 60_000
 
 
-def test_a_row_larger_than_a_block_is_a_block() -> None:
+def test_row_larger_than_a_block_is_its_own_block() -> None:
     entries = [added(data_file(at, upper_bounds={1: bytes(100_000)})) for at in range(5)]
     made = encode(*entries)
     assert list(iter_entries(decode_manifest(made.data))) == entries
@@ -196,7 +196,7 @@ def test_columns_and_values_give_the_same_manifest() -> None:
     assert again == made
 
 
-def test_columns_may_be_missing_chunked_and_of_other_widths() -> None:
+def test_columns_may_be_missing_chunked_or_of_other_widths() -> None:
     table = pa.table(
         {
             "status": pa.chunked_array([pa.array([1], pa.int8()), pa.array([1], pa.int8())]),
@@ -215,7 +215,7 @@ def test_columns_may_be_missing_chunked_and_of_other_widths() -> None:
     assert found[0].data_file.lower_bounds is None
 
 
-def test_the_line_for_the_manifest_list_counts_files_and_rows() -> None:
+def test_manifest_list_entry_counts_files_and_rows() -> None:
     entries = [
         added(data_file(0, record_count=10)),
         added(data_file(1, record_count=5), sequence_number=9),
@@ -234,7 +234,7 @@ def test_the_line_for_the_manifest_list_counts_files_and_rows() -> None:
     assert (line.key_metadata, line.first_row_id) == (None, None)
 
 
-def test_new_files_leave_the_lowest_sequence_number_open() -> None:
+def test_new_files_leave_the_minimum_sequence_number_unassigned() -> None:
     assert encode(added()).manifest.min_sequence_number == -1
     assert encode().manifest.min_sequence_number == -1
     assert encode(existing(sequence_number=0)).manifest.min_sequence_number == 0
@@ -257,7 +257,7 @@ def summary_of(kind: Type, *values: Any) -> FieldSummary:
         (DOUBLE, (1.5, float("nan"), None), (True, True, 1.5, 1.5)),
     ],
 )
-def test_partition_values_are_summarised(kind: Type, values: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
+def test_partition_values_are_summarized(kind: Type, values: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
     has_null, has_nan, low, high = expected
     assert summary_of(kind, *values) == FieldSummary(
         has_null, has_nan, encode_value(low, kind), encode_value(high, kind)
@@ -283,7 +283,7 @@ def test_partitions_of_nan_have_no_bounds() -> None:
         ((-1.0, 0.0, -0.0), -1.0, 0.0),
     ],
 )
-def test_negative_zero_comes_before_zero(values: tuple[float, ...], low: float, high: float) -> None:
+def test_negative_zero_sorts_before_zero(values: tuple[float, ...], low: float, high: float) -> None:
     summary = summary_of(DOUBLE, *values)
     assert (summary.lower_bound, summary.upper_bound) == (struct.pack("<d", low), struct.pack("<d", high))
 
@@ -295,11 +295,11 @@ class TestFirstRowIds:
         (found,) = iter_entries(decode_manifest(encode(entry, format_version=3, **changes).data))
         return found.data_file.first_row_id
 
-    def test_existing_and_deleted_files_keep_theirs(self) -> None:
+    def test_existing_and_deleted_files_keep_their_sequence_numbers(self) -> None:
         assert self.written(existing(data_file(first_row_id=0))) == 0
         assert self.written(deleted(data_file(first_row_id=8))) == 8
 
-    def test_added_files_are_written_without(self) -> None:
+    def test_added_files_are_written_without_sequence_numbers(self) -> None:
         assert self.written(added(data_file(first_row_id=8))) is None
 
 
@@ -318,7 +318,7 @@ class TestRefusals:
             (added(data_file(record_count=-1)), {}, "its record_count is negative"),
         ],
     )
-    def test_entries_are_refused_with_the_file_and_the_reason(
+    def test_invalid_entries_are_refused_with_the_file_and_the_reason(
         self, entry: ManifestEntry, changes: dict[str, Any], reason: str
     ) -> None:
         with pytest.raises(InvalidRequestError, match=reason) as failure:
@@ -329,7 +329,7 @@ class TestRefusals:
         with pytest.raises(InvalidRequestError, match="format version 1 have none"):
             encode(format_version=1, content=ManifestContent.DELETES)
 
-    def test_deletion_vectors_need_v3(self) -> None:
+    def test_deletion_vectors_require_v3(self) -> None:
         entry = added(deletion_vector())
         with pytest.raises(InvalidRequestError, match="format version 2 have no deletion vectors"):
             encode(entry, content=ManifestContent.DELETES)
@@ -337,7 +337,7 @@ class TestRefusals:
         assert list(iter_entries(decode_manifest(made.data))) == [entry]
 
     @pytest.mark.parametrize("name", ["referenced_data_file", "content_offset", "content_size_in_bytes"])
-    def test_deletion_vectors_are_described_in_full(self, name: str) -> None:
+    def test_deletion_vectors_need_all_their_fields(self, name: str) -> None:
         changes: dict[str, Any] = {name: None}
         entry = added(deletion_vector(0, **changes))
         with pytest.raises(InvalidRequestError, match=f"a deletion vector needs {name}"):
@@ -351,7 +351,7 @@ class TestRefusals:
         made = encode(entry, content=ManifestContent.DELETES)
         assert list(iter_entries(decode_manifest(made.data))) == [entry]
 
-    def test_partition_values_must_fit_the_spec(self) -> None:
+    def test_partition_values_must_match_the_spec(self) -> None:
         with pytest.raises(SchemaMismatchError, match="2 partition values, its spec 1 fields"):
             encode(added(data_file(partition=(1, 2))))
         with pytest.raises(SchemaMismatchError, match="as date"):
@@ -360,11 +360,11 @@ class TestRefusals:
         with pytest.raises(SchemaMismatchError, match="the column 'partition' is missing"):
             encode_manifest(table, path="m", spec=BY_DAY, schema=EVENTS, format_version=2, snapshot_id=1)
 
-    def test_an_unknown_version_is_refused(self) -> None:
+    def test_unknown_version_is_refused(self) -> None:
         with pytest.raises(Exception, match="4"):
             encode(format_version=4)
 
-    def test_values_that_fit_no_column_are_refused(self) -> None:
+    def test_values_outside_the_column_range_are_refused(self) -> None:
         with pytest.raises(SchemaMismatchError, match="'value_counts'"):
             encode(added(data_file(value_counts={1: 2**70})))
         table = pa.table({"status": pa.array(["added"])})
@@ -372,7 +372,7 @@ class TestRefusals:
             encode_manifest(table, path="m", spec=UNPARTITIONED, schema=EVENTS, format_version=2, snapshot_id=1)
 
 
-def test_partition_names_are_made_legal_and_kept_beside() -> None:
+def test_partition_names_are_sanitized_and_the_original_is_kept() -> None:
     schema = Schema((NestedField(1, "order-id", INT), NestedField(2, "9lives", INT), NestedField(3, "café", INT)))
     spec = build_partition_spec(schema, ["`order-id`", "`9lives`", "`café`"])
     entry = added(data_file(partition=(1, 2, 3), spec_id=0))
@@ -385,7 +385,7 @@ def test_partition_names_are_made_legal_and_kept_beside() -> None:
     assert list(iter_entries(columns)) == [entry]
 
 
-def test_names_that_become_alike_stay_apart() -> None:
+def test_colliding_sanitized_names_stay_distinct() -> None:
     schema = Schema((NestedField(1, "a-b", INT), NestedField(2, "a_x2Db", INT)))
     spec = build_partition_spec(schema, ["`a-b`", "a_x2Db"])
     made = encode(added(data_file(partition=(1, 2), spec_id=0)), schema=schema, spec=spec)
@@ -394,14 +394,14 @@ def test_names_that_become_alike_stay_apart() -> None:
     assert [one["name"] for one in fields] == ["a_x2Db", "a_x2Db_f1001"]
 
 
-def test_a_spec_over_a_dropped_column_asks_older_schemas_for_its_type() -> None:
+def test_type_of_a_dropped_partition_source_comes_from_older_schemas() -> None:
     narrower = Schema((NestedField(1, "id", INT),), schema_id=1)
     made = encode(added(), schema=narrower, other_schemas=[EVENTS])
     (found,) = iter_entries(decode_manifest(made.data))
     assert found.data_file.partition == (19000,)
 
 
-def test_a_spec_of_no_known_type_writes_null() -> None:
+def test_partition_field_of_unknown_type_writes_null() -> None:
     narrower = Schema((NestedField(1, "id", INT),), schema_id=1)
     spec = PartitionSpec(5, build_partition_spec(EVENTS, ["kind"]).fields)
     made = encode(added(data_file(partition=(None,), spec_id=5)), schema=narrower, spec=spec)
@@ -409,7 +409,7 @@ def test_a_spec_of_no_known_type_writes_null() -> None:
     assert found.data_file.partition == (None,)
 
 
-def test_a_decimal_with_more_digits_than_its_type_is_refused() -> None:
+def test_decimal_exceeding_its_precision_is_refused() -> None:
     schema = Schema((NestedField(1, "x", DecimalType(4, 2)),))
     spec = build_partition_spec(schema, ["x"])
     for value in (Decimal("1.234"), Decimal("123.45")):

@@ -26,26 +26,26 @@ NAN = math.nan
         (GeoPoint(-180.0, -0.0), (-180.0, -0.0)),
     ],
 )
-def test_bounds_are_stored_as_their_coordinates(point: GeoPoint, coordinates: tuple[float, ...]) -> None:
+def test_bounds_are_stored_as_coordinates(point: GeoPoint, coordinates: tuple[float, ...]) -> None:
     data = struct.pack(f"<{len(coordinates)}d", *coordinates)
     assert encode_geo_bound(point) == data
     assert decode_geo_bound(data) == point
 
 
-def test_coordinates_that_are_nan_are_unset() -> None:
+def test_nan_coordinates_are_unset() -> None:
     assert decode_geo_bound(struct.pack("<3d", 1, 2, NAN)) == GeoPoint(1, 2)
     assert decode_geo_bound(struct.pack("<4d", 1, 2, 3, NAN)) == GeoPoint(1, 2, 3)
 
 
 @pytest.mark.parametrize("size", [0, 8, 15, 17, 21, 33, 40])
-def test_a_bound_of_another_size_is_refused(size: int) -> None:
+def test_bound_of_invalid_size_is_refused(size: int) -> None:
     with pytest.raises(InvalidManifestError, match=f"it has {size} bytes and not 16, 24 or 32") as caught:
         decode_geo_bound(bytes(size))
     assert caught.value.context["heading"] == "Bound serialization"
 
 
 @pytest.mark.parametrize("coordinates", [(NAN, 1), (1, NAN), (NAN, NAN, 1)])
-def test_a_bound_without_x_and_y_is_refused(coordinates: tuple[float, ...]) -> None:
+def test_bound_without_x_and_y_is_refused(coordinates: tuple[float, ...]) -> None:
     with pytest.raises(InvalidManifestError, match="X and Y must be numbers"):
         decode_geo_bound(struct.pack(f"<{len(coordinates)}d", *coordinates))
 
@@ -76,19 +76,19 @@ def corners(box: BoundingBox | None) -> tuple[tuple[float | None, ...], tuple[fl
         ("GEOMETRYCOLLECTION EMPTY", None),
     ],
 )  # fmt: skip
-def test_a_box_holds_all_coordinates_that_are_numbers(
+def test_box_contains_all_numeric_coordinates(
     text: str, expected: tuple[tuple[float | None, ...], tuple[float | None, ...]] | None
 ) -> None:
     assert corners(bounding_box_of(parse_wkt(text))) == expected
 
 
-def test_a_column_takes_each_dimension_from_the_values_that_have_it() -> None:
+def test_each_dimension_is_bounded_by_the_values_that_have_it() -> None:
     values = ["POINT (1 NaN)", "POINT Z (5 5 100)", "POINT (3 9)"]
     box = collect_geo_bounds([None, *map(wkt_to_wkb, values)])
     assert corners(box) == ((1, 5, 100, None), (5, 9, 100, None))
 
 
-def test_a_column_without_values_has_no_bounds() -> None:
+def test_column_without_values_has_no_bounds() -> None:
     assert collect_geo_bounds([]) is None
     assert collect_geo_bounds([None, wkt_to_wkb("POINT EMPTY")]) is None
 
@@ -108,11 +108,11 @@ def test_geography_points_have_bounds() -> None:
         "POINT (0 -91)",
     ],
 )
-def test_geographies_whose_box_would_not_be_safe_have_none(text: str) -> None:
+def test_geographies_with_unsafe_boxes_have_no_bounds(text: str) -> None:
     assert collect_geo_bounds([wkt_to_wkb("POINT (1 1)"), wkt_to_wkb(text)], is_geography=True) is None
     assert collect_geo_bounds([wkt_to_wkb(text)], is_geography=False) is not None
 
 
-def test_a_value_that_is_no_geometry_is_refused() -> None:
+def test_invalid_geometry_is_refused() -> None:
     with pytest.raises(InvalidDataFileError):
         collect_geo_bounds([b"nonsense"])

@@ -177,7 +177,7 @@ CASES: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("decode", [decode_manifest, decode_manifest_list], ids=["manifest", "list"])
-def test_hostile_bytes_give_an_error_of_ours(name: str, decode: Callable[..., Any]) -> None:
+def test_hostile_bytes_give_a_frazil_error(name: str, decode: Callable[..., Any]) -> None:
     begin = time.process_time()
     with pytest.raises((CorruptTableError, UnsupportedError)) as failure:
         decode(CASES[name], path="s3://b/hostile.avro", limits=LIMITS)
@@ -186,19 +186,19 @@ def test_hostile_bytes_give_an_error_of_ours(name: str, decode: Callable[..., An
     assert len(str(failure.value)) < 600
 
 
-def test_an_unknown_codec_is_not_supported() -> None:
+def test_unknown_codec_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="'lz77'"):
         decode_manifest(container(SCHEMA, (1, ROW), codec="lz77"))
 
 
-def test_a_header_larger_than_the_limit_is_refused() -> None:
+def test_oversized_header_is_refused() -> None:
     data = container(SCHEMA, (1, ROW), metadata={"comment": bytes(1 << 20)})
     assert len(decode_manifest(data)) == 1
     with pytest.raises(CorruptTableError, match="the header is larger than 65536 bytes"):
         decode_manifest(data, limits=AvroLimits(header_bytes=65536))
 
 
-def test_limits_can_be_raised_for_sound_files() -> None:
+def test_limits_can_be_raised_for_valid_files() -> None:
     rows = [entry(at, partition={"ts_day": 1}) for at in range(2000)]
     data = write_avro(SCHEMA, rows)
     with pytest.raises(CorruptTableError, match="inflates to more than"):
@@ -208,7 +208,7 @@ def test_limits_can_be_raised_for_sound_files() -> None:
 
 @pytest.mark.parametrize("count", [2, 200])
 @pytest.mark.parametrize("codec", ["null", "deflate"])
-def test_a_manifest_cut_anywhere_is_refused(count: int, codec: str) -> None:
+def test_manifest_truncated_anywhere_is_refused(count: int, codec: str) -> None:
     content = rows_of(SCHEMA, [entry(at, partition={"ts_day": at}) for at in range(count)])
     data = container(SCHEMA, (count, compress(codec, content)), codec=codec)
     body = len(data) - 16 - len(compress(codec, content))
@@ -219,7 +219,7 @@ def test_a_manifest_cut_anywhere_is_refused(count: int, codec: str) -> None:
             decode_manifest(data[:end])
 
 
-def test_leftover_bytes_between_blocks_are_found_in_large_files() -> None:
+def test_leftover_bytes_between_blocks_are_detected_in_large_files() -> None:
     content = rows_of(SCHEMA, [entry(at, partition={"ts_day": at}) for at in range(300)])
     for tail in (b"\x00", b"\x02\x00", ROW[:40], ROW):
         data = container(SCHEMA, (300, content + tail))
@@ -229,7 +229,7 @@ def test_leftover_bytes_between_blocks_are_found_in_large_files() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("count", [3, 200])
-def test_flipped_bits_give_rows_or_an_error_of_ours(seed: int, count: int) -> None:
+def test_flipped_bits_give_rows_or_a_frazil_error(seed: int, count: int) -> None:
     random_source = random.Random(seed)
     content = rows_of(SCHEMA, [entry(at, partition={"ts_day": at}) for at in range(count)])
     for _ in range(25):
@@ -242,7 +242,7 @@ def test_flipped_bits_give_rows_or_an_error_of_ours(seed: int, count: int) -> No
             pass
 
 
-def test_schema_json_of_any_shape_gives_an_error_of_ours() -> None:
+def test_schema_json_of_any_shape_gives_a_frazil_error() -> None:
     documents: list[Any] = [None, True, 7, "int", [], {}, [[]], {"type": None}, {"type": {}}, {"type": "record"}]
     for document in documents:
         with pytest.raises(CorruptTableError):
@@ -251,7 +251,7 @@ def test_schema_json_of_any_shape_gives_an_error_of_ours() -> None:
 
 @pytest.mark.parametrize("count", [1, 300])
 @pytest.mark.parametrize("part", [0, 1])
-def test_pairs_without_a_key_or_a_value_are_refused(part: int, count: int) -> None:
+def test_map_pairs_without_key_or_value_are_refused(part: int, count: int) -> None:
     schema = entry_schema()
     sizes = next(one for one in schema["fields"][-1]["type"]["fields"] if one["name"] == "column_sizes")
     sizes["type"][1]["items"]["fields"][part]["type"] = "null"

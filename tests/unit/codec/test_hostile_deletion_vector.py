@@ -116,7 +116,7 @@ BLOBS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BLOBS)
-def test_a_damaged_vector_is_refused_under_its_heading(name: str) -> None:
+def test_damaged_vector_is_refused_with_its_heading(name: str) -> None:
     data, reason = BLOBS[name]
     with pytest.raises(InvalidPuffinError, match=reason) as caught:
         decode_deletion_vector(data)
@@ -124,7 +124,7 @@ def test_a_damaged_vector_is_refused_under_its_heading(name: str) -> None:
     assert caught.value.message.startswith("Cannot read the deletion vector: ")
 
 
-def test_the_builders_of_these_cases_build_valid_vectors_too() -> None:
+def test_builders_of_these_cases_build_valid_vectors_too() -> None:
     assert list(decode_deletion_vector(GOOD)) == [1, 2, 7]
     assert list(decode_deletion_vector(blob(bitmaps((0, runs((1, 2), (9, 0))), (3, ONE))))) == [
         1, 2, 3, 9, (3 << 32) + 1, (3 << 32) + 2, (3 << 32) + 7,
@@ -132,20 +132,20 @@ def test_the_builders_of_these_cases_build_valid_vectors_too() -> None:
     assert decode_deletion_vector(blob(bitmaps((0, bitset(b"\x55" * 8192, 32_768))))).cardinality == 32_768
 
 
-def test_empty_bitmaps_that_fill_gaps_are_read_and_dropped() -> None:
+def test_empty_gap_bitmaps_are_read_and_dropped() -> None:
     vector = decode_deletion_vector(blob(bitmaps((0, arrays()), (1, ONE), (2, arrays()))))
     assert [key for key, _ in vector.bitmaps()] == [1]
     assert encode_deletion_vector(vector) == blob(bitmaps((1, ONE)))
 
 
-def test_every_truncation_is_refused_even_with_a_fitting_checksum() -> None:
+def test_every_truncation_with_a_valid_checksum_is_refused() -> None:
     positions = bitmaps((0, runs((1, 2), (9, 30))), (1, ONE))
     for length in range(len(positions)):
         with pytest.raises(InvalidPuffinError):
             decode_deletion_vector(blob(positions[:length]))
 
 
-def test_billions_of_positions_in_a_few_bytes_stay_compressed() -> None:
+def test_billions_of_positions_stay_compressed() -> None:
     everything = DeletionVector(range(1 << 30))
     data = encode_deletion_vector(everything)
     assert len(data) < 1 << 20
@@ -156,7 +156,7 @@ def test_billions_of_positions_in_a_few_bytes_stay_compressed() -> None:
         decode_deletion_vector(data, record_count=10)
 
 
-def test_changed_bytes_with_a_fitting_checksum_never_harm_the_process() -> None:
+def test_corrupted_bytes_with_a_valid_checksum_never_crash() -> None:
     chance = random.Random(20240611)
     sources = [
         encode_deletion_vector(DeletionVector(positions))[8:-4]
@@ -187,11 +187,11 @@ def test_changed_bytes_with_a_fitting_checksum_never_harm_the_process() -> None:
 
 
 @pytest.mark.parametrize("offset, size", [(-1, 50), (0, -1), (0, 19), (0, 1 << 40)])
-def test_a_place_that_cannot_hold_a_vector_is_not_read(offset: int, size: int) -> None:
+def test_invalid_blob_range_is_not_read(offset: int, size: int) -> None:
     with pytest.raises(InvalidPuffinError, match="cannot hold one"):
         read_deletion_vector(lambda *_: pytest.fail("nothing must be read"), offset, size)
 
 
-def test_a_file_that_ends_inside_the_vector_is_refused() -> None:
+def test_file_ending_inside_the_vector_is_refused() -> None:
     with pytest.raises(InvalidPuffinError, match="bytes came back where"):
         read_deletion_vector(lambda offset, length: GOOD[: length - 1], 4, len(GOOD))

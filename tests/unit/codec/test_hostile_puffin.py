@@ -86,7 +86,7 @@ FILES: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_is_refused_under_its_heading(name: str) -> None:
+def test_damaged_file_is_refused_with_its_heading(name: str) -> None:
     data, heading = FILES[name]
     with pytest.raises(InvalidPuffinError) as caught:
         decode_puffin_footer(data)
@@ -95,14 +95,14 @@ def test_a_damaged_file_is_refused_under_its_heading(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_damaged_file_is_refused_through_ranged_reads_too(name: str) -> None:
+def test_damaged_file_is_refused_through_ranged_reads(name: str) -> None:
     data, _ = FILES[name]
     with pytest.raises(InvalidPuffinError):
         read_puffin_footer(range_reader(data), len(data))
 
 
 @pytest.mark.parametrize("flags", [2, 0x80, 0x100, 0x01000000, 0x80000000, 3])
-def test_flags_that_are_not_known_are_refused(flags: int) -> None:
+def test_unknown_flags_are_refused(flags: int) -> None:
     with pytest.raises(UnsupportedError, match="footer flags") as caught:
         decode_puffin_footer(puffin(footer_of(), flags=flags))
     assert caught.value.context["heading"] == "Footer structure"
@@ -117,12 +117,12 @@ def test_every_truncation_is_refused() -> None:
             decode_puffin_footer(data[:length])
 
 
-def test_storage_that_returns_too_little_is_refused() -> None:
+def test_short_reads_of_a_storage_are_refused() -> None:
     with pytest.raises(InvalidPuffinError, match="bytes came back where"):
         read_puffin_footer(lambda offset, length: GOOD[offset : offset + length - 1], len(GOOD))
 
 
-def test_a_footer_above_the_limit_is_refused_before_it_is_read() -> None:
+def test_oversized_footer_is_refused_before_reading() -> None:
     payload = msgspec.json.encode({"blobs": [], "x": "y" * 50_000})
     data = puffin(payload)
     asked: list[int] = []
@@ -136,7 +136,7 @@ def test_a_footer_above_the_limit_is_refused_before_it_is_read() -> None:
     assert max(asked) <= 20_000
 
 
-def test_a_compressed_footer_that_unfolds_beyond_the_limit_is_refused() -> None:
+def test_compressed_footer_expanding_beyond_the_limit_is_refused() -> None:
     payload = encode_lz4_frame(b'{"blobs":[]}' + b" " * 1_000_000)
     with pytest.raises(InvalidPuffinError, match="above the limit of 100000"):
         decode_puffin_footer(puffin(payload, flags=1), max_footer_bytes=100_000)
@@ -167,7 +167,7 @@ ZSTD_BLOBS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", ZSTD_BLOBS)
-def test_a_damaged_zstandard_blob_is_refused(name: str) -> None:
+def test_damaged_zstandard_blob_is_refused(name: str) -> None:
     data, reason = ZSTD_BLOBS[name]
     with pytest.raises(InvalidPuffinError, match=reason) as caught:
         decode_blob(data, "zstd")
@@ -225,7 +225,7 @@ LZ4_BLOBS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", LZ4_BLOBS)
-def test_a_damaged_lz4_blob_is_refused(name: str) -> None:
+def test_damaged_lz4_blob_is_refused(name: str) -> None:
     data, reason = LZ4_BLOBS[name]
     with pytest.raises(InvalidPuffinError, match=reason) as caught:
         decode_blob(data, "lz4")
@@ -239,7 +239,7 @@ def test_a_damaged_lz4_blob_is_refused(name: str) -> None:
         ("lz4", LZ4_BLOBS["content larger than the frame can hold"][0]),
     ],
 )
-def test_a_stated_size_alone_allocates_nothing(codec: str, data: bytes) -> None:
+def test_stated_size_alone_allocates_nothing(codec: str, data: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InvalidPuffinError):

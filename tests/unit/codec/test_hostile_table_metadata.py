@@ -229,7 +229,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_metadata_is_refused_soon_and_in_plain_words(name: str) -> None:
+def test_hostile_metadata_is_refused_quickly_with_a_clear_message(name: str) -> None:
     data, reason = HOSTILE[name]
     start = time.process_time()
     with pytest.raises(InvalidMetadataError) as caught:
@@ -242,19 +242,19 @@ def test_hostile_metadata_is_refused_soon_and_in_plain_words(name: str) -> None:
     assert caught.value.context["heading"]
 
 
-def test_there_are_enough_hostile_cases() -> None:
+def test_hostile_cases_are_numerous() -> None:
     assert len(HOSTILE) >= 80
 
 
 @pytest.mark.parametrize("version", [4, 5, 42, 2**31 - 1])
-def test_a_newer_version_is_not_supported_whatever_else_the_file_holds(version: int) -> None:
+def test_newer_version_is_unsupported_whatever_else_the_file_contains(version: int) -> None:
     for made in ({"format-version": version}, {**document(2), "format-version": version, "snapshots": "?"}):
         with pytest.raises(UnsupportedError, match=f"format-version {version}") as caught:
             decode_table_metadata(text_of(made))
         assert caught.value.hint is not None
 
 
-def test_mutated_files_raise_only_our_errors_and_whatever_is_read_can_be_written() -> None:
+def test_mutated_files_raise_only_frazil_errors_and_valid_ones_are_writable() -> None:
     rng = random.Random(20)
     bases = [text_of(document(version)) for version in (1, 2, 3)]
     bases.append(gzip_text(bases[1]))

@@ -65,7 +65,7 @@ CORRUPT: dict[str, tuple[bytes, str, str]] = {
 
 
 @pytest.mark.parametrize("name", CORRUPT)
-def test_a_damaged_variant_is_refused_under_its_heading(name: str) -> None:
+def test_damaged_variant_is_refused_with_its_heading(name: str) -> None:
     metadata, value, reason = CORRUPT[name]
     for error in (InvalidDataFileError, InvalidManifestError):
         with pytest.raises(error, match=reason) as caught:
@@ -83,7 +83,7 @@ def test_a_damaged_variant_is_refused_under_its_heading(name: str) -> None:
         (EMPTY_METADATA, "fc", "primitive type 63 is not known"),
     ],
 )
-def test_what_a_newer_encoding_may_have_is_unsupported(metadata: bytes, value: str, reason: str) -> None:
+def test_newer_variant_encoding_is_unsupported(metadata: bytes, value: str, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason) as caught:
         decode_variant(metadata, bytes.fromhex(value))
     assert caught.value.context["heading"] == "Semi-structured Types"
@@ -97,14 +97,14 @@ def nested_arrays(levels: int) -> bytes:
     return data
 
 
-def test_nesting_beyond_the_limit_is_refused_whatever_its_depth() -> None:
+def test_excessive_nesting_is_refused() -> None:
     decode_variant(EMPTY_METADATA, nested_arrays(MAX_VARIANT_DEPTH))
     for levels in (MAX_VARIANT_DEPTH + 1, 1000, 20_000):
         with pytest.raises(UnsupportedError, match="nested deeper"):
             decode_variant(EMPTY_METADATA, nested_arrays(levels))
 
 
-def test_shared_parts_cannot_unfold_without_end() -> None:
+def test_shared_parts_cannot_expand_without_bound() -> None:
     # Both fields of each object are the one object below it: 2 ** 100 values in 1,100 bytes.
     data = NULL
     for _ in range(100):
@@ -123,7 +123,7 @@ def test_every_truncation_is_refused() -> None:
             decode_variant(metadata, value[:length])
 
 
-def test_changed_bytes_end_in_a_value_or_an_error() -> None:
+def test_corrupted_bytes_are_a_value_or_an_error() -> None:
     chance = random.Random(7)
     metadata, value = encode_variant(variant_of({"a": [1, "x" * 70, {"b": 1.5, "z": [None] * 9}], "c": 5, "d": b"xyz"}))
     outcomes: set[str] = set()

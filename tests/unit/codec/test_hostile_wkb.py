@@ -50,7 +50,7 @@ CORRUPT: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", CORRUPT)
-def test_a_damaged_geometry_is_refused_under_its_heading(name: str) -> None:
+def test_damaged_geometry_is_refused_with_its_heading(name: str) -> None:
     data, reason = CORRUPT[name]
     for error in (InvalidDataFileError, InvalidMetadataError):
         with pytest.raises(error, match=reason) as caught:
@@ -60,14 +60,14 @@ def test_a_damaged_geometry_is_refused_under_its_heading(name: str) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 8, 9, 10, 11, 12, 13, 14, 18, 999, 1008, 2018])
-def test_kinds_that_are_not_known_are_unsupported(code: int) -> None:
+def test_unknown_kinds_are_unsupported(code: int) -> None:
     with pytest.raises(UnsupportedError, match=f"its type {code} is not known") as caught:
         decode_wkb(header(code, 0))
     assert caught.value.context["heading"] == "Appendix G: Geospatial Notes"
 
 
 @pytest.mark.parametrize("levels", [MAX_GEOMETRY_DEPTH + 1, 1000, 100_000])
-def test_nesting_beyond_the_limit_is_refused_whatever_its_depth(levels: int) -> None:
+def test_excessive_nesting_is_refused(levels: int) -> None:
     with pytest.raises(UnsupportedError, match="nested deeper"):
         decode_wkb(header(7, 1) * levels + POINT)
 
@@ -79,7 +79,7 @@ def test_every_truncation_is_refused() -> None:
             decode_wkb(data[:length])
 
 
-def test_changed_bytes_end_in_a_geometry_or_an_error() -> None:
+def test_corrupted_bytes_are_a_geometry_or_an_error() -> None:
     chance = random.Random(11)
     source = wkt_to_wkb(
         "GEOMETRYCOLLECTION (MULTIPOINT ((1 2), EMPTY), POLYGON ((0 0, 1 1, 2 2, 0 0)), LINESTRING EMPTY)"

@@ -36,7 +36,7 @@ def parse(text: bytes) -> Any:
         b'{"n":9223372036854775807,"m":-9223372036854775808,"big":18446744073709551616}',
     ],
 )
-def test_sound_json_is_read_as_the_standard_library_reads_it(text: bytes) -> None:
+def test_valid_json_is_read_like_in_the_standard_library(text: bytes) -> None:
     assert parse(text) == json.loads(text)
 
 
@@ -69,7 +69,7 @@ def test_sound_json_is_read_as_the_standard_library_reads_it(text: bytes) -> Non
         (b'{"":1,"":2}', "the key '' twice"),
     ],
 )
-def test_doubtful_json_is_refused(text: bytes, reason: str) -> None:
+def test_ambiguous_json_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(InvalidMetadataError, match="Cannot read the document: ") as caught:
         parse(text)
     assert reason in caught.value.message
@@ -77,26 +77,26 @@ def test_doubtful_json_is_refused(text: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize("opening, closing", [(b"[", b"]"), (b'{"a":', b"}")])
-def test_nesting_is_bounded_whatever_the_stack_allows(opening: bytes, closing: bytes) -> None:
+def test_nesting_is_bounded_independently_of_the_stack(opening: bytes, closing: bytes) -> None:
     assert parse(opening * MAX_DEPTH + b"1" + closing * MAX_DEPTH) is not None
     for depth in (MAX_DEPTH + 1, 5_000, 200_000):
         with pytest.raises(InvalidMetadataError, match="nested deeper than 640 levels"):
             parse(opening * depth + b"1" + closing * depth)
 
 
-def test_a_number_of_a_million_digits_is_refused_at_once() -> None:
+def test_number_of_a_million_digits_is_refused_quickly() -> None:
     start = time.process_time()
     with pytest.raises(InvalidMetadataError, match="not JSON as expected: Integer value out of range"):
         parse(b'{"a":' + b"9" * 1_000_000 + b"}")
     assert time.process_time() - start < 1
 
 
-def test_errors_say_where_and_are_of_the_callers_kind() -> None:
+def test_errors_have_the_position_and_the_class_of_the_caller() -> None:
     with pytest.raises(InvalidPuffinError, match="Cannot read blobs: an object has the key 'a' twice"):
         parse_json(b'{"a":1,"a":1}', where="blobs", heading="H", error=InvalidPuffinError)
 
 
-def test_a_long_duplicate_key_is_cut_short() -> None:
+def test_long_duplicate_key_is_truncated_in_the_error() -> None:
     key = b'"' + b"k" * 1000 + b'"'
     with pytest.raises(InvalidMetadataError) as caught:
         parse(b"{" + key + b":1," + key + b":1}")
@@ -104,7 +104,7 @@ def test_a_long_duplicate_key_is_cut_short() -> None:
 
 
 @pytest.mark.parametrize("text", [b'{"a":[1, 2],"b":"c"}', b'{ "a" : [1, 2] ,"b":"c"}', b'{"\\u0061":[1, 2],"b":"c"}'])
-def test_an_object_is_split_into_the_texts_of_its_fields(text: bytes) -> None:
+def test_object_is_split_into_the_texts_of_its_fields(text: bytes) -> None:
     parts = split_json_object(text, heading="H")
     assert {name: bytes(part) for name, part in parts.items()} == {"a": b"[1, 2]", "b": b'"c"'}
 
@@ -126,19 +126,19 @@ def test_splitting_refuses_what_parsing_refuses(text: bytes, reason: str) -> Non
     assert reason in caught.value.message
 
 
-def test_strings_are_counted_unless_backslashes_hide_them() -> None:
+def test_strings_are_counted_unless_they_contain_escapes() -> None:
     assert count_plain_strings(b'{"a":"b","c":[1,"d"]}') == 4
     assert count_plain_strings(b'{"a":"\\n"}') is None
     assert count_plain_strings(b'["' + b"x" * 1_000_000 + b'",""]') == 2
 
 
-def test_values_are_bounded_before_they_are_made() -> None:
+def test_number_of_values_is_bounded_before_parsing() -> None:
     check_value_count(b"[1,2,3]", 3, heading="H")
     with pytest.raises(InvalidMetadataError, match="up to 3 values, more than the 2"):
         check_value_count(b"[1,2,3]", 2, heading="H")
 
 
-def test_what_cannot_be_written_as_json_is_refused() -> None:
+def test_values_without_json_form_are_refused() -> None:
     assert encode_json({"a": [1, "ü"]}) == '{"a":[1,"ü"]}'.encode()
     deep: list[Any] = []
     for _ in range(1_000_000):

@@ -81,7 +81,7 @@ def rename_row(value: Any, schema: Any) -> Any:
     return value
 
 
-def test_an_entry_has_every_field_of_the_specification() -> None:
+def test_entry_has_every_specified_field() -> None:
     data = write_avro(entry_schema(DAY), [entry(7, partition={"ts_day": 19000})], format_version="2", content="data")
     columns = decode_manifest(data, partition_type=DAYS)
     assert columns.table.schema == manifest_arrow_schema(DAYS)
@@ -105,7 +105,7 @@ def test_an_entry_has_every_field_of_the_specification() -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_codec_of_the_avro_specification_is_read(codec: str) -> None:
+def test_every_avro_codec_is_read(codec: str) -> None:
     rows = [entry(at) for at in range(300)]
     parts = (rows[:1], rows[1:200], rows[200:])
     blocks = [(len(part), compress(codec, rows_of(entry_schema(), part))) for part in parts]
@@ -126,7 +126,7 @@ def test_small_and_large_manifests_read_the_same(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 500])
-def test_fields_are_found_by_id_whatever_their_names_and_order(count: int) -> None:
+def test_fields_are_matched_by_id_whatever_their_names_and_order(count: int) -> None:
     schema = entry_schema(DAY)
     rows = [entry(at, partition={"ts_day": at}) for at in range(count)]
     renamed = write_avro(rename_all(schema), [rename_row(row, schema) for row in rows])
@@ -135,7 +135,7 @@ def test_fields_are_found_by_id_whatever_their_names_and_order(count: int) -> No
 
 
 @pytest.mark.parametrize("count", [2, 500])
-def test_a_union_may_name_null_second(count: int) -> None:
+def test_null_may_be_second_in_a_union(count: int) -> None:
     def flip_fields(schema: dict[str, Any]) -> dict[str, Any]:
         made = {key: value for key, value in schema.items() if key != "default"}
         if "fields" in made:
@@ -153,7 +153,7 @@ def test_a_union_may_name_null_second(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 500])
-def test_metrics_may_be_avro_maps_with_digits_for_keys(count: int) -> None:
+def test_metrics_may_be_avro_maps_with_digit_keys(count: int) -> None:
     schema = entry_schema()
     fields = schema["fields"][-1]["type"]["fields"]
     names = ("column_sizes", "lower_bounds")
@@ -198,7 +198,7 @@ def test_data_file_and_partition_may_be_optional_records(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 500])
-def test_fields_of_later_versions_are_skipped_whatever_their_type(count: int) -> None:
+def test_fields_of_later_versions_are_skipped(count: int) -> None:
     schema = entry_schema()
     inner = {
         "type": "record",
@@ -221,7 +221,7 @@ def test_fields_of_later_versions_are_skipped_whatever_their_type(count: int) ->
     assert decode_manifest(write_avro(schema, rows)).table.equals(expected.table)
 
 
-def test_only_the_fields_asked_for_are_returned() -> None:
+def test_only_requested_fields_are_returned() -> None:
     data = write_avro(entry_schema(DAY), [entry(at, partition={"ts_day": 1}) for at in range(500)])
     columns = decode_manifest(data, fields=["file_path", "lower_bounds"], manifest=manifest())
     assert columns.table.column_names == ["file_path", "lower_bounds"]
@@ -229,12 +229,12 @@ def test_only_the_fields_asked_for_are_returned() -> None:
         columns.column("upper_bounds")
 
 
-def test_a_field_that_does_not_exist_cannot_be_asked_for() -> None:
+def test_unknown_field_cannot_be_requested() -> None:
     with pytest.raises(InvalidRequestError, match="field 'colour' of a manifest"):
         decode_manifest(write_avro(entry_schema(), []), fields=["colour"])
 
 
-def test_the_header_tells_schema_spec_and_version() -> None:
+def test_header_has_schema_spec_and_version() -> None:
     schema = '{"type":"struct","schema-id":3,"fields":[{"id":1,"name":"ts","type":"timestamp","required":false}]}'
     spec = '[{"name":"ts_day","transform":"day","source-id":1,"field-id":1000}]'
     data = write_avro(
@@ -254,21 +254,21 @@ def test_the_header_tells_schema_spec_and_version() -> None:
     assert columns.metadata["partition-spec"] == spec
 
 
-def test_a_v1_header_has_defaults() -> None:
+def test_v1_header_has_defaults() -> None:
     columns = decode_manifest(write_avro(entry_schema(version=1), [entry()]))
     assert (columns.format_version, columns.spec_id, columns.content) == (1, 0, ManifestContent.DATA)
     assert columns.column("content").to_pylist() == [0]
 
 
 @pytest.mark.parametrize("key", ["schema", "partition-spec"])
-def test_a_header_without_schema_or_spec_is_found_out_when_it_is_asked_for(key: str) -> None:
+def test_header_without_schema_or_spec_fails_on_access(key: str) -> None:
     columns = decode_manifest(write_avro(entry_schema(), [entry()]), path="m.avro")
     with pytest.raises(InvalidManifestError, match=f"the manifest's {key}: its header has none") as failure:
         _ = columns.schema if key == "schema" else columns.partition_spec
     assert failure.value.context["path"] == "m.avro"
 
 
-def test_columns_survive_pickling() -> None:
+def test_columns_are_picklable() -> None:
     columns = decode_manifest(write_avro(entry_schema(DAY), [entry(partition={"ts_day": 3})]), manifest=manifest())
     again = pickle.loads(pickle.dumps(columns))
     assert again == columns
@@ -305,7 +305,7 @@ PARTITION_TYPES: list[tuple[Any, Type, Any, Any]] = [
 
 @pytest.mark.parametrize("count", [2, 300])
 @pytest.mark.parametrize("avro, kind, stored, value", PARTITION_TYPES)
-def test_partition_values_are_read_in_every_form_writers_use(
+def test_partition_values_are_read_in_every_known_encoding(
     avro: Any, kind: Type, stored: Any, value: Any, count: int
 ) -> None:
     plain: Any = avro if isinstance(avro, str) else {key: one for key, one in avro.items() if key != "logicalType"}
@@ -348,7 +348,7 @@ def _schemas(data: bytes, plain: Any, full: Any) -> tuple[bytes, bytes]:
         ("bytes", STRING, "stored as bytes"),
     ],
 )
-def test_a_partition_field_of_another_type_is_refused(avro: Any, kind: Type, reason: str) -> None:
+def test_partition_field_of_another_type_is_refused(avro: Any, kind: Type, reason: str) -> None:
     values = {"string": "a", "boolean": True, "bytes": b"a"}
     value = values.get(avro) if isinstance(avro, str) else ([1] if avro["type"] == "array" else b"abcd")
     data = write_avro(entry_schema(optional("p", avro, 1000)), [entry(partition={"p": value})])
@@ -356,7 +356,7 @@ def test_a_partition_field_of_another_type_is_refused(avro: Any, kind: Type, rea
         decode_manifest(data, partition_type=StructType((NestedField(1000, "p", kind),)))
 
 
-def test_a_partition_field_the_file_does_not_have_is_null() -> None:
+def test_missing_partition_field_is_null() -> None:
     both = StructType((NestedField(1000, "ts_day", DATE), NestedField(1001, "shard", INT)))
     data = write_avro(entry_schema(DAY), [entry(partition={"ts_day": 3})])
     (found,) = iter_entries(decode_manifest(data, partition_type=both))
@@ -378,21 +378,21 @@ class TestInheritance:
         assert columns.column("file_sequence_number").to_pylist() == [5, 5, 1]
         assert columns.path == "s3://b/m.avro"
 
-    def test_without_a_manifest_nothing_is_inherited(self) -> None:
+    def test_nothing_is_inherited_without_a_manifest(self) -> None:
         columns = decode_manifest(write_avro(entry_schema(), [entry()]))
         assert columns.column("sequence_number").to_pylist() == [None]
 
-    def test_an_uncommitted_manifest_gives_no_sequence_number(self) -> None:
+    def test_uncommitted_manifest_gives_no_sequence_number(self) -> None:
         columns = decode_manifest(write_avro(entry_schema(), [entry()]), manifest=manifest(sequence_number=-1))
         assert columns.column("sequence_number").to_pylist() == [None]
         assert columns.column("snapshot_id").to_pylist() == [77]
 
-    def test_an_existing_entry_without_a_sequence_number_is_refused(self) -> None:
+    def test_existing_entry_without_a_sequence_number_is_refused(self) -> None:
         data = write_avro(entry_schema(), [entry(0), entry(1, status=0)])
         with pytest.raises(InvalidManifestError, match="1 existing entries have no sequence number"):
             decode_manifest(data, manifest=manifest())
 
-    def test_a_deleted_entry_of_an_old_writer_may_lack_sequence_numbers(self) -> None:
+    def test_deleted_entry_of_an_old_writer_may_lack_sequence_numbers(self) -> None:
         columns = decode_manifest(write_avro(entry_schema(), [entry(0, status=2)]), manifest=manifest())
         assert columns.column("sequence_number").to_pylist() == [None]
 
@@ -403,12 +403,12 @@ class TestInheritance:
         assert columns.column("sequence_number").to_pylist() == [0]
         assert columns.column("file_sequence_number").to_pylist() == [0]
 
-    def test_a_v1_manifest_added_after_the_upgrade_counts_as_new(self) -> None:
+    def test_v1_manifest_added_after_the_upgrade_counts_as_new(self) -> None:
         rows = [entry(0, snapshot_id=3), entry(1, status=0, snapshot_id=3)]
         columns = decode_manifest(write_avro(entry_schema(version=1), rows), manifest=manifest(sequence_number=8))
         assert columns.column("sequence_number").to_pylist() == [8, 0]
 
-    def test_first_row_ids_follow_the_specifications_example(self) -> None:
+    def test_first_row_ids_match_the_specification_example(self) -> None:
         rows = [
             entry(0, status=0, sequence_number=1, file_sequence_number=1, record_count=25, first_row_id=800),
             entry(1, record_count=50),
@@ -418,7 +418,7 @@ class TestInheritance:
         columns = decode_manifest(data, manifest=manifest(first_row_id=1000))
         assert columns.column("first_row_id").to_pylist() == [800, 1000, 1050]
 
-    def test_deleted_entries_take_no_row_ids(self) -> None:
+    def test_deleted_entries_consume_no_row_ids(self) -> None:
         rows = [entry(0, record_count=10), entry(1, status=2, record_count=99), entry(2, record_count=10)]
         columns = decode_manifest(write_avro(entry_schema(version=3), rows), manifest=manifest(first_row_id=0))
         assert columns.column("first_row_id").to_pylist() == [0, None, 10]
@@ -428,7 +428,7 @@ class TestInheritance:
         columns = decode_manifest(write_avro(entry_schema(version=2), rows), manifest=manifest(first_row_id=7))
         assert columns.column("first_row_id").to_pylist() == [7, 17]
 
-    def test_a_manifest_without_a_first_row_id_has_files_without_one(self) -> None:
+    def test_files_of_a_manifest_without_first_row_id_have_none(self) -> None:
         data = write_avro(entry_schema(version=3), [entry(first_row_id=5)])
         assert decode_manifest(data, manifest=manifest()).column("first_row_id").to_pylist() == [None]
         assert decode_manifest(data).column("first_row_id").to_pylist() == [5]
@@ -443,7 +443,7 @@ class TestInheritance:
         with pytest.raises(InvalidManifestError, match="do not fit 64 bits"):
             decode_manifest(write_avro(entry_schema(version=3), rows), manifest=manifest(first_row_id=1))
 
-    def test_row_ids_are_counted_over_all_chunks(self) -> None:
+    def test_row_ids_are_assigned_across_chunks(self) -> None:
         rows = [entry(at, record_count=2) for at in range(3000)]
         columns = decode_manifest(
             write_avro(entry_schema(version=3), rows), manifest=manifest(first_row_id=100), fields=["first_row_id"]
@@ -475,12 +475,12 @@ class TestRefusals:
         assert failure.value.context["path"] == "s3://b/bad.avro"
         assert failure.value.context["heading"] == "Manifests"
 
-    def test_an_unknown_record_count_is_read(self) -> None:
+    def test_unknown_record_count_is_read(self) -> None:
         data = write_avro(entry_schema(), [entry(record_count=-1)])
         assert decode_manifest(data).column("record_count").to_pylist() == [-1]
 
     @pytest.mark.parametrize("name", ["status", "file_path", "file_format", "record_count", "file_size_in_bytes"])
-    def test_a_missing_required_field_is_named(self, name: str) -> None:
+    def test_missing_required_field_is_named(self, name: str) -> None:
         schema = entry_schema()
         for fields in (schema["fields"], schema["fields"][-1]["type"]["fields"]):
             fields[:] = [one for one in fields if one["name"] != name]
@@ -488,7 +488,7 @@ class TestRefusals:
             decode_manifest(write_avro(schema, []))
 
     @pytest.mark.parametrize("name", ["file_path", "record_count"])
-    def test_a_null_in_a_required_field_is_refused(self, name: str) -> None:
+    def test_null_in_a_required_field_is_refused(self, name: str) -> None:
         schema = entry_schema()
         for field in schema["fields"][-1]["type"]["fields"]:
             if field["name"] == name:
@@ -496,7 +496,7 @@ class TestRefusals:
         with pytest.raises(InvalidManifestError, match=f"field '{name}' is null in 1 entries"):
             decode_manifest(write_avro(schema, [entry(0), entry(1, **{name: None})]))
 
-    def test_a_schema_without_field_ids_is_refused(self) -> None:
+    def test_schema_without_field_ids_is_refused(self) -> None:
         def stripped(value: Any) -> Any:
             if isinstance(value, dict):
                 return {key: stripped(one) for key, one in value.items() if key != "field-id"}
@@ -505,13 +505,13 @@ class TestRefusals:
         with pytest.raises(InvalidManifestError, match="have no ids"):
             decode_manifest(write_avro(stripped(entry_schema()), [entry()]))
 
-    def test_two_fields_of_one_id_are_refused(self) -> None:
+    def test_duplicate_field_id_is_refused(self) -> None:
         schema = entry_schema()
         schema["fields"].insert(0, required("again", "int", 0))
         with pytest.raises(InvalidManifestError, match="two fields with the id 0"):
             decode_manifest(write_avro(schema, [{**entry(), "again": 1}]))
 
-    def test_a_metric_of_another_type_is_refused(self) -> None:
+    def test_metric_of_another_type_is_refused(self) -> None:
         schema = entry_schema()
         for at, field in enumerate(schema["fields"][-1]["type"]["fields"]):
             if field["name"] == "value_counts":
@@ -519,12 +519,12 @@ class TestRefusals:
         with pytest.raises(InvalidManifestError, match="field 'value_counts' is not map<int, long>"):
             decode_manifest(write_avro(schema, [entry(value_counts=[{"key": 1, "value": "x"}])]))
 
-    def test_a_newer_format_version_is_not_supported(self) -> None:
+    def test_newer_format_version_is_unsupported(self) -> None:
         with pytest.raises(UnsupportedError, match="format version 4"):
             decode_manifest(write_avro(entry_schema(), [], format_version="4"))
 
     @pytest.mark.parametrize("text", ["0", "-1", "two", "", "9" * 400])
-    def test_a_malformed_format_version_is_refused(self, text: str) -> None:
+    def test_malformed_format_version_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidManifestError, match=r"format.version"):
             decode_manifest(write_avro(entry_schema(), [], format_version=text))
 
@@ -532,28 +532,28 @@ class TestRefusals:
         with pytest.raises(InvalidManifestError, match="content in its header is 'both'"):
             decode_manifest(write_avro(entry_schema(), [], content="both"))
 
-    def test_an_encrypted_manifest_is_recognised(self) -> None:
+    def test_encrypted_manifest_is_recognised(self) -> None:
         with pytest.raises(UnsupportedError, match="it is encrypted"):
             decode_manifest(b"AGS1" + bytes(100), path="m.avro")
         with pytest.raises(UnsupportedError, match="it is encrypted"):
             decode_manifest(write_avro(entry_schema(), []), manifest=manifest(key_metadata=b"key"))
 
     @pytest.mark.parametrize("fields", [None, ["file_path"]])
-    def test_entries_of_encrypted_files_are_recognised_whatever_is_asked_for(self, fields: list[str] | None) -> None:
+    def test_entries_of_encrypted_files_are_recognised_for_any_columns(self, fields: list[str] | None) -> None:
         data = write_avro(entry_schema(), [entry(0), entry(1, key_metadata=b"key")])
         with pytest.raises(UnsupportedError, match="it tracks encrypted files"):
             decode_manifest(data, fields=fields)
         assert len(decode_manifest(data, fields=fields, may_be_encrypted=True)) == 2
 
-    def test_empty_key_metadata_is_none(self) -> None:
+    def test_empty_key_metadata_means_unencrypted(self) -> None:
         assert len(decode_manifest(write_avro(entry_schema(), [entry(key_metadata=b"")]))) == 1
 
-    def test_a_parquet_manifest_is_recognised(self) -> None:
+    def test_parquet_manifest_is_recognised(self) -> None:
         with pytest.raises(UnsupportedError, match="Parquet"):
             decode_manifest(b"PAR1" + bytes(100))
 
 
-def test_pair_values_may_be_null_and_say_nothing() -> None:
+def test_null_pair_values_are_ignored() -> None:
     schema = entry_schema()
     for at, field in enumerate(schema["fields"][-1]["type"]["fields"]):
         if field["name"] == "value_counts":

@@ -69,7 +69,7 @@ def test_every_version_round_trips(version: int, count: int) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_each_version_writes_the_fields_of_the_specification(version: int) -> None:
+def test_each_version_writes_its_specified_fields(version: int) -> None:
     schema, _, _ = avro(encode(manifest_file(), format_version=version).data)
     assert schema["name"] == "manifest_file"
     fields = {one["name"]: one for one in schema["fields"]}
@@ -108,12 +108,12 @@ def test_each_version_writes_the_fields_of_the_specification(version: int) -> No
         ),
     ],
 )
-def test_the_header_says_which_snapshot_it_is(version: int, expected: dict[str, str]) -> None:
+def test_header_names_the_snapshot(version: int, expected: dict[str, str]) -> None:
     _, header, _ = avro(encode(manifest_file(), format_version=version).data)
     assert {key: value for key, value in header.items() if not key.startswith("avro.")} == expected
 
 
-def test_a_snapshot_without_a_parent_says_null() -> None:
+def test_missing_parent_is_written_as_null() -> None:
     _, header, _ = avro(encode(parent_snapshot_id=None).data)
     assert header["parent-snapshot-id"] == "null"
 
@@ -124,12 +124,12 @@ def test_every_codec_round_trips(codec: str) -> None:
     assert decode_manifest_list(encode(*manifests, codec=codec).data) == manifests
 
 
-def test_the_same_manifests_give_the_same_bytes() -> None:
+def test_same_manifests_give_the_same_bytes() -> None:
     assert encode(manifest_file()).data == encode(manifest_file()).data
     assert encode(manifest_file(), sync_marker=bytes(16)).data.endswith(bytes(16))
 
 
-def test_v1_lists_are_read_with_their_defaults() -> None:
+def test_v1_lists_are_read_with_defaults() -> None:
     row = list_row(added_files_count=None, added_rows_count=None, partitions=None)
     (found,) = decode_manifest_list(write_avro(manifest_list_schema(1), [row]))
     assert (found.content, found.sequence_number, found.min_sequence_number) == (ManifestContent.DATA, 0, 0)
@@ -138,7 +138,7 @@ def test_v1_lists_are_read_with_their_defaults() -> None:
     assert (found.partitions, found.first_row_id) == (None, None)
 
 
-def test_old_names_of_counts_do_not_matter() -> None:
+def test_old_names_of_counts_are_read() -> None:
     schema = manifest_list_schema(2)
     for field in schema["fields"]:
         field["name"] = field["name"].replace("_files_count", "_data_files_count")
@@ -156,7 +156,7 @@ def test_lists_of_other_writers_are_read(count: int) -> None:
     assert [one.partitions for one in found[:3]] == [(summary, summary), None, None]
 
 
-def test_columns_hold_what_values_do() -> None:
+def test_columns_equal_values() -> None:
     rows = [list_row(at) for at in range(300)]
     table = decode_manifest_list_columns(write_avro(manifest_list_schema(2), rows))
     assert table.num_rows == 300
@@ -190,7 +190,7 @@ def test_values_out_of_range_are_refused(changes: dict[str, Any], reason: str) -
 
 
 @pytest.mark.parametrize("name", ["manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id"])
-def test_a_missing_required_field_is_named(name: str) -> None:
+def test_missing_required_field_is_named(name: str) -> None:
     schema = manifest_list_schema(2)
     schema["fields"] = [one for one in schema["fields"] if one["name"] != name]
     with pytest.raises(InvalidManifestError, match=f"no field '{name}'"):
@@ -216,7 +216,7 @@ def test_newer_and_encrypted_lists_are_recognised() -> None:
 class TestSequenceNumbers:
     """Specification: "Sequence Number Inheritance"."""
 
-    def test_new_manifests_get_the_commits_number(self) -> None:
+    def test_new_manifests_get_the_sequence_number_of_the_commit(self) -> None:
         new = manifest_file(0, added_snapshot_id=SNAPSHOT_ID, sequence_number=-1, min_sequence_number=-1)
         old = manifest_file(1)
         rewritten = manifest_file(2, added_snapshot_id=SNAPSHOT_ID, sequence_number=-1, min_sequence_number=4)
@@ -224,12 +224,12 @@ class TestSequenceNumbers:
         assert [one.sequence_number for one in found] == [9, 2, 9]
         assert [one.min_sequence_number for one in found] == [9, 1, 4]
 
-    def test_a_manifest_of_no_snapshot_yet_becomes_the_commits(self) -> None:
+    def test_manifest_without_a_snapshot_gets_that_of_the_commit(self) -> None:
         (found,) = encode(manifest_file(added_snapshot_id=None, sequence_number=-1, min_sequence_number=-1)).manifests
         assert (found.added_snapshot_id, found.sequence_number) == (SNAPSHOT_ID, 9)
 
     @pytest.mark.parametrize("name", ["sequence_number", "min_sequence_number"])
-    def test_a_manifest_of_another_snapshot_must_have_its_numbers(self, name: str) -> None:
+    def test_manifest_of_another_snapshot_must_have_sequence_numbers(self, name: str) -> None:
         with pytest.raises(InvalidRequestError, match="of snapshot 5 has no sequence number"):
             encode(manifest_file(0, **{name: -1}))
 
@@ -243,7 +243,7 @@ class TestSequenceNumbers:
 class TestFirstRowIds:
     """Specification: "First Row ID Assignment"."""
 
-    def test_the_specifications_example(self) -> None:
+    def test_first_row_ids_match_the_specification_example(self) -> None:
         manifests = [
             manifest_file(0, added_rows_count=75, existing_rows_count=0, first_row_id=925),
             manifest_file(1, added_rows_count=100, existing_rows_count=25),
@@ -254,17 +254,17 @@ class TestFirstRowIds:
         assert [one.first_row_id for one in decode_manifest_list(made.data)] == [925, 1000, 1125, 1225]
         assert made.next_row_id == 1375
 
-    def test_delete_manifests_get_none_and_take_no_space(self) -> None:
+    def test_delete_manifests_consume_no_row_ids(self) -> None:
         deletes = manifest_file(0, content=ManifestContent.DELETES)
         assigned, after = assign_first_row_ids([deletes, manifest_file(1)], 0)
         assert [one.first_row_id for one in assigned] == [None, 0]
         assert after == 150
 
-    def test_earlier_versions_have_none(self) -> None:
+    def test_earlier_versions_have_no_row_ids(self) -> None:
         made = encode(manifest_file(0, first_row_id=5))
         assert (made.manifests[0].first_row_id, made.next_row_id) == (None, None)
 
-    def test_it_is_given_in_v3_and_only_there(self) -> None:
+    def test_first_row_id_is_required_in_v3_and_refused_before(self) -> None:
         for changes in ({"format_version": 3, "first_row_id": None}, {"format_version": 2, "first_row_id": 0}):
             with pytest.raises(InvalidRequestError, match="first row id"):
                 encode(**changes)
@@ -277,7 +277,7 @@ class TestRefusals:
         with pytest.raises(InvalidRequestError, match="format version 1 have no delete manifests"):
             encode(manifest_file(content=ManifestContent.DELETES), format_version=1)
 
-    def test_v2_needs_counts(self) -> None:
+    def test_v2_requires_counts(self) -> None:
         without = manifest_file(existing_rows_count=None)
         assert decode_manifest_list(encode(without, format_version=1).data)[0].existing_rows_count is None
         with pytest.raises(InvalidRequestError, match="has no existing_rows_count"):

@@ -21,7 +21,7 @@ EXAMPLE = """
 """
 
 
-def test_the_specifications_example_is_read_and_written_back() -> None:
+def test_specification_example_round_trips() -> None:
     mapping = decode_name_mapping(EXAMPLE)
     assert mapping == NameMapping(
         (
@@ -45,11 +45,11 @@ def test_the_specifications_example_is_read_and_written_back() -> None:
         '[{"field-id": 1, "names": ["a"], "comment": {"by": ["x", 1]}}]',
     ],
 )
-def test_what_is_read_is_written_back_unchanged(text: str) -> None:
+def test_mapping_round_trips_unchanged(text: str) -> None:
     assert json.loads(encode_name_mapping(decode_name_mapping(text))) == json.loads(text)
 
 
-def test_a_mapping_without_names_has_none() -> None:
+def test_mapping_without_names_has_none() -> None:
     assert decode_name_mapping('[{"field-id": 1}]').fields == (MappedField((), 1),)
 
 
@@ -78,20 +78,20 @@ def test_a_mapping_without_names_has_none() -> None:
         ("[" * 100_000, "nested deeper than"),
     ],
 )
-def test_what_breaks_the_form_is_refused_with_its_place_and_heading(text: str, reason: str) -> None:
+def test_invalid_mapping_is_refused_with_position_and_heading(text: str, reason: str) -> None:
     with pytest.raises(InvalidMetadataError, match=reason) as caught:
         decode_name_mapping(text)
     assert caught.value.context["heading"] == "Name Mapping Serialization"
 
 
-def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
+def test_deeply_nested_mapping_is_refused() -> None:
     text = '[{"names":["a"],"fields":' * 250 + "[]" + "}]" * 250
     with pytest.raises(InvalidMetadataError, match="nested deeper than 64 levels"):
         decode_name_mapping(text)
 
 
 @pytest.mark.parametrize("text", ["{bad", "{}", "[1]", '[{"names": "a"}]'])
-def test_a_property_that_is_no_mapping_is_refused_when_it_is_set(text: str) -> None:
+def test_invalid_mapping_is_refused_when_the_property_is_set(text: str) -> None:
     check_name_mapping({"schema.name-mapping.default": EXAMPLE})
     check_name_mapping({"comment": text})
     with pytest.raises(InvalidPropertyError, match=r"Cannot use the property schema\.name-mapping\.default") as caught:

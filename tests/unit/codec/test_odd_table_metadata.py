@@ -80,7 +80,7 @@ ODD: dict[str, tuple[int, Callable[[Document], object], str]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_the_reference_reads_is_read_and_called_odd(name: str) -> None:
+def test_metadata_that_iceberg_java_accepts_is_read_with_a_warning(name: str) -> None:
     version, change, what = ODD[name]
     made = document(version)
     assert decode_table_metadata(json.dumps(made).encode()).oddities == ()
@@ -91,7 +91,7 @@ def test_what_the_reference_reads_is_read_and_called_odd(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [one for one in ODD if one.endswith("behind")])
-def test_counters_that_are_behind_are_written_right(name: str) -> None:
+def test_stale_counters_are_corrected_when_written(name: str) -> None:
     version, change, _ = ODD[name]
     made = document(version)
     change(made)
@@ -104,7 +104,7 @@ def test_counters_that_are_behind_are_written_right(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["initial default before v3", "a type of v3"])
-def test_what_needs_a_later_version_is_written_after_an_upgrade_only(name: str) -> None:
+def test_features_of_a_later_version_are_written_after_an_upgrade_only(name: str) -> None:
     version, change, _ = ODD[name]
     made = document(version)
     change(made)
@@ -115,7 +115,7 @@ def test_what_needs_a_later_version_is_written_after_an_upgrade_only(name: str) 
     encode_table_metadata(replace(metadata, format_version=3))
 
 
-def test_a_schema_of_old_does_not_keep_others_from_being_written() -> None:
+def test_invalid_old_schema_does_not_block_writing() -> None:
     made = document()
     old = json.loads(json.dumps(made["schemas"][0]))
     old["fields"][1]["type"] = "decimal(5, 9)"

@@ -35,7 +35,7 @@ EXAMPLE = {
 }
 
 
-def test_the_specifications_example_is_read_and_written() -> None:
+def test_specification_example_round_trips() -> None:
     spec = decode(EXAMPLE)
     assert spec == PartitionSpec(
         0, (PartitionField((4,), 1000, "ts_day", DAY), PartitionField((1,), 1001, "id_bucket", Bucket(16)))
@@ -52,17 +52,17 @@ def test_every_transform_round_trips(transform: Any) -> None:
     assert decode(encode_partition_spec(spec)) == spec
 
 
-def test_the_unpartitioned_spec_round_trips() -> None:
+def test_unpartitioned_spec_round_trips() -> None:
     assert encode_partition_spec(UNPARTITIONED) == {"spec-id": 0, "fields": []}
     assert decode({"spec-id": 0, "fields": []}) == UNPARTITIONED
 
 
-def test_unknown_json_fields_survive() -> None:
+def test_unknown_json_fields_are_preserved() -> None:
     value = {"spec-id": 1, "fields": [field(**{"x-note": {"deep": [1, None]}})], "x-more": True}
     assert encode_partition_spec(decode(value)) == value
 
 
-def test_fields_without_ids_count_from_1000() -> None:
+def test_fields_without_ids_are_numbered_from_1000() -> None:
     listed = [{"name": "a", "transform": "identity", "source-id": 1}, {"name": "b", "transform": "day", "source-id": 2}]
     spec = decode_partition_fields(listed, spec_id=7, where="partition-spec")
     assert spec.spec_id == 7
@@ -74,21 +74,21 @@ def test_ids_in_any_order_are_kept() -> None:
     assert [one.field_id for one in spec.fields] == [1001, 1000]
 
 
-def test_either_all_fields_have_ids_or_none() -> None:
+def test_all_fields_have_ids_or_none() -> None:
     without = field(name="b")
     del without["field-id"]
     with pytest.raises(InvalidMetadataError, match="1 of 2 partition fields have no field-id"):
         decode({"spec-id": 1, "fields": [field(), without]})
 
 
-def test_a_field_of_several_sources_is_kept_and_written_with_source_ids() -> None:
+def test_multi_source_field_is_written_with_source_ids() -> None:
     written = {"name": "z", "transform": "bucket[4]", "source-ids": [1, 2], "field-id": 1000}
     spec = decode({"spec-id": 1, "fields": [written]})
     assert spec.fields == (PartitionField((1, 2), 1000, "z", UnknownTransform("bucket[4]")),)
     assert encode_partition_fields(spec) == [written]
 
 
-def test_one_source_is_read_from_either_form_and_written_as_source_id() -> None:
+def test_single_source_is_read_in_either_form_and_written_as_source_id() -> None:
     listed = field(**{"source-ids": [1]})
     del listed["source-id"]
     for value in (listed, field(**{"source-ids": [1]})):
@@ -97,7 +97,7 @@ def test_one_source_is_read_from_either_form_and_written_as_source_id() -> None:
         assert encode_partition_fields(spec) == [field()]
 
 
-def test_source_ids_count_where_a_writer_gives_both() -> None:
+def test_source_ids_win_if_both_are_given() -> None:
     spec = decode({"spec-id": 1, "fields": [field(transform="zorder", **{"source-ids": [1, 2]})]})
     assert spec.fields[0].source_ids == (1, 2)
 
@@ -125,13 +125,13 @@ def test_source_ids_count_where_a_writer_gives_both() -> None:
         ({"spec-id": 1, "fields": [field(), field(**{"field-id": 1001})]}, "two fields are named 'id_bucket'"),
     ],
 )
-def test_what_breaks_the_specification_is_refused_with_its_place(bad: object, reason: str) -> None:
+def test_invalid_spec_is_refused_with_its_position(bad: object, reason: str) -> None:
     with pytest.raises(InvalidMetadataError, match=reason) as caught:
         decode(bad)
     assert caught.value.context["heading"] == "Partition Specs"
 
 
-def test_a_list_of_fields_is_refused_as_the_caller_says() -> None:
+def test_invalid_field_list_is_refused_with_the_class_of_the_caller() -> None:
     with pytest.raises(InvalidManifestError, match=r"Cannot read partition-spec.fields: expected a list") as caught:
         decode_partition_fields({}, spec_id=0, where="partition-spec", heading="Manifests", error=InvalidManifestError)
     assert caught.value.context["heading"] == "Manifests"

@@ -57,7 +57,7 @@ class Ranges:
 
 @pytest.mark.parametrize("compress_footer", [False, True])
 @pytest.mark.parametrize("codec", [None, "zstd", "lz4"])
-def test_blobs_come_back_as_they_were_added(codec: str | None, compress_footer: bool) -> None:
+def test_blobs_round_trip(codec: str | None, compress_footer: bool) -> None:
     data, writer = write(codec, compress_footer=compress_footer)
     footer = decode_puffin_footer(data)
     assert footer == writer.footer
@@ -68,7 +68,7 @@ def test_blobs_come_back_as_they_were_added(codec: str | None, compress_footer: 
     assert [read_blob(range_reader(data), blob) for blob in footer.blobs] == BLOBS
 
 
-def test_the_writer_says_where_each_blob_lies() -> None:
+def test_writer_returns_the_position_of_each_blob() -> None:
     writer = PuffinWriter()
     first = writer.add_blob("a", b"12345", fields=(), snapshot_id=1, sequence_number=2)
     second = writer.add_blob("b", b"678", fields=(7, 8), snapshot_id=1, sequence_number=2, compression_codec="zstd")
@@ -79,7 +79,7 @@ def test_the_writer_says_where_each_blob_lies() -> None:
     assert decode_blob(data[second.offset : second.end], "zstd") == b"678"
 
 
-def test_the_sizes_for_table_metadata_are_those_of_the_file() -> None:
+def test_recorded_sizes_match_the_file() -> None:
     data, writer = write()
     footer = decode_puffin_footer(data)
     assert footer.file_size == len(data)
@@ -88,7 +88,7 @@ def test_the_sizes_for_table_metadata_are_those_of_the_file() -> None:
     assert data[-footer.footer_size :][:4] == b"PFA1"
 
 
-def test_a_small_footer_takes_one_read_and_a_known_one_is_read_exactly() -> None:
+def test_small_footer_takes_one_read_and_a_known_one_an_exact_read() -> None:
     data, writer = write(blobs=[b"x" * 50_000])
     ranges = Ranges(data)
     read_puffin_footer(ranges, len(data))
@@ -99,7 +99,7 @@ def test_a_small_footer_takes_one_read_and_a_known_one_is_read_exactly() -> None
     assert ranges.asked == [(len(data) - size, size)]
 
 
-def test_a_large_footer_takes_two_reads_that_do_not_overlap() -> None:
+def test_large_footer_takes_two_disjoint_reads() -> None:
     data, writer = write(blobs=[b"x"] * 500)
     assert writer.footer.footer_size > 32 << 10
     ranges = Ranges(data)
@@ -110,7 +110,7 @@ def test_a_large_footer_takes_two_reads_that_do_not_overlap() -> None:
     assert tail_at + tail_length == len(data)
 
 
-def test_a_blob_is_one_read() -> None:
+def test_blob_takes_one_read() -> None:
     data, writer = write()
     ranges = Ranges(data)
     blob = writer.footer.blobs[3]
@@ -119,20 +119,20 @@ def test_a_blob_is_one_read() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 1, 10, -10])
-def test_a_wrong_footer_size_is_refused(wrong: int) -> None:
+def test_wrong_footer_size_is_refused(wrong: int) -> None:
     data, writer = write(blobs=[b"x" * 100])
     with pytest.raises(InvalidPuffinError, match="footer"):
         read_puffin_footer(range_reader(data), len(data), footer_size=writer.footer.footer_size + wrong)
 
 
 @pytest.mark.parametrize("size", [0, -5, 15, 10_000])
-def test_a_footer_size_that_cannot_be_is_refused(size: int) -> None:
+def test_impossible_footer_size_is_refused(size: int) -> None:
     data, _ = write(blobs=[b"x"])
     with pytest.raises(InvalidPuffinError, match=f"a footer of {size} bytes does not fit"):
         read_puffin_footer(range_reader(data), len(data), footer_size=size)
 
 
-def test_unknown_fields_survive_a_read_and_a_write() -> None:
+def test_unknown_fields_are_preserved() -> None:
     document = {
         "blobs": [
             {
@@ -149,7 +149,7 @@ def test_unknown_fields_survive_a_read_and_a_write() -> None:
     assert msgspec.json.decode(encode_file_metadata(decoded)) == document
 
 
-def test_the_payload_is_written_in_the_order_of_the_specification() -> None:
+def test_footer_payload_fields_have_the_specified_order() -> None:
     blob = BlobMetadata("type-a", (2, 3), 14, 3, 4, 16, "zstd", {"some key": "some välue"})
     assert encode_file_metadata(FileMetadata((blob,), {"a": "b"})).decode() == (
         '{"blobs":[{"type":"type-a","fields":[2,3],"snapshot-id":14,"sequence-number":3,"offset":4,"length":16,'
@@ -158,7 +158,7 @@ def test_the_payload_is_written_in_the_order_of_the_specification() -> None:
     assert encode_file_metadata(FileMetadata()) == b'{"blobs":[]}'
 
 
-def test_blobs_that_share_bytes_or_leave_gaps_are_read() -> None:
+def test_overlapping_and_sparse_blobs_are_read() -> None:
     blobs = [BlobMetadata("t", (1,), 1, 1, offset, length) for offset, length in ((4, 10), (6, 4), (20, 4))]
     payload = encode_file_metadata(FileMetadata(tuple(blobs)))
     data = b"PFA1" + bytes(range(20)) + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1"
@@ -166,7 +166,7 @@ def test_blobs_that_share_bytes_or_leave_gaps_are_read() -> None:
     assert read_blob(range_reader(data), footer.blobs[1]) == bytes([2, 3, 4, 5])
 
 
-def test_a_blob_of_an_unknown_codec_does_not_hide_the_others() -> None:
+def test_blob_of_an_unknown_codec_does_not_hide_the_others() -> None:
     blobs = [BlobMetadata("t", (1,), 1, 1, 4, 2, "snappy"), BlobMetadata("t", (1,), 1, 1, 4, 2)]
     payload = encode_file_metadata(FileMetadata(tuple(blobs)))
     data = b"PFA1ab" + b"PFA1" + payload + struct.pack("<iI", len(payload), 0) + b"PFA1"
@@ -176,7 +176,7 @@ def test_a_blob_of_an_unknown_codec_does_not_hide_the_others() -> None:
         read_blob(range_reader(data), unknown)
 
 
-def test_a_finished_file_takes_no_more() -> None:
+def test_finished_file_rejects_blobs() -> None:
     _, writer = write()
     with pytest.raises(InvalidRequestError, match="it is finished"):
         writer.finish()
@@ -184,7 +184,7 @@ def test_a_finished_file_takes_no_more() -> None:
         writer.add_blob("a", b"", fields=(), snapshot_id=1, sequence_number=1)
 
 
-def test_an_unfinished_file_has_no_footer() -> None:
+def test_unfinished_file_has_no_footer() -> None:
     with pytest.raises(InvalidRequestError, match="not finished"):
         _ = PuffinWriter().footer
 
@@ -196,7 +196,7 @@ def test_an_unfinished_file_has_no_footer() -> None:
         ({"type": ""}, "its type is empty"),
     ],
 )
-def test_blobs_that_cannot_be_written_are_refused(change: dict[str, Any], reason: str) -> None:
+def test_unwritable_blobs_are_refused(change: dict[str, Any], reason: str) -> None:
     arguments: dict[str, Any] = {
         "type": "a",
         "data": b"",
@@ -208,14 +208,14 @@ def test_blobs_that_cannot_be_written_are_refused(change: dict[str, Any], reason
         PuffinWriter().add_blob(**arguments)
 
 
-def test_a_property_without_a_utf8_form_is_refused() -> None:
+def test_property_that_is_not_valid_unicode_is_refused() -> None:
     writer = PuffinWriter({"a": "\ud800"})
     with pytest.raises(InvalidRequestError, match="Cannot write the footer"):
         writer.finish()
 
 
 @pytest.mark.parametrize("codec", [None, "zstd", "lz4"])
-def test_a_blob_above_the_limit_is_refused(codec: Any) -> None:
+def test_oversized_blob_is_refused(codec: Any) -> None:
     data, writer = write(codec, blobs=[b"a" * 1000])
     blob = writer.footer.blobs[0]
     assert read_blob(range_reader(data), blob, max_bytes=1000) == b"a" * 1000
@@ -223,14 +223,14 @@ def test_a_blob_above_the_limit_is_refused(codec: Any) -> None:
         read_blob(range_reader(data), blob, max_bytes=999)
 
 
-def test_footers_are_values() -> None:
+def test_footers_are_compared_by_value() -> None:
     _, writer = write("zstd")
     footer = writer.footer
     assert pickle.loads(pickle.dumps(footer)) == footer
     assert hash(footer) == hash(pickle.loads(pickle.dumps(footer)))
 
 
-def test_the_error_carries_the_path_a_caller_knows() -> None:
+def test_error_has_the_path_known_to_the_caller() -> None:
     with pytest.raises(InvalidPuffinError) as caught:
         decode_puffin_footer(b"not a puffin file at all, no")
     placed = caught.value.at_path("s3://bucket/a.puffin")

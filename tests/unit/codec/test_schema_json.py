@@ -39,7 +39,7 @@ def one_field(**changes: Any) -> dict[str, Any]:
     return {"type": "struct", "fields": [{key: value for key, value in field.items() if value is not ...}]}
 
 
-def test_a_schema_is_written_in_the_references_order_of_fields() -> None:
+def test_schema_fields_have_the_order_of_iceberg_java() -> None:
     fields = (
         NestedField(1, "id", LONG, required=True, doc="key", initial_default=0, write_default=5),
         NestedField(2, "tags", ListType(3, STRING, element_required=True)),
@@ -58,12 +58,12 @@ def test_a_schema_is_written_in_the_references_order_of_fields() -> None:
     assert read(json.loads(text)) == schema
 
 
-def test_a_schema_without_an_id_has_the_first_one() -> None:
+def test_schema_without_an_id_gets_id_zero() -> None:
     assert read({"type": "struct", "fields": []}).schema_id == 0
     assert read({"type": "struct", "schema-id": 7, "fields": []}).schema_id == 7
 
 
-def test_unknown_fields_are_kept_and_written_back() -> None:
+def test_unknown_fields_are_preserved() -> None:
     value = one_field(aliases=["b"], doc="x") | {"schema-id": 0, "owner": {"team": 1}}
     schema = read(value)
     assert schema.extra == {"owner": {"team": 1}}
@@ -80,7 +80,7 @@ def test_null_docs_defaults_and_identifiers_count_as_absent() -> None:
     assert schema.schema_id == 0
 
 
-def test_identifier_fields_given_twice_count_once() -> None:
+def test_duplicate_identifier_fields_count_once() -> None:
     schema = read(one_field(required=True) | {"identifier-field-ids": [1, 1]})
     assert schema.identifier_field_ids == (1,)
 
@@ -162,14 +162,14 @@ def test_identifier_fields_given_twice_count_once() -> None:
         (one_field(type={"type": "map", "key-id": 2, "key": "int"}), "value: the required field is missing"),
     ],
 )
-def test_a_broken_schema_is_refused_with_the_place_and_the_reason(value: Any, reason: str) -> None:
+def test_invalid_schema_is_refused_with_position_and_reason(value: Any, reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         read(value)
     assert reason in caught.value.message
     assert caught.value.context["heading"] == "Schemas"
 
 
-def test_errors_are_of_the_class_the_caller_asked_for() -> None:
+def test_errors_have_the_class_of_the_caller() -> None:
     value = one_field(type={"type": "list", "element-id": 2, "element": "foo", "element-required": False})
     obj = JsonObject(value, where="schema", heading="Manifests", error=InvalidManifestError)
     with pytest.raises(InvalidManifestError, match=r"schema.fields\[0\].type.element") as caught:
@@ -182,7 +182,7 @@ def test_field_id_zero_is_read() -> None:
     assert read(one_field(id=MAX_FIELD_ID)).fields[0].field_id == MAX_FIELD_ID
 
 
-def test_defaults_are_read_in_internal_form_and_empty_structs_stay() -> None:
+def test_defaults_are_converted_and_empty_structs_kept() -> None:
     value = one_field(type="timestamptz_ns", **{"initial-default": "1970-01-01T00:00:00.000000001+00:00"})
     assert read(value).fields[0] == NestedField(1, "a", TIMESTAMPTZ_NS, initial_default=1)
     struct = {"type": "struct", "fields": [{"id": 2, "name": "x", "required": False, "type": "int"}]}
@@ -207,13 +207,13 @@ def nested_json(levels: int) -> Any:
     return kind
 
 
-def test_the_deepest_schema_allowed_is_read_and_written() -> None:
+def test_deepest_allowed_schema_round_trips() -> None:
     value = one_field(type=nested_json(MAX_NESTING_DEPTH - 1)) | {"schema-id": 0}
     assert encode_schema(read(value)) == value
 
 
 @pytest.mark.parametrize("levels", [MAX_NESTING_DEPTH, 5000])
-def test_deeper_schemas_are_refused_and_do_not_exhaust_the_stack(levels: int) -> None:
+def test_deeper_schemas_are_refused_without_recursion_errors(levels: int) -> None:
     with pytest.raises(InvalidMetadataError, match=f"nested deeper than {MAX_NESTING_DEPTH} levels"):
         read(one_field(type=nested_json(levels)))
     with pytest.raises(InvalidMetadataError, match=f"nested deeper than {MAX_NESTING_DEPTH} levels"):
@@ -239,7 +239,7 @@ def test_deeper_schemas_are_refused_and_do_not_exhaust_the_stack(levels: int) ->
         ("geography(srid:4326, spherical)", GeographyType("srid:4326")),
     ],
 )
-def test_type_names_may_have_white_space_and_any_case(text: str, kind: Type) -> None:
+def test_type_names_may_have_whitespace_and_any_case(text: str, kind: Type) -> None:
     assert decode_type(text) == kind
 
 
@@ -252,7 +252,7 @@ def test_type_names_may_have_white_space_and_any_case(text: str, kind: Type) -> 
         "geography(a, b, c)", "x" * 100_000, "struct", "list", "map",
     ],
 )  # fmt: skip
-def test_other_names_are_refused(text: str) -> None:
+def test_unknown_type_names_are_refused(text: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         decode_type(text)
     assert len(caught.value.message) < 250
@@ -266,12 +266,12 @@ def test_geospatial_types_are_written_with_all_parameters() -> None:
     assert encode_type(GeographyType("srid:4326", "karney")) == "geography(srid:4326, karney)"
 
 
-def test_a_required_unknown_field_cannot_slip_through_the_short_path() -> None:
+def test_required_unknown_field_is_refused_by_the_fast_path() -> None:
     with pytest.raises(InvalidMetadataError):
         read(one_field(type="unknown", required=True))
     assert read(one_field(type="unknown")).fields[0].field_type == UNKNOWN
 
 
-def test_types_with_fields_are_written_and_read() -> None:
+def test_nested_types_round_trip() -> None:
     kind = StructType((NestedField(1, "a", INT, required=True, doc=""), NestedField(2, "l", ListType(3, LONG))))
     assert decode_type(encode_type(kind)) == kind

@@ -69,7 +69,7 @@ from frazil.spec.variant import VariantKind, VariantValue
         pytest.param(10**5000, LONG, "does not fit 64 bits", id="huge"),
     ],
 )
-def test_values_that_do_not_fit_are_not_encoded(value: Any, kind: Type, reason: str) -> None:
+def test_values_out_of_range_are_not_encoded(value: Any, kind: Type, reason: str) -> None:
     with pytest.raises(SchemaMismatchError, match=reason):
         encode_value(value, kind)
 
@@ -98,7 +98,7 @@ def test_values_that_do_not_fit_are_not_encoded(value: Any, kind: Type, reason: 
         ((106_752).to_bytes(4, "little"), TIMESTAMP_NS, "the date 2262-04-12 is out of its range"),
     ],
 )
-def test_bytes_that_are_no_value_of_the_type_are_refused(data: bytes, kind: Type, reason: str) -> None:
+def test_invalid_bytes_are_refused(data: bytes, kind: Type, reason: str) -> None:
     with pytest.raises(InvalidManifestError) as caught:
         decode_value(data, kind)
     assert reason in caught.value.message
@@ -123,32 +123,32 @@ def test_any_nonzero_byte_is_true() -> None:
     "unscaled, data",
     [(0, "00"), (-1, "ff"), (127, "7f"), (128, "0080"), (-128, "80"), (-129, "ff7f"), (255, "00ff"), (256, "0100")],
 )
-def test_unscaled_values_take_the_fewest_bytes(unscaled: int, data: str) -> None:
+def test_unscaled_decimals_take_the_fewest_bytes(unscaled: int, data: str) -> None:
     assert encode_unscaled(unscaled).hex() == data
 
 
-def test_decimals_with_more_bytes_than_needed_are_read() -> None:
+def test_overlong_decimals_are_read() -> None:
     assert decode_value(bytes(14) + b"\x01\x59", DecimalType(38, 2)) == Decimal("3.45")
     assert decode_value(b"\xff" * 16, DecimalType(3, 0)) == Decimal("-1")
 
 
-def test_the_zero_decimal_keeps_its_scale_and_has_no_sign() -> None:
+def test_zero_decimal_keeps_its_scale_and_has_no_sign() -> None:
     assert str(decode_value(b"\x00", DecimalType(9, 2))) == "0.00"
     assert encode_value(Decimal("-0.00"), DecimalType(9, 2)) == b"\x00"
 
 
-def test_nan_and_negative_zero_survive() -> None:
+def test_nan_and_negative_zero_are_preserved() -> None:
     assert math.isnan(decode_value(encode_value(math.nan, FLOAT), FLOAT))
     assert math.copysign(1, decode_value(encode_value(-0.0, DOUBLE), DOUBLE)) == -1
 
 
-def test_empty_text_and_empty_bytes_are_values() -> None:
+def test_empty_text_and_bytes_are_values() -> None:
     assert decode_value(b"", STRING) == ""
     assert decode_value(b"", BINARY) == b""
     assert encode_value("", STRING) == b""
 
 
-def test_bounds_of_fixed_columns_may_have_been_shortened() -> None:
+def test_bounds_of_fixed_columns_may_be_truncated() -> None:
     assert decode_bound(b"ab", FixedType(16)) == b"ab"
     with pytest.raises(InvalidManifestError):
         decode_bound(b"abc", FixedType(2))
@@ -163,18 +163,18 @@ def test_geospatial_bounds_are_points(kind: Type) -> None:
         decode_bound(b"short", kind)
 
 
-def test_variant_bounds_go_by_json_path() -> None:
+def test_variant_bounds_are_keyed_by_json_path() -> None:
     bounds = FrozenMap({"$['a']": VariantValue(VariantKind.INT8, 5)})
     assert decode_bound(encode_bound(bounds, VARIANT), VARIANT) == bounds
     with pytest.raises(InvalidManifestError):
         decode_bound(b"\x01", VARIANT)
 
 
-def test_a_column_of_type_unknown_has_no_bound() -> None:
+def test_column_of_type_unknown_has_no_bound() -> None:
     assert decode_bound(b"\x01", UNKNOWN) is None
 
 
-def test_bytes_may_come_as_a_view() -> None:
+def test_bytes_may_be_a_memoryview() -> None:
     view: Any = memoryview(uuid.UUID(int=1).bytes)
     assert bound_decoder(UUID)(view) == uuid.UUID(int=1)
     assert bound_decoder(STRING)(memoryview(b"ab")) == "ab"  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ POINT = StructType((NestedField(1, "x", INT), NestedField(2, "y", INT)))
         (0, UNKNOWN, "a value of type unknown is always null"),
     ],
 )
-def test_json_that_is_no_value_of_the_type_is_refused(json_value: Any, kind: Type, reason: str) -> None:
+def test_invalid_json_value_is_refused(json_value: Any, kind: Type, reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         decode_json_value(json_value, kind, where="schema.fields[0].initial-default")
     assert reason in caught.value.message
@@ -109,7 +109,7 @@ def test_json_that_is_no_value_of_the_type_is_refused(json_value: Any, kind: Typ
     assert len(caught.value.message) < 400
 
 
-def test_a_variant_has_no_json_form_but_null() -> None:
+def test_only_null_variants_have_a_json_form() -> None:
     assert decode_json_value(None, VARIANT) is None
     assert encode_json_value(None, VARIANT) is None
     with pytest.raises(UnsupportedError):
@@ -119,7 +119,7 @@ def test_a_variant_has_no_json_form_but_null() -> None:
 
 
 @pytest.mark.parametrize("kind", [GeometryType(), GeographyType()])
-def test_geometries_are_text_in_json_and_wkb_inside(kind: Type) -> None:
+def test_geometries_are_text_in_json_and_wkb_internally(kind: Type) -> None:
     data = decode_json_value("POINT (30 10)", kind)
     assert data == bytes.fromhex("01010000000000000000003e400000000000002440")
     assert encode_json_value(data, kind) == "POINT (30 10)"
@@ -154,13 +154,13 @@ def test_geometries_are_text_in_json_and_wkb_inside(kind: Type) -> None:
         (1, UNKNOWN, "always null"),
     ],
 )
-def test_values_that_do_not_fit_are_not_written(value: Any, kind: Type, reason: str) -> None:
+def test_values_out_of_range_are_not_written(value: Any, kind: Type, reason: str) -> None:
     with pytest.raises(SchemaMismatchError) as caught:
         encode_json_value(value, kind)
     assert reason in caught.value.message
 
 
-def test_the_error_class_and_place_are_the_callers() -> None:
+def test_error_class_and_position_come_from_the_caller() -> None:
     with pytest.raises(InvalidManifestError, match="Cannot read here: expected text"):
         decode_json_value(1, STRING, where="here", error=InvalidManifestError)
 
@@ -171,51 +171,51 @@ def test_whole_numbers_are_read_as_floating_point() -> None:
     assert isinstance(value, float)
 
 
-def test_a_float_is_rounded_to_32_bits_and_written_with_the_fewest_digits() -> None:
+def test_float_is_rounded_to_32_bits_and_written_shortest() -> None:
     value = decode_json_value(12.21, FLOAT)
     assert value == 12.210000038146973
     assert encode_json_value(value, FLOAT) == 12.21
 
 
-def test_negative_zero_survives_as_a_float_and_not_as_a_decimal() -> None:
+def test_negative_zero_is_kept_in_floats_but_not_decimals() -> None:
     assert math.copysign(1, encode_json_value(decode_json_value(-0.0, DOUBLE), DOUBLE)) == -1
     assert encode_json_value(decode_json_value("-0.00", DecimalType(9, 2)), DecimalType(9, 2)) == "0.00"
 
 
-def test_scientific_notation_counts_by_its_scale() -> None:
+def test_scientific_notation_determines_the_scale() -> None:
     assert decode_json_value("1.5E+1", DecimalType(9, 0)) == Decimal("15")
     assert decode_json_value("1.5E-1", DecimalType(9, 2)) == Decimal("0.15")
 
 
-def test_utc_may_be_written_as_z_and_comes_back_as_an_offset() -> None:
+def test_utc_may_be_written_as_z_and_becomes_an_offset() -> None:
     assert encode_json_value(decode_json_value("2007-12-03T10:15:30Z", TIMESTAMPTZ), TIMESTAMPTZ).endswith("+00:00")
 
 
-def test_upper_case_uuids_and_hexadecimal_come_back_in_lower_case() -> None:
+def test_upper_case_uuids_and_hexadecimal_become_lower_case() -> None:
     text = "F79C3E09-677C-4BBD-A479-3F349CB785E7"
     assert decode_json_value(text, UUID) == uuid.UUID(text)
     assert encode_json_value(decode_json_value(text, UUID), UUID) == text.lower()
     assert encode_json_value(decode_json_value("00FF", BINARY), BINARY) == "00ff"
 
 
-def test_years_beyond_pythons_are_kept() -> None:
+def test_years_outside_the_python_range_are_kept() -> None:
     for text in ("+10000-01-01T00:00:00", "-0001-12-31T23:59:59.999999"):
         assert encode_json_value(decode_json_value(text, TIMESTAMP), TIMESTAMP) == text
 
 
-def test_fields_left_out_of_a_struct_stay_out() -> None:
+def test_absent_struct_fields_stay_absent() -> None:
     assert decode_json_value({}, POINT) == {}
     assert decode_json_value({"2": 5}, POINT) == {"y": 5}
     assert encode_json_value({"x": None, "y": 5}, POINT) == {"2": 5}
 
 
-def test_keys_of_maps_may_be_nested() -> None:
+def test_map_keys_may_be_nested() -> None:
     kind = MapType(3, POINT, 4, ListType(5, INT))
     json_value = {"keys": [{"1": 1, "2": 2}], "values": [[1]]}
     assert encode_json_value(decode_json_value(json_value, kind), kind) == json_value
 
 
-def test_values_as_deep_as_a_schema_may_be_are_read_and_written() -> None:
+def test_values_as_deep_as_the_deepest_schema_round_trip() -> None:
     kind: Type = INT
     json_value: Any = 1
     for level in range(MAX_NESTING_DEPTH):

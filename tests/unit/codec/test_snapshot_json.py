@@ -68,7 +68,7 @@ GOOD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("document", GOOD)
-def test_the_short_path_reads_what_the_long_one_reads(document: dict[str, Any]) -> None:
+def test_fast_path_equals_slow_path(document: dict[str, Any]) -> None:
     whole = decode_snapshot(obj(document))
     [read] = read_list(document)
     assert read == whole
@@ -78,7 +78,7 @@ def test_the_short_path_reads_what_the_long_one_reads(document: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("document", GOOD)
-def test_snapshots_never_read_are_written_byte_for_byte(document: dict[str, Any]) -> None:
+def test_unread_snapshots_are_written_byte_for_byte(document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=1).encode()
     assert encode_json(encode_snapshots(read_list(text), format_version=2)) == b"[" + text + b"]"
 
@@ -122,21 +122,21 @@ BAD: list[tuple[dict[str, Any] | bytes, str]] = [
 
 
 @pytest.mark.parametrize("document, reason", BAD)
-def test_a_wrong_snapshot_is_refused_with_its_place(document: dict[str, Any] | bytes, reason: str) -> None:
+def test_invalid_snapshot_is_refused_with_its_position(document: dict[str, Any] | bytes, reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         read_list(snapshot_document(77), document)
     assert reason in caught.value.message
     assert caught.value.context == {"heading": "Snapshots"}
 
 
-def test_snapshots_that_are_no_list_or_share_an_id_are_refused() -> None:
+def test_invalid_or_duplicate_snapshots_are_refused() -> None:
     with pytest.raises(InvalidMetadataError, match="Cannot read snapshots: expected a list"):
         decode_snapshots(msgspec.Raw(b"{}"), where="snapshots")
     with pytest.raises(InvalidMetadataError, match=r"Cannot read snapshots: .*two have the id 4"):
         read_list(snapshot_document(4), snapshot_document(4))
 
 
-def test_an_unread_list_survives_pickling() -> None:
+def test_unread_list_is_picklable() -> None:
     found = read_list(snapshot_document(1), FULL)
     again = pickle.loads(pickle.dumps(found))
     assert again == found
@@ -145,7 +145,7 @@ def test_an_unread_list_survives_pickling() -> None:
     )
 
 
-def test_read_and_unread_snapshots_mix_when_written() -> None:
+def test_read_and_unread_snapshots_are_written_together() -> None:
     found = read_list(snapshot_document(1)).with_added(snapshot(2, 1))
     assert [one["snapshot-id"] for one in json.loads(encode_json(encode_snapshots(found, format_version=2)))] == [1, 2]
 
@@ -165,12 +165,12 @@ class Foreign(msgspec.Struct):
         return self.whole  # type: ignore[no-any-return]
 
 
-def test_snapshots_stored_elsewhere_are_read_to_be_written() -> None:
+def test_snapshots_stored_elsewhere_are_read_before_writing() -> None:
     [encoded] = encode_snapshots(SnapshotList([Foreign(snapshot(9))]), format_version=2)
     assert encoded == encode_snapshot(snapshot(9), format_version=2)
 
 
-def test_fields_are_written_in_the_references_order() -> None:
+def test_fields_have_the_order_of_iceberg_java() -> None:
     encoded = encode_snapshot(decode_snapshot(obj({"zzz": 1, **FULL})), format_version=3)
     assert list(encoded) == [
         "sequence-number", "snapshot-id", "parent-snapshot-id", "timestamp-ms", "summary", "manifest-list", "schema-id",
@@ -178,13 +178,13 @@ def test_fields_are_written_in_the_references_order() -> None:
     ]  # fmt: skip
 
 
-def test_the_operation_comes_first_in_the_summary() -> None:
+def test_operation_comes_first_in_the_summary() -> None:
     encoded = encode_snapshot(snapshot(1, summary={"b": "1", "operation": "append", "a": "2"}), format_version=2)
     assert list(encoded["summary"]) == ["operation", "b", "a"]
     assert encode_snapshot(snapshot(1, summary={"b": "1"}), format_version=2)["summary"] == {"b": "1"}
 
 
-def test_version_1_has_no_sequence_numbers_and_later_versions_always_do() -> None:
+def test_sequence_numbers_are_written_from_version_2_on() -> None:
     old = snapshot(1, sequence_number=0)
     assert "sequence-number" not in encode_snapshot(old, format_version=1)
     assert encode_snapshot(old, format_version=2)["sequence-number"] == 0
@@ -208,7 +208,7 @@ def test_references_round_trip(document: dict[str, Any]) -> None:
     assert encode_ref(decode_ref(obj(document))) == document
 
 
-def test_the_type_of_a_reference_is_read_in_any_case() -> None:
+def test_reference_type_is_read_in_any_case() -> None:
     assert decode_ref(obj({"snapshot-id": 1, "type": "BRANCH"})) == SnapshotRef(1)
 
 
@@ -225,7 +225,7 @@ def test_the_type_of_a_reference_is_read_in_any_case() -> None:
         ({"snapshot-id": 1, "type": "branch", "min-snapshots-to-keep": 2**31}, "does not fit 32 bits"),
     ],
 )
-def test_a_wrong_reference_is_refused(document: dict[str, Any], reason: str) -> None:
+def test_invalid_reference_is_refused(document: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         decode_ref(obj(document))
     assert reason in caught.value.message
@@ -250,7 +250,7 @@ def test_snapshot_logs_round_trip(entries: list[dict[str, Any]]) -> None:
     assert encode_snapshot_log(read_log(text_of(entries))) == entries
 
 
-def test_a_log_of_null_is_empty() -> None:
+def test_null_log_is_empty() -> None:
     assert read_log(b"null") == ()
 
 
@@ -266,7 +266,7 @@ def test_a_log_of_null_is_empty() -> None:
         (b'[{"timestamp-ms":1,"snapshot-id":1,"\\u0073napshot-id":1}]', "the key 'snapshot-id' twice"),
     ],
 )
-def test_a_wrong_snapshot_log_is_refused(text: bytes, reason: str) -> None:
+def test_invalid_snapshot_log_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         read_log(text)
     assert reason in caught.value.message
@@ -321,6 +321,6 @@ def test_encryption_keys_round_trip() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "*", "aWNl YmVyZwo=", "ü"])
-def test_a_key_that_is_not_base64_is_refused(text: str) -> None:
+def test_key_that_is_not_base64_is_refused(text: str) -> None:
     with pytest.raises(InvalidMetadataError, match="encrypted-key-metadata: it is not base64 text"):
         decode_encryption_key(obj({"key-id": "a", "encrypted-key-metadata": text}))

@@ -30,7 +30,7 @@ EXAMPLE = {
 }
 
 
-def test_the_specifications_example_is_read_and_written() -> None:
+def test_specification_example_round_trips() -> None:
     order = decode(EXAMPLE)
     assert order == SortOrder(
         1,
@@ -42,23 +42,23 @@ def test_the_specifications_example_is_read_and_written() -> None:
     assert encode_sort_order(order) == EXAMPLE
 
 
-def test_the_unsorted_order_round_trips() -> None:
+def test_unsorted_order_round_trips() -> None:
     assert encode_sort_order(UNSORTED) == {"order-id": 0, "fields": []}
     assert decode({"order-id": 0, "fields": []}) == UNSORTED
 
 
-def test_unknown_json_fields_and_transforms_survive() -> None:
+def test_unknown_json_fields_and_transforms_are_preserved() -> None:
     value = {"order-id": 1, "fields": [field(transform="Zorder", extra=[1])], "more": {"a": None}}
     assert encode_sort_order(decode(value)) == value
 
 
-def test_the_case_of_directions_does_not_matter() -> None:
+def test_sort_direction_is_read_in_any_case() -> None:
     order = decode({"order-id": 1, "fields": [field(direction="DESC", **{"null-order": "NULLS-LAST"})]})
     assert order.fields[0].direction is SortDirection.DESC
     assert order.fields[0].null_order is NullOrder.NULLS_LAST
 
 
-def test_a_field_of_several_sources_is_kept_and_written_with_source_ids() -> None:
+def test_multi_source_field_is_written_with_source_ids() -> None:
     written = field(transform="zorder", **{"source-ids": [1, 2]})
     del written["source-id"]
     order = decode({"order-id": 1, "fields": [written]})
@@ -81,7 +81,7 @@ def test_a_field_of_several_sources_is_kept_and_written_with_source_ids() -> Non
         ({"order-id": 1, "fields": [field(**{"source-id": "2"})]}, "source-id: expected an integer"),
     ],
 )
-def test_what_breaks_the_specification_is_refused_with_its_place(bad: object, reason: str) -> None:
+def test_invalid_sort_order_is_refused_with_its_position(bad: object, reason: str) -> None:
     with pytest.raises(InvalidMetadataError, match=reason) as caught:
         decode(bad)
     assert caught.value.context["heading"] == "Sort Orders"

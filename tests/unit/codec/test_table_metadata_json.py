@@ -44,20 +44,20 @@ def written(table: TableMetadata) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_document_round_trips_to_the_same_document(version: int) -> None:
+def test_document_round_trips_unchanged(version: int) -> None:
     made = document(version)
     assert written(read(made)) == made
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_metadata_round_trips_to_the_same_value(version: int) -> None:
+def test_metadata_round_trips_by_value(version: int) -> None:
     snapshots = [snapshot(one, one - 1 or None, sequence_number=one if version > 1 else 0) for one in (1, 2, 3)]
     table = metadata(*snapshots, format_version=version)
     assert decode_table_metadata(encode_table_metadata(table)) == table
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_unknown_fields_survive_at_every_level(version: int) -> None:
+def test_unknown_fields_are_preserved_at_every_level(version: int) -> None:
     made = document(
         version,
         statistics=[
@@ -87,7 +87,7 @@ def test_unknown_fields_survive_at_every_level(version: int) -> None:
     assert read(written(read(made))) == read(made)
 
 
-def test_fields_are_written_in_the_references_order() -> None:
+def test_fields_have_the_order_of_iceberg_java() -> None:
     order = [
         "format-version", "table-uuid", "location", "last-sequence-number", "last-updated-ms", "last-column-id",
         "current-schema-id", "schemas", "default-spec-id", "partition-specs", "last-partition-id",
@@ -110,7 +110,7 @@ REQUIRED = {
 
 
 @pytest.mark.parametrize("version, name", [(version, name) for version in (2, 3) for name in REQUIRED[version]])
-def test_a_missing_required_field_is_refused_by_its_name(version: int, name: str) -> None:
+def test_missing_required_field_is_named(version: int, name: str) -> None:
     made = document(version)
     del made[name]
     with pytest.raises(InvalidMetadataError, match=f"^Cannot read {name}: the required field is missing"):
@@ -118,7 +118,7 @@ def test_a_missing_required_field_is_refused_by_its_name(version: int, name: str
 
 
 @pytest.mark.parametrize("name", ["format-version", "location", "last-updated-ms", "last-column-id"])
-def test_a_field_required_in_version_1_is_refused_by_its_name(name: str) -> None:
+def test_missing_field_required_in_version_1_is_named(name: str) -> None:
     made = document(1)
     del made[name]
     with pytest.raises(InvalidMetadataError, match=f"^Cannot read {name}: the required field is missing"):
@@ -155,7 +155,7 @@ def old_v1(**fields: Any) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def test_the_oldest_form_of_version_1_is_filled_in() -> None:
+def test_oldest_form_of_version_1_gets_defaults() -> None:
     table = read(old_v1())
     assert table.table_uuid is None
     assert [one.schema_id for one in table.schemas] == [0]
@@ -165,14 +165,14 @@ def test_the_oldest_form_of_version_1_is_filled_in() -> None:
     assert (table.last_sequence_number, table.snapshots[0].sequence_number) == (0, 0)
 
 
-def test_the_single_schemas_own_id_is_the_current_one() -> None:
+def test_id_of_the_single_schema_is_the_current_one() -> None:
     made = old_v1()
     made["schema"]["schema-id"] = 6
     table = read(made)
     assert (table.current_schema_id, table.current_schema.schema_id) == (6, 6)
 
 
-def test_partition_fields_without_ids_get_them_in_order() -> None:
+def test_partition_fields_without_ids_are_numbered_in_order() -> None:
     fields = [
         {"name": "x", "transform": "identity", "source-id": 1},
         {"name": "y", "transform": "bucket[4]", "source-id": 2},
@@ -182,14 +182,14 @@ def test_partition_fields_without_ids_get_them_in_order() -> None:
     assert table.last_partition_id == 1001
 
 
-def test_snapshots_with_inline_manifests_are_kept_so() -> None:
+def test_snapshots_with_inline_manifests_are_preserved() -> None:
     made = old_v1(snapshots=[snapshot_document(2, sequence_number=None, manifest_list=None, manifests=["a", "b"])])
     table = read(made)
     assert table.snapshots[0].manifests == ("a", "b")
     assert written(table)["snapshots"] == made["snapshots"]
 
 
-def test_the_oldest_form_is_written_back_in_both_forms() -> None:
+def test_oldest_form_is_written_back_in_both_forms() -> None:
     found = written(read(old_v1()))
     assert found["schema"] == found["schemas"][0]
     assert found["partition-spec"] == found["partition-specs"][0]["fields"] == []
@@ -199,7 +199,7 @@ def test_the_oldest_form_is_written_back_in_both_forms() -> None:
 
 
 @pytest.mark.parametrize("name", ["schema", "partition-spec"])
-def test_version_1_needs_the_old_form_where_the_new_one_is_absent(name: str) -> None:
+def test_version_1_requires_the_old_form_if_the_new_one_is_absent(name: str) -> None:
     made = old_v1()
     del made[name]
     with pytest.raises(InvalidMetadataError, match=f"Cannot read {name}: the required field is missing"):
@@ -207,21 +207,21 @@ def test_version_1_needs_the_old_form_where_the_new_one_is_absent(name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["current-schema-id", "default-spec-id", "default-sort-order-id"])
-def test_a_list_in_version_1_needs_its_default(name: str) -> None:
+def test_list_in_version_1_requires_its_default_id(name: str) -> None:
     made = document(1)
     del made[name]
     with pytest.raises(InvalidMetadataError, match=f"Cannot read {name}: the required field is missing"):
         read(made)
 
 
-def test_the_lists_win_over_the_deprecated_fields() -> None:
+def test_lists_win_over_deprecated_fields() -> None:
     made = document(1)
     made["schema"] = {"type": "nonsense"}
     made["partition-spec"] = "nonsense"
     assert read(made) == read(document(1))
 
 
-def test_later_versions_drop_the_deprecated_fields() -> None:
+def test_later_versions_drop_deprecated_fields() -> None:
     made = {**document(2), "schema": {"type": "nonsense"}, "partition-spec": "nonsense"}
     table = read(made)
     assert table.extra == {}
@@ -236,7 +236,7 @@ def test_fields_of_later_versions_stay_unknown_until_the_upgrade() -> None:
     assert (v3["last-sequence-number"], v3["next-row-id"]) == (0, 0)
 
 
-def test_an_upgraded_table_is_written_as_its_version_has_it() -> None:
+def test_upgraded_table_is_written_in_its_version() -> None:
     found = written(upgrade_table_metadata(read(old_v1()), 2, new_uuid=UUID))
     assert found["table-uuid"] == UUID
     assert [one["sequence-number"] for one in found["snapshots"]] == [0, 0]
@@ -248,7 +248,7 @@ def test_an_upgraded_table_is_written_as_its_version_has_it() -> None:
 
 
 @pytest.mark.parametrize("version, expected", [(1, -1), (2, -1), (3, None)])
-def test_no_current_snapshot_is_written_as_each_versions_readers_expect(version: int, expected: int | None) -> None:
+def test_missing_current_snapshot_is_written_as_each_version_expects(version: int, expected: int | None) -> None:
     assert written(metadata(format_version=version))["current-snapshot-id"] == expected
 
 
@@ -260,13 +260,13 @@ def test_minus_one_and_null_both_mean_no_current_snapshot(version: int, value: i
     assert read(made).current_snapshot_id is None
 
 
-def test_main_comes_from_the_current_snapshot_where_references_leave_it_out() -> None:
+def test_main_defaults_to_the_current_snapshot() -> None:
     made = document(2, refs={"t": {"snapshot-id": 1, "type": "tag"}})
     assert read(made).refs == {"main": SnapshotRef(2), "t": SnapshotRef(1, "tag")}
     assert read({**document(2), "refs": None}).refs == {"main": SnapshotRef(2)}
 
 
-def test_the_unsorted_order_is_added_where_it_is_the_default_and_absent() -> None:
+def test_unsorted_order_is_added_if_it_is_default_and_absent() -> None:
     order = build_sort_order(builders.schema(), ["id"])
     made = document(2, sort_orders=[])
     assert read(made).sort_orders == (UNSORTED,)
@@ -274,12 +274,12 @@ def test_the_unsorted_order_is_added_where_it_is_the_default_and_absent() -> Non
     assert [one.order_id for one in read(made).sort_orders] == [0, 1]
 
 
-def test_a_location_loses_its_trailing_slashes() -> None:
+def test_trailing_slashes_of_a_location_are_removed() -> None:
     assert read(document(2, location=LOCATION + "//")).location == LOCATION
     assert read(document(2, location="s3://")).location == "s3://"
 
 
-def test_encrypted_snapshots_keep_their_key() -> None:
+def test_encrypted_snapshots_keep_their_key_id() -> None:
     keys = [{"key-id": "k", "encrypted-key-metadata": "c2VjcmV0"}]
     made = document(3, encryption_keys=keys, snapshots=[snapshot_document(1), snapshot_document(2, 1, key_id="k")])
     table = read(made)
@@ -288,19 +288,19 @@ def test_encrypted_snapshots_keep_their_key() -> None:
     assert written(table) == made
 
 
-def test_metadata_read_from_a_file_survives_pickling() -> None:
+def test_loaded_metadata_is_picklable() -> None:
     table = read(document(3))
     again = pickle.loads(pickle.dumps(table))
     assert again == table
     assert encode_table_metadata(again) == encode_table_metadata(table)
 
 
-def test_metadata_that_breaks_an_invariant_is_never_written() -> None:
+def test_metadata_violating_an_invariant_is_never_written() -> None:
     with pytest.raises(InvalidMetadataError, match="current_schema_id is 8"):
         encode_table_metadata(metadata(current_schema_id=8))
 
 
-def test_text_that_is_not_unicode_is_never_written() -> None:
+def test_invalid_unicode_is_never_written() -> None:
     with pytest.raises(InvalidRequestError, match="Cannot write JSON"):
         encode_table_metadata(metadata(properties={"a": "\ud800"}))
 
@@ -308,27 +308,27 @@ def test_text_that_is_not_unicode_is_never_written() -> None:
 # Files
 
 
-def test_gzip_is_recognised_by_its_bytes_whatever_the_name() -> None:
+def test_gzip_is_recognised_by_content() -> None:
     text = text_of(document(2))
     for path in ("v1.gz.metadata.json", "v1.metadata.json.gz", "v1.metadata.json", None):
         assert decode_table_metadata(gzip.compress(text), path=path) == decode_table_metadata(text, path=path)
 
 
-def test_gzip_is_written_the_same_each_time() -> None:
+def test_gzip_output_is_deterministic() -> None:
     table = chain(3)
     packed = encode_table_metadata(table, compression="gzip")
     assert packed == encode_table_metadata(table, compression="gzip")
     assert gzip.decompress(packed) == encode_table_metadata(table)
 
 
-def test_an_unknown_compression_is_refused() -> None:
+def test_unknown_compression_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="'zstd': use none or gzip"):
         encode_table_metadata(chain(1), compression="zstd")  # type: ignore[arg-type]
     with pytest.raises(InvalidRequestError, match="'zstd': use none or gzip"):
         metadata_file_name(1, UUID, "zstd")  # type: ignore[arg-type]
 
 
-def test_a_text_over_the_limit_is_refused_compressed_or_not() -> None:
+def test_oversized_metadata_is_refused_compressed_or_not() -> None:
     text = text_of(document(2))
     for data in (text, gzip.compress(text)):
         with pytest.raises(InvalidMetadataError, match="more than"):
@@ -336,7 +336,7 @@ def test_a_text_over_the_limit_is_refused_compressed_or_not() -> None:
         decode_table_metadata(data, max_bytes=len(text))
 
 
-def test_errors_carry_the_path_and_the_heading() -> None:
+def test_errors_have_path_and_heading() -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         decode_table_metadata(b"{}", path="s3://b/v1.metadata.json")
     assert caught.value.context == {"path": "s3://b/v1.metadata.json", "heading": "Format Versioning"}
@@ -345,14 +345,14 @@ def test_errors_carry_the_path_and_the_heading() -> None:
     assert unsupported.value.context["path"] == "s3://b/v1.metadata.json"
 
 
-def test_invariants_are_reported_in_the_files_words() -> None:
+def test_invariants_are_reported_with_json_names() -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         decode_table_metadata(text_of(document(2, default_spec_id=4)), path="p")
     assert "default-spec-id is 4, and no spec in partition-specs has that id" in caught.value.message
     assert caught.value.context["path"] == "p"
 
 
-def test_files_are_named_by_version_and_uuid() -> None:
+def test_file_names_have_version_and_uuid() -> None:
     assert metadata_file_name(3, UUID) == f"00003-{UUID}.metadata.json"
     assert metadata_file_name(123456, UUID, "gzip") == f"123456-{UUID}.gz.metadata.json"
     with pytest.raises(InvalidRequestError):

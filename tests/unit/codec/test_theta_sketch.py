@@ -28,7 +28,7 @@ def hashes_of(start: int, end: int) -> Hashes:
     return hash_fixed(np.arange(start, end, dtype="<i8").view(np.uint8).reshape(-1, 8))
 
 
-def test_bytes_are_those_of_the_library() -> None:
+def test_sketches_are_byte_identical_to_the_datasketches_library() -> None:
     assert encode_theta_sketch(EMPTY_SKETCH).hex() == "01030300001ecc93"
     one = EMPTY_SKETCH.with_hashes(hashes_of(1, 2))
     assert encode_theta_sketch(one).hex() == "01030300001acc9315f97dcbbd86a105"
@@ -38,14 +38,14 @@ def test_bytes_are_those_of_the_library() -> None:
     )
 
 
-def test_bytes_come_back() -> None:
+def test_sketches_round_trip_through_bytes() -> None:
     for count in (0, 1, 2, 100, 5000):
         sketch = EMPTY_SKETCH.with_hashes(hashes_of(0, count))
         back = decode_theta_sketch(encode_theta_sketch(sketch))
         assert np.array_equal(back.hashes, sketch.hashes) and back.theta == sketch.theta
 
 
-def test_small_numbers_are_exact_and_large_ones_are_near() -> None:
+def test_small_counts_are_exact_and_large_ones_approximate() -> None:
     assert EMPTY_SKETCH.with_hashes(hashes_of(0, NOMINAL_ENTRIES)).estimate == NOMINAL_ENTRIES
     for count in (5_000, 200_000):
         sketch = EMPTY_SKETCH.with_hashes(hashes_of(0, count))
@@ -53,7 +53,7 @@ def test_small_numbers_are_exact_and_large_ones_are_near() -> None:
         assert abs(sketch.estimate - count) < 0.05 * count
 
 
-def test_a_union_is_the_sketch_of_all_values() -> None:
+def test_union_equals_the_sketch_of_all_values() -> None:
     whole = EMPTY_SKETCH.with_hashes(hashes_of(0, 30_000))
     parts = [EMPTY_SKETCH.with_hashes(hashes_of(at, at + 12_000)) for at in (0, 9_000, 18_000)]
     united = parts[0].union(*parts[1:])
@@ -64,7 +64,7 @@ def test_a_union_is_the_sketch_of_all_values() -> None:
     assert encode_theta_sketch(bit_by_bit) == encode_theta_sketch(whole)
 
 
-def test_values_of_all_lengths_hash_alike_however_they_are_given() -> None:
+def test_equal_values_hash_alike_in_every_representation() -> None:
     chance = random.Random(1)
     values = [chance.randbytes(chance.randint(0, 40)) for _ in range(500)]
     one_by_one = np.concatenate([hash_bytes_of([one]) for one in values])
@@ -90,6 +90,6 @@ def test_values_of_all_lengths_hash_alike_however_they_are_given() -> None:
         bytes.fromhex("09030300001acc93") + b"\0" * 80,
     ],
 )
-def test_broken_bytes_are_refused(data: bytes) -> None:
+def test_corrupted_sketches_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidPuffinError, match="theta sketch"):
         decode_theta_sketch(data)

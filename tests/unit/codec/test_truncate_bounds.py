@@ -33,7 +33,7 @@ EDGE_BYTES = st.lists(st.sampled_from([0, 1, 0x7F, 0x80, 0xFE, 0xFF]), max_size=
         ("\uffffx", 1, "\uffff", "\U00010000"),
     ],
 )
-def test_text_bounds_are_cut_by_code_points(text: str, length: int, lower: str, upper: str | None) -> None:
+def test_text_bounds_are_truncated_by_code_points(text: str, length: int, lower: str, upper: str | None) -> None:
     assert truncate_lower_bound(text, STRING, length) == lower
     assert truncate_upper_bound(text, STRING, length) == upper
 
@@ -49,20 +49,20 @@ def test_text_bounds_are_cut_by_code_points(text: str, length: int, lower: str, 
         ("7f00", 1, "7f", "80"),
     ],
 )
-def test_binary_bounds_are_cut_by_bytes(data: str, length: int, lower: str, upper: str | None) -> None:
+def test_binary_bounds_are_truncated_by_bytes(data: str, length: int, lower: str, upper: str | None) -> None:
     value = bytes.fromhex(data)
     assert truncate_lower_bound(value, BINARY, length).hex() == lower
     truncated = truncate_upper_bound(value, BINARY, length)
     assert truncated is None if upper is None else truncated.hex() == upper
 
 
-def test_other_types_are_not_cut() -> None:
+def test_other_types_are_not_truncated() -> None:
     assert truncate_lower_bound(12345, LONG, 1) == 12345
     assert truncate_upper_bound(b"abcdef", FixedType(6), 1) == b"abcdef"
 
 
 @pytest.mark.parametrize("length", [0, -1])
-def test_a_length_that_is_not_positive_is_refused(length: int) -> None:
+def test_non_positive_length_is_refused(length: int) -> None:
     for kind, value in ((STRING, "a"), (BINARY, b"a")):
         with pytest.raises(InvalidRequestError, match="the length must be positive"):
             truncate_lower_bound(value, kind, length)
@@ -72,7 +72,7 @@ def test_a_length_that_is_not_positive_is_refused(length: int) -> None:
 
 @pytest.mark.extended
 @given(EDGE_TEXT, st.integers(1, 18))
-def test_text_lies_between_its_bounds_also_in_utf_8(text: str, length: int) -> None:
+def test_text_is_within_its_bounds_also_in_utf_8(text: str, length: int) -> None:
     lower = truncate_lower_bound(text, STRING, length)
     upper = truncate_upper_text(text, length)
     assert lower.encode() <= text.encode()
@@ -85,7 +85,7 @@ def test_text_lies_between_its_bounds_also_in_utf_8(text: str, length: int) -> N
 
 
 @given(EDGE_BYTES | st.binary(max_size=20), st.integers(1, 18))
-def test_bytes_lie_between_their_bounds(data: bytes, length: int) -> None:
+def test_bytes_are_within_their_bounds(data: bytes, length: int) -> None:
     upper = truncate_upper_bytes(data, length)
     assert truncate_lower_bound(data, BINARY, length) <= data
     if upper is None:

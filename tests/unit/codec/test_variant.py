@@ -44,7 +44,7 @@ PRIMITIVES: list[tuple[VariantValue, str]] = [
 
 
 @pytest.mark.parametrize("value, text", PRIMITIVES, ids=[f"{value.kind}-{text[:8]}" for value, text in PRIMITIVES])
-def test_primitives_have_the_bytes_of_the_specification(value: VariantValue, text: str) -> None:
+def test_primitives_have_their_specified_bytes(value: VariantValue, text: str) -> None:
     data = bytes.fromhex(text)
     assert encode_variant(value) == (EMPTY_METADATA, data)
     decoded = decode_variant(EMPTY_METADATA, data)
@@ -56,11 +56,11 @@ def test_every_primitive_type_is_covered() -> None:
     assert {value.kind for value, _ in PRIMITIVES} == {kind for kind in VariantKind if kind.is_primitive}
 
 
-def test_a_short_string_may_be_stored_in_the_long_form() -> None:
+def test_short_string_may_use_the_long_form() -> None:
     assert decode_variant(EMPTY_METADATA, bytes.fromhex("40 02000000 6869")).value == "hi"
 
 
-def test_an_object_lists_its_fields_by_name() -> None:
+def test_object_fields_are_sorted_by_name() -> None:
     value = variant_of({"b": 1, "a": [True, None]})
     metadata, data = encode_variant(value)
     assert metadata.hex(" ") == "11 02 00 01 02 61 62"
@@ -82,7 +82,7 @@ def test_reserved_bits_are_ignored() -> None:
     assert decode_variant(metadata, bytes.fromhex("e3 01 00 01 00")).to_python() == [None]
 
 
-def test_sizes_wider_than_needed_are_read() -> None:
+def test_wider_sizes_than_needed_are_read() -> None:
     metadata = bytes.fromhex("c1 01000000 00000000 01000000 61")
     large = bytes.fromhex("7e 01000000 00000000 00000000 01000000 00")
     assert decode_variant(metadata, large).to_python() == {"a": None}
@@ -90,7 +90,7 @@ def test_sizes_wider_than_needed_are_read() -> None:
 
 
 @pytest.mark.parametrize("count", [255, 256, 300, 70_000])
-def test_many_fields_and_values_take_wider_sizes(count: int) -> None:
+def test_many_fields_and_values_use_wider_sizes(count: int) -> None:
     array = VariantValue(VariantKind.ARRAY, (VARIANT_NULL,) * count)
     assert decode_variant(*encode_variant(array)) == array
     if count < 1000:
@@ -98,7 +98,7 @@ def test_many_fields_and_values_take_wider_sizes(count: int) -> None:
         assert decode_variant(*encode_variant(fields)) == fields
 
 
-def test_names_beyond_the_first_plane_are_written_in_the_order_of_utf8() -> None:
+def test_names_beyond_the_first_plane_are_sorted_by_utf8() -> None:
     value = variant_of({"\U0001f600": 1, "\uffee": 2})
     metadata, data = encode_variant(value)
     names, _ = decode_metadata(metadata)
@@ -106,7 +106,7 @@ def test_names_beyond_the_first_plane_are_written_in_the_order_of_utf8() -> None
     assert decode_variant(metadata, data) == value
 
 
-def test_names_in_the_order_of_utf16_are_read() -> None:
+def test_names_sorted_by_utf16_are_read() -> None:
     metadata = encode_metadata(["\U0001f600", "\uffee"])
     assert metadata[0] == 0x01  # not marked as sorted
     data = bytes.fromhex("02 02 00 01 00 02 04 0c 01 0c 02")
@@ -115,13 +115,13 @@ def test_names_in_the_order_of_utf16_are_read() -> None:
     assert decode_variant(marked, data).to_python() == {"\U0001f600": 1, "\uffee": 2}
 
 
-def test_metadata_may_hold_names_that_are_not_used_or_repeated() -> None:
+def test_metadata_may_hold_unused_or_repeated_names() -> None:
     metadata = bytes.fromhex("01 03 00 01 02 03 62 61 61")
     assert decode_metadata(metadata) == (("b", "a", "a"), len(metadata))
     assert decode_variant(metadata, bytes.fromhex("02 01 02 00 01 00")).to_python() == {"a": None}
 
 
-def test_the_deepest_value_is_read_and_written_and_a_deeper_one_is_not() -> None:
+def test_nesting_limit_is_inclusive() -> None:
     value = VARIANT_NULL
     for _ in range(MAX_VARIANT_DEPTH):
         value = VariantValue(VariantKind.ARRAY, (value,))
@@ -130,7 +130,7 @@ def test_the_deepest_value_is_read_and_written_and_a_deeper_one_is_not() -> None
         encode_variant(VariantValue(VariantKind.ARRAY, (value,)))
 
 
-def test_text_without_a_utf8_form_is_refused() -> None:
+def test_invalid_unicode_is_refused() -> None:
     for value in ("\ud800", {"\ud800": 1}):
         with pytest.raises(InvalidRequestError, match="has no UTF-8 form"):
             encode_variant(variant_of(value))

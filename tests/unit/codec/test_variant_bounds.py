@@ -30,7 +30,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
 
 
 @pytest.mark.parametrize("parts, text", PATHS)
-def test_paths_have_one_normalized_form(parts: tuple[str | int, ...], text: str) -> None:
+def test_paths_are_normalized(parts: tuple[str | int, ...], text: str) -> None:
     assert format_json_path(parts) == text
     assert parse_json_path(text) == parts
 
@@ -44,7 +44,7 @@ def test_paths_have_one_normalized_form(parts: tuple[str | int, ...], text: str)
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
-def test_other_forms_are_refused(text: str) -> None:
+def test_other_paths_are_refused(text: str) -> None:
     with pytest.raises(TextSyntaxError, match="not a normalized JSON path") as caught:
         parse_json_path(text)
     assert caught.value.context["heading"] == "Bounds for Variant"
@@ -57,20 +57,20 @@ def test_parts_without_a_path_are_refused(part: str | int) -> None:
         format_json_path([part])
 
 
-def test_bounds_are_metadata_and_object_one_after_the_other() -> None:
+def test_bounds_are_metadata_followed_by_object() -> None:
     bounds = {"$['a']": variant_of(1), "$['b']['c']": variant_of("x")}
     data = encode_variant_bounds(bounds)
     assert data == b"".join(encode_variant(VariantValue(VariantKind.OBJECT, bounds)))
     assert decode_variant_bounds(data) == bounds
 
 
-def test_the_root_has_bounds_of_its_own() -> None:
+def test_root_has_its_own_bounds() -> None:
     data = encode_variant_bounds({"$": variant_of("abc")})
     assert data.hex(" ") == "11 01 00 01 24 02 01 00 00 04 0d 61 62 63"
     assert decode_variant_bounds(data) == {"$": variant_of("abc")}
 
 
-def test_there_may_be_no_bounds() -> None:
+def test_bounds_may_be_empty() -> None:
     assert decode_variant_bounds(encode_variant_bounds({})) == {}
 
 
@@ -84,7 +84,7 @@ def test_there_may_be_no_bounds() -> None:
         ({"$['a']": variant_of({})}, "is of type object"),
     ],
 )
-def test_what_cannot_be_a_bound_is_refused_both_ways(bounds: dict[str, VariantValue], reason: str) -> None:
+def test_invalid_bounds_are_refused_both_ways(bounds: dict[str, VariantValue], reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         encode_variant_bounds(bounds)
     stored = b"".join(encode_variant(VariantValue(VariantKind.OBJECT, bounds)))
@@ -94,6 +94,6 @@ def test_what_cannot_be_a_bound_is_refused_both_ways(bounds: dict[str, VariantVa
 
 
 @pytest.mark.parametrize("data", [b"", b"\x01\x00\x00", b"\x01\x00\x00\x00", b"\x01\x00\x00\x02\x00\x00\x00"])
-def test_bounds_that_are_not_an_object_to_their_end_are_refused(data: bytes) -> None:
+def test_bounds_with_trailing_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidManifestError):
         decode_variant_bounds(data)

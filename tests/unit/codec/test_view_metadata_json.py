@@ -55,7 +55,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
     return value
 
 
-def test_fields_are_written_in_the_order_of_the_reference() -> None:
+def test_fields_have_the_order_of_iceberg_java() -> None:
     text = encode_view_metadata(decode(VIEW), compress=False)
     assert json.loads(text) == VIEW
     assert list(json.loads(text)) == list(VIEW)
@@ -72,7 +72,7 @@ def test_optional_fields_may_be_missing_and_null() -> None:
     assert decode(nulls) == view
 
 
-def test_unknown_fields_are_kept_at_every_level() -> None:
+def test_unknown_fields_are_preserved_at_every_level() -> None:
     def add(view: dict[str, Any]) -> None:
         for at in (
             view,
@@ -88,7 +88,7 @@ def test_unknown_fields_are_kept_at_every_level() -> None:
     assert encode_view_object(decode(value)) == value
 
 
-def test_representations_of_other_types_are_kept_whole() -> None:
+def test_representations_of_other_types_are_preserved() -> None:
     plan = {"type": "Substrait", "plan": {"a": [1, 2]}, "sql": None}
     value = changed(lambda view: view["versions"][0]["representations"].insert(0, plan))
     view = decode(value)
@@ -97,24 +97,24 @@ def test_representations_of_other_types_are_kept_whole() -> None:
     assert encode_view_object(view) == value
 
 
-def test_the_type_of_a_representation_is_read_in_any_case() -> None:
+def test_representation_type_is_read_in_any_case() -> None:
     value = changed(lambda view: view["versions"][0]["representations"][0].update(type="SQL"))
     assert decode(value).current_version.representations == (SqlRepresentation("select 1", "spark"),)
 
 
-def test_a_view_without_representations_is_allowed() -> None:
+def test_view_without_representations_is_allowed() -> None:
     value = changed(lambda view: view["versions"][0].update(representations=[]))
     assert encode_view_object(decode(value)) == value
 
 
-def test_the_current_schema_id_of_old_writers_follows_the_current_version() -> None:
+def test_current_schema_id_of_old_writers_follows_the_current_version() -> None:
     view = decode(changed(lambda view: view.update({"current-schema-id": 0})))
     other = Schema((NestedField(1, "y", LONG),))
     moved = replace_view(view, ViewVersion(1, 0, 5, (SqlRepresentation("select 2", "spark"),)), other)
     assert encode_view_object(moved)["current-schema-id"] == 1
 
 
-def test_gzipped_files_are_recognised_by_their_bytes() -> None:
+def test_gzip_is_recognised_by_content() -> None:
     view = decode(VIEW)
     packed = encode_view_metadata(view, compress=True)
     assert packed[:2] == b"\x1f\x8b"
@@ -134,9 +134,7 @@ REQUIRED = [
 
 @pytest.mark.parametrize(("where", "name"), REQUIRED, ids=lambda part: str(part))
 @pytest.mark.parametrize("wrong", ["missing", "null", "ill-typed"])
-def test_a_required_field_that_is_missing_or_ill_typed_is_named(
-    where: tuple[str | int, ...], name: str, wrong: str
-) -> None:
+def test_missing_or_mistyped_required_field_is_named(where: tuple[str | int, ...], name: str, wrong: str) -> None:
     value = copy.deepcopy(VIEW)
     at: Any = value
     for step in where:
@@ -218,12 +216,12 @@ def test_hostile_bytes_are_refused_with_the_path(data: bytes) -> None:
     assert len(str(caught.value)) < 1000
 
 
-def test_a_file_beyond_the_limit_is_not_parsed() -> None:
+def test_oversized_file_is_not_parsed() -> None:
     with pytest.raises(InvalidMetadataError, match="67108864 of a view"):
         decode_view_metadata(b" " * ((64 << 20) + 1))
 
 
-def test_a_newer_format_is_unsupported_whatever_else_it_says() -> None:
+def test_newer_format_is_unsupported_whatever_else_it_contains() -> None:
     with pytest.raises(UnsupportedError, match="its format version is 2") as caught:
         decode_view_metadata(b'{"format-version": 2}', path="p")
     assert caught.value.context == {"path": "p", "heading": "View Metadata"}

@@ -44,13 +44,13 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_and_bytes_say_the_same(text: str) -> None:
+def test_text_and_wkb_agree(text: str) -> None:
     data = wkt_to_wkb(text)
     assert wkb_to_wkt(data) == text
     assert encode_wkb(decode_wkb(data)) == data
 
 
-def test_every_kind_and_every_dimension_is_covered() -> None:
+def test_every_kind_and_dimension_is_covered() -> None:
     geometries = [parse_wkt(text) for text in TEXTS]
     assert {geometry.kind for geometry in geometries} == set(GeometryKind)
     assert {(geometry.has_z, geometry.has_m) for geometry in geometries} == {
@@ -75,7 +75,7 @@ def test_both_byte_orders_are_read(data: str, text: str) -> None:
     assert wkb_to_wkt(bytes.fromhex(data)) == text
 
 
-def test_big_endian_points_are_numbers_of_this_machine() -> None:
+def test_big_endian_points_are_converted() -> None:
     data = struct.pack(">BII4d", 0, 2, 2, 1.0, 2.0, 3.0, 4.0)
     line = decode_wkb(data).lines[0]
     assert line.dtype == np.dtype(np.float64)
@@ -96,7 +96,7 @@ def test_big_endian_points_are_numbers_of_this_machine() -> None:
         ("MULTIPOINT (10 40, 40 30)", "MULTIPOINT ((10 40), (40 30))"),
     ],
 )
-def test_looser_text_is_read(text: str, normal: str) -> None:
+def test_lenient_text_is_read(text: str, normal: str) -> None:
     assert format_wkt(parse_wkt(text)) == normal
 
 
@@ -113,7 +113,7 @@ def test_looser_text_is_read(text: str, normal: str) -> None:
     ],
     ids=lambda text: repr(text[:24]),
 )  # fmt: skip
-def test_text_that_is_no_geometry_is_refused(text: str) -> None:
+def test_invalid_text_is_refused(text: str) -> None:
     with pytest.raises(TextSyntaxError, match="Cannot parse the geometry: expected") as caught:
         parse_wkt(text)
     assert caught.value.context["heading"] == "Appendix G: Geospatial Notes"
@@ -127,7 +127,7 @@ def nested(levels: int) -> Geometry:
     return geometry
 
 
-def test_the_deepest_geometry_passes_and_a_deeper_one_does_not() -> None:
+def test_nesting_limit_is_inclusive() -> None:
     data = encode_wkb(nested(MAX_GEOMETRY_DEPTH))
     assert encode_wkb(parse_wkt(wkb_to_wkt(data))) == data
     with pytest.raises(InvalidRequestError, match="nested deeper"):

@@ -30,7 +30,7 @@ def newest(lab: Lab) -> int:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_staged_append_is_published_by_moving_the_branch_where_nothing_came_between(version: int) -> None:
+def test_staged_append_is_published_by_a_fast_forward(version: int) -> None:
     lab = Lab(format_version=version)
     one, two = lab.file([1]), lab.file([2])
     lab.commit(Append((one,)))
@@ -43,7 +43,7 @@ def test_a_staged_append_is_published_by_moving_the_branch_where_nothing_came_be
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_staged_append_is_repeated_on_top_of_what_came_between(version: int) -> None:
+def test_staged_append_is_reapplied_over_concurrent_commits(version: int) -> None:
     lab = Lab(format_version=version)
     files = [lab.file([at]) for at in range(3)]
     lab.commit(Append((files[0],)))
@@ -59,7 +59,7 @@ def test_a_staged_append_is_repeated_on_top_of_what_came_between(version: int) -
     assert len(set(ids)) == (3 if version == 3 else 1)
 
 
-def test_a_cherry_pick_survives_a_lost_race() -> None:
+def test_cherry_pick_survives_a_lost_race() -> None:
     lab = Lab()
     files = [lab.file([at]) for at in range(3)]
     lab.commit(Append((files[0],)))
@@ -69,7 +69,7 @@ def test_a_cherry_pick_survives_a_lost_race() -> None:
     assert lab.paths() == paths_of(*files)
 
 
-def test_what_is_in_the_branch_already_is_refused() -> None:
+def test_snapshot_already_in_the_branch_is_refused() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.commit(Append((lab.file([2]),), wap("w1")))
@@ -82,11 +82,11 @@ def test_what_is_in_the_branch_already_is_refused() -> None:
         lab.commit(CherryPick(staged))
     with pytest.raises(InvalidRequestError, match="published already"):
         lab.commit(CherryPick(again))
-    with pytest.raises(InvalidRequestError, match="the branch has it already"):
+    with pytest.raises(InvalidRequestError, match="it is in the branch already"):
         lab.commit(CherryPick(lab.snapshot.snapshot_id))
 
 
-def test_two_who_publish_the_same_do_it_once() -> None:
+def test_two_publishers_of_the_same_snapshot_publish_once() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.commit(Append((lab.file([2]),), wap("w1")))
@@ -98,7 +98,7 @@ def test_two_who_publish_the_same_do_it_once() -> None:
     assert len(lab.paths()) == 3
 
 
-def test_a_dynamic_overwrite_is_repeated_where_its_partitions_are_untouched() -> None:
+def test_dynamic_overwrite_is_reapplied_if_its_partitions_are_unchanged() -> None:
     lab = Lab(partition_by=["k"])
     a, b, new, other = lab.file([1], "a"), lab.file([2], "b"), lab.file([3], "a"), lab.file([4], "b")
     lab.commit(Append((a, b)))
@@ -110,7 +110,7 @@ def test_a_dynamic_overwrite_is_repeated_where_its_partitions_are_untouched() ->
 
 
 @pytest.mark.parametrize("change", ["added", "removed", "deleted"])
-def test_a_dynamic_overwrite_is_refused_where_its_partitions_changed(change: str) -> None:
+def test_dynamic_overwrite_is_refused_if_its_partitions_changed(change: str) -> None:
     lab = Lab(partition_by=["k"])
     a = lab.file([1], "a")
     lab.commit(Append((a,)))
@@ -126,7 +126,7 @@ def test_a_dynamic_overwrite_is_refused_where_its_partitions_changed(change: str
         lab.commit(CherryPick(staged))
 
 
-def test_an_overwrite_can_only_be_fast_forwarded() -> None:
+def test_overwrite_can_only_be_fast_forwarded() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -137,7 +137,7 @@ def test_an_overwrite_can_only_be_fast_forwarded() -> None:
         lab.commit(CherryPick(staged))
 
 
-def test_an_unknown_wap_id_or_snapshot_is_refused() -> None:
+def test_unknown_wap_id_or_snapshot_is_refused() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     with pytest.raises(SnapshotNotFoundError, match="no snapshot is staged"):

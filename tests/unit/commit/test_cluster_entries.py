@@ -23,7 +23,7 @@ def dealt(parts: list[list[int]], count: int, held_bytes: int) -> list[list[int]
 
 
 @pytest.mark.parametrize("held_bytes", [0, 400, 1 << 20], ids=["files", "both", "memory"])
-def test_clusters_hold_neighbours_in_order_wherever_they_waited(held_bytes: int) -> None:
+def test_clusters_keep_neighbours_together_across_spilled_chunks(held_bytes: int) -> None:
     chance = np.random.default_rng(1)
     parts = [part.tolist() for part in np.array_split(chance.permutation(100), 7)]
     found = dealt(parts, 4, held_bytes)
@@ -31,11 +31,11 @@ def test_clusters_hold_neighbours_in_order_wherever_they_waited(held_bytes: int)
 
 
 @pytest.mark.parametrize(("entries", "count", "sizes"), [(1, 5, [1]), (10, 3, [4, 4, 2]), (3, 1, [3])])
-def test_there_are_as_many_clusters_as_entries_fill(entries: int, count: int, sizes: list[int]) -> None:
+def test_cluster_count_follows_entry_count(entries: int, count: int, sizes: list[int]) -> None:
     assert [len(one) for one in dealt([list(range(entries))], count, 0)] == sizes
 
 
-def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_folder_is_left_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with Clusters(np.arange(4), 2, held_bytes=0) as clusters:
         clusters.deal(pa.table({"n": [0, 1, 2, 3]}))
@@ -43,7 +43,7 @@ def test_nothing_is_left_in_the_temporary_folder(tmp_path: Path, monkeypatch: py
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_temporary_folder_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_unusable_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     with Clusters(np.arange(4), 2, held_bytes=0) as clusters, pytest.raises(StorageError, match="gone"):
         clusters.deal(pa.table({"n": [0, 1, 2, 3]}))

@@ -79,7 +79,7 @@ class Case:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_blind_append_never_conflicts(version: int) -> None:
+def test_blind_append_never_conflicts(version: int) -> None:
     case = Case(version)
     mine, other = case.lab.file([9], "a"), case.lab.file([8], "a")
     case.rival(Overwrite((other,), None, (case.a,)))
@@ -87,7 +87,7 @@ def test_a_blind_append_never_conflicts(version: int) -> None:
     assert case.lab.paths() == paths_of(mine, other, case.b)
 
 
-def test_an_append_is_refused_when_a_required_column_without_default_appeared() -> None:
+def test_append_is_refused_after_a_required_column_without_default_was_added() -> None:
     case = Case()
     schema = case.lab.load().metadata.current_schema
     case.rival(UpdateSchema(lambda u: u.allow_incompatible_changes().add_required_column("must", "long")))
@@ -95,7 +95,7 @@ def test_an_append_is_refused_when_a_required_column_without_default_appeared() 
         case.lab.commit(Append((case.lab.file([9]),), written_schema=schema))
 
 
-def test_an_append_goes_on_when_an_optional_column_appeared() -> None:
+def test_append_succeeds_after_an_optional_column_was_added() -> None:
     case = Case()
     schema = case.lab.load().metadata.current_schema
     case.rival(UpdateSchema(lambda u: u.add_column("may", "long")))
@@ -103,7 +103,7 @@ def test_an_append_goes_on_when_an_optional_column_appeared() -> None:
     assert len(case.lab.paths()) == 3
 
 
-def test_an_append_keeps_the_spec_its_files_were_written_with() -> None:
+def test_append_keeps_the_spec_of_its_files() -> None:
     case = Case()
     mine = case.lab.file([9], "a")
     case.rival(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
@@ -115,7 +115,7 @@ def test_an_append_keeps_the_spec_its_files_were_written_with() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_rows_that_a_rivals_overwrite_added_conflict_under_serializable_isolation(version: int) -> None:
+def test_rows_added_by_a_concurrent_overwrite_conflict_if_serializable(version: int) -> None:
     for level in LEVELS:
         case = Case(version)
         theirs, mine = case.lab.file([7], "a"), case.lab.file([9], "a")
@@ -135,7 +135,7 @@ def test_rows_that_a_rivals_overwrite_added_conflict_under_serializable_isolatio
 
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("change", ["added", "removed", "deleted"])
-def test_an_append_of_rows_read_from_the_table(change: str, isolation: IsolationLevel) -> None:
+def test_append_that_read_the_table_validates_its_reads(change: str, isolation: IsolationLevel) -> None:
     case = Case()
     actions: dict[str, Action] = {
         "added": Append((case.lab.file([7], "a"),)),
@@ -150,7 +150,7 @@ def test_an_append_of_rows_read_from_the_table(change: str, isolation: Isolation
         case.lab.commit(mine)
 
 
-def test_an_append_of_rows_read_is_not_refused_for_what_it_did_not_read() -> None:
+def test_append_is_not_refused_for_rows_it_did_not_read() -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "b"),)))
     case.lab.commit(Append((case.lab.file([9], "c"),), read=case.read()))
@@ -160,27 +160,27 @@ def test_an_append_of_rows_read_is_not_refused_for_what_it_did_not_read() -> Non
 # Delete whole files
 
 
-def test_a_delete_by_filter_takes_what_others_added() -> None:
+def test_delete_by_filter_removes_concurrently_added_rows() -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "a"),)))
     case.lab.commit(DeleteFiles(where=A))
     assert case.lab.paths() == paths_of(case.b)
 
 
-def test_a_delete_by_filter_refuses_a_file_that_others_added_and_only_some_rows_of_match() -> None:
+def test_delete_by_filter_refuses_partially_matching_concurrent_files() -> None:
     case = Case()
     case.rival(Append((case.lab.file([2, 70], "c"),)))
     with pytest.raises(InvalidRequestError, match="some, but not all, rows"):
         case.lab.commit(DeleteFiles(where=parse_predicate("id <= 3")))
 
 
-def test_a_delete_of_a_named_file_that_is_gone_is_refused() -> None:
+def test_delete_of_a_missing_file_is_refused() -> None:
     case = Case()
     case.rival(DeleteFiles(frozenset({case.a.file_path})))
     case.refused(DeleteFiles(frozenset({case.a.file_path})), "not in the table")
 
 
-def test_a_delete_of_a_named_file_survives_other_commits() -> None:
+def test_delete_of_a_file_survives_other_commits() -> None:
     case = Case()
     other = case.lab.file([7], "a")
     case.rival(Append((other,)))
@@ -192,7 +192,7 @@ def test_a_delete_of_a_named_file_survives_other_commits() -> None:
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_copy_on_write_refuses_a_replaced_file_that_is_gone(isolation: IsolationLevel) -> None:
+def test_copy_on_write_refuses_a_missing_replaced_file(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Overwrite((case.lab.file([1, 2], "a"),), None, (case.a,)))
     case.refused(Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,)))
@@ -213,20 +213,20 @@ def test_copy_on_write_refuses_new_equality_deletes_that_may_apply(isolation: Is
     case.refused(Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,)))
 
 
-def test_copy_on_write_passes_equality_deletes_that_metrics_rule_out() -> None:
+def test_copy_on_write_accepts_equality_deletes_ruled_out_by_metrics() -> None:
     case = Case()
     case.rival(RowDelta((case.lab.equality_deletes([99], partition=("a",)),), None))
     case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
 
 
-def test_copy_on_write_passes_deletes_of_other_files() -> None:
+def test_copy_on_write_accepts_deletes_of_other_files() -> None:
     case = Case()
     case.rival(RowDelta((case.lab.position_deletes(case.b),), ReadSet(case.start), "delete"))
     case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_copy_on_write_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+def test_copy_on_write_and_rows_added_to_its_read_set(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "a"),)))
     mine = Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,))
@@ -237,7 +237,7 @@ def test_copy_on_write_and_rows_added_where_it_read(isolation: IsolationLevel) -
         assert len(case.lab.paths()) == 3
 
 
-def test_copy_on_write_passes_rows_added_elsewhere() -> None:
+def test_copy_on_write_accepts_rows_added_elsewhere() -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "b"),)))
     case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
@@ -245,7 +245,7 @@ def test_copy_on_write_passes_rows_added_elsewhere() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_overwrite_by_filter_finds_rows_that_a_compaction_moved(isolation: IsolationLevel, version: int) -> None:
+def test_overwrite_by_filter_finds_compacted_rows(isolation: IsolationLevel, version: int) -> None:
     case = Case(version)
     mine = case.lab.file([9], "a")
     case.rival(RewriteFiles((case.a,), (case.lab.file([1, 2], "a"), case.lab.file([3], "a")), case.start))
@@ -254,7 +254,7 @@ def test_an_overwrite_by_filter_finds_rows_that_a_compaction_moved(isolation: Is
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_overwrite_by_filter_is_refused_beside_a_compaction_and_a_change(isolation: IsolationLevel) -> None:
+def test_overwrite_by_filter_is_refused_beside_a_compaction_and_a_change(isolation: IsolationLevel) -> None:
     case = Case()
     moved = case.lab.file([1, 2, 3], "a")
     case.rival(RewriteFiles((case.a,), (moved,), case.start), Overwrite((case.lab.file([1], "a"),), None, (moved,)))
@@ -262,7 +262,7 @@ def test_an_overwrite_by_filter_is_refused_beside_a_compaction_and_a_change(isol
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_overwrite_by_filter_is_refused_where_a_compaction_put_its_rows_beside_others(
+def test_overwrite_by_filter_is_refused_if_compaction_mixed_its_rows_with_others(
     isolation: IsolationLevel,
 ) -> None:
     case = Case(partition_by=())
@@ -271,7 +271,7 @@ def test_an_overwrite_by_filter_is_refused_where_a_compaction_put_its_rows_besid
     case.refused(mine, "moved into a file with others")
 
 
-def test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the_same() -> None:
+def test_merge_without_matches_conflicts_with_one_inserting_the_same_key() -> None:
     case = Case()
     case.rival(Append((case.lab.file([10], "a"),)))
     case.refused(Overwrite((case.lab.file([10], "a"),), case.read(SERIALIZABLE)))
@@ -283,7 +283,7 @@ def test_a_merge_that_matched_nothing_still_conflicts_with_one_that_inserted_the
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("change", ["overwritten", "compacted"])
-def test_a_row_delete_refuses_a_file_whose_rows_moved(change: str, isolation: IsolationLevel, version: int) -> None:
+def test_row_delete_refuses_a_file_whose_rows_moved(change: str, isolation: IsolationLevel, version: int) -> None:
     case = Case(version)
     new = case.lab.file([1, 2, 3], "a")
     actions: dict[str, Action] = {
@@ -296,7 +296,7 @@ def test_a_row_delete_refuses_a_file_whose_rows_moved(change: str, isolation: Is
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_row_delete_of_a_file_that_a_delete_removed_is_done(isolation: IsolationLevel, version: int) -> None:
+def test_row_delete_of_a_removed_file_succeeds(isolation: IsolationLevel, version: int) -> None:
     case = Case(version)
     case.rival(DeleteFiles(frozenset({case.a.file_path})))
     case.lab.commit(RowDelta((case.deletes_of(case.a),), case.read(isolation), "delete"))
@@ -313,7 +313,7 @@ def test_two_row_deletes_of_one_file_pass_in_v2(isolation: IsolationLevel) -> No
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_two_row_deletes_of_one_file_are_united_in_v3(isolation: IsolationLevel) -> None:
+def test_two_row_deletes_of_one_file_are_merged_in_v3(isolation: IsolationLevel) -> None:
     case = Case(3)
     case.rival(RowDelta(case.lab.vectors({case.a: [0]}), ReadSet(case.start), "delete"))
     case.lab.commit(RowDelta(case.lab.vectors({case.a: [2]}), case.read(isolation), "delete"))
@@ -325,7 +325,7 @@ def test_two_row_deletes_of_one_file_are_united_in_v3(isolation: IsolationLevel)
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_row_delete_does_not_lose_against_an_update_of_the_same_rows(isolation: IsolationLevel, version: int) -> None:
+def test_row_delete_does_not_lose_to_an_update_of_the_same_rows(isolation: IsolationLevel, version: int) -> None:
     case = Case(version)
     update = RowDelta((case.deletes_of(case.a), case.lab.file([1], "a")), ReadSet(case.start, A, SNAPSHOT), "update")
     case.rival(update)
@@ -333,7 +333,7 @@ def test_a_row_delete_does_not_lose_against_an_update_of_the_same_rows(isolation
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_row_delete_passes_an_update_of_other_files(isolation: IsolationLevel) -> None:
+def test_row_delete_accepts_an_update_of_other_files(isolation: IsolationLevel) -> None:
     case = Case()
     update = RowDelta(
         (case.lab.position_deletes(case.b), case.lab.file([4], "b")), ReadSet(case.start, B, SNAPSHOT), "update"
@@ -343,7 +343,7 @@ def test_a_row_delete_passes_an_update_of_other_files(isolation: IsolationLevel)
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_row_delete_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+def test_row_delete_and_rows_added_to_its_read_set(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "a"),)))
     mine = RowDelta((case.lab.position_deletes(case.a),), case.read(isolation), "delete")
@@ -359,7 +359,7 @@ def test_a_row_delete_and_rows_added_where_it_read(isolation: IsolationLevel) ->
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("command", ["update", "merge"])
-def test_an_update_refuses_deletes_where_it_read(command: str, isolation: IsolationLevel, version: int) -> None:
+def test_update_refuses_deletes_in_its_read_set(command: str, isolation: IsolationLevel, version: int) -> None:
     case = Case(version)
     case.rival(RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete"))
     mine = RowDelta((case.deletes_of(case.a), case.lab.file([1], "a")), case.read(isolation), command)  # type: ignore[arg-type]
@@ -367,7 +367,7 @@ def test_an_update_refuses_deletes_where_it_read(command: str, isolation: Isolat
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_update_refuses_a_file_that_a_delete_removed(isolation: IsolationLevel) -> None:
+def test_update_refuses_a_removed_file(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(DeleteFiles(frozenset({case.a.file_path})))
     mine = RowDelta((case.lab.position_deletes(case.a), case.lab.file([1], "a")), case.read(isolation), "update")
@@ -375,7 +375,7 @@ def test_an_update_refuses_a_file_that_a_delete_removed(isolation: IsolationLeve
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_update_refuses_a_vector_that_a_rewrite_of_deletes_added(isolation: IsolationLevel) -> None:
+def test_update_refuses_a_vector_added_by_a_rewrite_of_deletes(isolation: IsolationLevel) -> None:
     case = Case(3)
     first = case.lab.vectors({case.a: [0]})
     case.lab.commit(RowDelta(first, ReadSet(case.start), "delete"))
@@ -393,7 +393,7 @@ def test_an_update_refuses_a_vector_that_a_rewrite_of_deletes_added(isolation: I
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_update_refuses_another_vector_of_its_files_whatever_it_says_to_have_read(isolation: IsolationLevel) -> None:
+def test_update_refuses_another_vector_of_its_files_for_any_read_set(isolation: IsolationLevel) -> None:
     case = Case(3)
     case.rival(RowDelta(case.lab.vectors({case.a: [0]}), ReadSet(case.start), "delete"))
     mine = RowDelta(
@@ -403,7 +403,7 @@ def test_an_update_refuses_another_vector_of_its_files_whatever_it_says_to_have_
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_update_and_rows_added_where_it_read(isolation: IsolationLevel) -> None:
+def test_update_and_rows_added_to_its_read_set(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "a"),)))
     mine = RowDelta((case.lab.position_deletes(case.a), case.lab.file([1], "a")), case.read(isolation), "update")
@@ -413,7 +413,7 @@ def test_an_update_and_rows_added_where_it_read(isolation: IsolationLevel) -> No
         case.lab.commit(mine)
 
 
-def test_an_update_passes_what_happens_elsewhere() -> None:
+def test_update_accepts_changes_elsewhere() -> None:
     case = Case()
     case.rival(
         Append((case.lab.file([7], "b"),)),
@@ -428,14 +428,14 @@ def test_an_update_passes_what_happens_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_an_equality_delete_upsert_never_conflicts(version: int) -> None:
+def test_equality_delete_upsert_never_conflicts(version: int) -> None:
     case = Case(version)
     case.rival(Overwrite((case.lab.file([1, 2, 3], "a"),), None, (case.a,)))
     case.lab.commit(RowDelta((case.lab.equality_deletes([1], partition=("a",)), case.lab.file([1], "a")), None))
     assert len(case.lab.deletes()) == 1
 
 
-def test_deletes_by_position_need_to_say_what_they_read() -> None:
+def test_position_deletes_require_a_read_set() -> None:
     case = Case()
     with pytest.raises(InvalidRequestError, match="without the snapshot"):
         case.lab.commit(RowDelta((case.lab.position_deletes(case.a),), None))
@@ -445,7 +445,7 @@ def test_deletes_by_position_need_to_say_what_they_read() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_compaction_refuses_new_deletes_by_position(version: int) -> None:
+def test_compaction_refuses_new_position_deletes(version: int) -> None:
     case = Case(version)
     case.rival(RowDelta((case.deletes_of(case.a),), ReadSet(case.start), "delete"))
     case.refused(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), case.start, data_sequence_number=1))
@@ -467,7 +467,7 @@ def test_compaction_and_new_equality_deletes(keeps_number: bool) -> None:
     assert numbers[deletes.file_path] == 2
 
 
-def test_compaction_keeps_deletes_that_its_old_sequence_number_needs() -> None:
+def test_compaction_keeps_deletes_needed_by_its_old_sequence_number() -> None:
     case = Case()
     case.lab.commit(DeleteFiles(where=B))
     deletes = case.lab.equality_deletes([2], partition=("a",))
@@ -478,14 +478,14 @@ def test_compaction_keeps_deletes_that_its_old_sequence_number_needs() -> None:
     assert case.lab.deletes() == [deletes]
 
 
-def test_compaction_refuses_a_file_that_is_gone() -> None:
+def test_compaction_refuses_a_missing_file() -> None:
     case = Case()
     case.rival(DeleteFiles(frozenset({case.a.file_path})))
     case.refused(RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), case.start))
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_compaction_passes_appends_and_appends_pass_compaction(isolation: IsolationLevel) -> None:
+def test_compaction_and_appends_do_not_conflict(isolation: IsolationLevel) -> None:
     case = Case()
     other, new = case.lab.file([7], "a"), case.lab.file([1, 2, 3], "a")
     case.rival(Append((other,)))
@@ -509,7 +509,7 @@ def test_compaction_refuses_more_rows_than_it_replaces() -> None:
 # Rewriting of delete files
 
 
-def test_a_rewrite_of_delete_files_keeps_their_sequence_number() -> None:
+def test_rewritten_delete_files_keep_their_sequence_number() -> None:
     case = Case()
     old = case.lab.position_deletes(case.a)
     case.lab.commit(RowDelta((old,), ReadSet(case.start), "delete"))
@@ -521,7 +521,7 @@ def test_a_rewrite_of_delete_files_keeps_their_sequence_number() -> None:
     assert case.lab.deletes() == [new]
 
 
-def test_a_rewrite_of_delete_files_refuses_one_that_is_gone_or_without_number() -> None:
+def test_rewrite_of_delete_files_refuses_missing_or_unnumbered_files() -> None:
     case = Case()
     old, new = case.lab.position_deletes(case.a), case.lab.position_deletes(case.a)
     case.lab.commit(RowDelta((old,), ReadSet(case.start), "delete"))
@@ -537,7 +537,7 @@ def test_a_rewrite_of_delete_files_refuses_one_that_is_gone_or_without_number() 
 
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("change", ["added", "removed", "deleted"])
-def test_an_overwrite_by_filter(change: str, isolation: IsolationLevel) -> None:
+def test_overwrite_by_filter(change: str, isolation: IsolationLevel) -> None:
     case = Case()
     actions: dict[str, Action] = {
         "added": Append((case.lab.file([7], "a"),)),
@@ -554,13 +554,13 @@ def test_an_overwrite_by_filter(change: str, isolation: IsolationLevel) -> None:
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_overwrite_by_filter_passes_what_happens_elsewhere(isolation: IsolationLevel) -> None:
+def test_overwrite_by_filter_accepts_changes_elsewhere(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(Append((case.lab.file([7], "b"),)), DeleteFiles(frozenset({case.b.file_path})))
     case.lab.commit(Overwrite((case.lab.file([9], "a"),), case.read(isolation), where=A))
 
 
-def test_an_overwrite_that_validates_nothing_replaces_what_others_added() -> None:
+def test_overwrite_without_validation_replaces_concurrent_rows() -> None:
     case = Case()
     mine = case.lab.file([9], "a")
     case.rival(Append((case.lab.file([7], "a"),)))
@@ -573,7 +573,7 @@ def test_an_overwrite_that_validates_nothing_replaces_what_others_added() -> Non
 
 @pytest.mark.parametrize("isolation", LEVELS)
 @pytest.mark.parametrize("change", ["added", "removed", "deleted"])
-def test_a_dynamic_overwrite(change: str, isolation: IsolationLevel) -> None:
+def test_dynamic_overwrite(change: str, isolation: IsolationLevel) -> None:
     case = Case()
     actions: dict[str, Action] = {
         "added": Append((case.lab.file([7], "a"),)),
@@ -590,7 +590,7 @@ def test_a_dynamic_overwrite(change: str, isolation: IsolationLevel) -> None:
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_dynamic_overwrite_passes_other_partitions(isolation: IsolationLevel) -> None:
+def test_dynamic_overwrite_accepts_changes_in_other_partitions(isolation: IsolationLevel) -> None:
     case = Case()
     case.rival(
         Append((case.lab.file([7], "b"),)),
@@ -600,7 +600,7 @@ def test_a_dynamic_overwrite_passes_other_partitions(isolation: IsolationLevel) 
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_dynamic_overwrite_refuses_data_of_another_spec(isolation: IsolationLevel) -> None:
+def test_dynamic_overwrite_refuses_data_of_another_spec(isolation: IsolationLevel) -> None:
     case = Case()
     mine = case.lab.file([9], "a")
 
@@ -613,7 +613,7 @@ def test_a_dynamic_overwrite_refuses_data_of_another_spec(isolation: IsolationLe
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_dynamic_overwrite_refuses_equality_deletes_of_all_partitions(isolation: IsolationLevel) -> None:
+def test_dynamic_overwrite_refuses_global_equality_deletes(isolation: IsolationLevel) -> None:
     lab = Lab(partition_by=[])
     lab.commit(UpdateSpec(lambda u: u.add_field("k")))
     one = lab.file([1], "a")
@@ -625,7 +625,7 @@ def test_a_dynamic_overwrite_refuses_equality_deletes_of_all_partitions(isolatio
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_a_dynamic_overwrite_of_an_unpartitioned_table_is_of_the_whole_table(isolation: IsolationLevel) -> None:
+def test_dynamic_overwrite_of_an_unpartitioned_table_covers_the_whole_table(isolation: IsolationLevel) -> None:
     case = Case(partition_by=())
     mine = case.lab.file([9], "z")
     case.rival(Append((case.lab.file([7], "b"),)))
@@ -640,7 +640,7 @@ def test_a_dynamic_overwrite_of_an_unpartitioned_table_is_of_the_whole_table(iso
 # Manifests, properties, expiry
 
 
-def test_a_rewrite_of_manifests_passes_all_changes() -> None:
+def test_rewrite_of_manifests_accepts_all_changes() -> None:
     case = Case()
     other = case.lab.file([7], "a")
     case.lab.commit(Append((case.lab.file([8], "c"),)))
@@ -650,14 +650,14 @@ def test_a_rewrite_of_manifests_passes_all_changes() -> None:
     assert case.b.file_path not in case.lab.paths()
 
 
-def test_properties_are_set_on_top_of_others() -> None:
+def test_properties_are_applied_over_concurrent_ones() -> None:
     case = Case()
     case.rival(UpdateProperties(FrozenMap({"x": "1", "y": "1"})))
     state = case.lab.commit(UpdateProperties(FrozenMap({"y": "2"})))
     assert state.metadata.properties["x"] == "1" and state.metadata.properties["y"] == "2"
 
 
-def test_a_tag_made_during_an_expiry_keeps_its_snapshot() -> None:
+def test_tag_created_during_an_expiry_keeps_its_snapshot() -> None:
     case = Case()
     first = case.start
     case.lab.commit(Append((case.lab.file([7], "a"),)))
@@ -671,7 +671,7 @@ def test_a_tag_made_during_an_expiry_keeps_its_snapshot() -> None:
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_operation_whose_history_has_expired_is_refused(isolation: IsolationLevel) -> None:
+def test_operation_with_an_expired_base_is_refused(isolation: IsolationLevel) -> None:
     case = Case()
     action = Overwrite((case.lab.file([1], "a"),), case.read(isolation), (case.a,))
 
@@ -685,7 +685,7 @@ def test_an_operation_whose_history_has_expired_is_refused(isolation: IsolationL
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_operation_on_a_branch_that_was_rolled_back_is_refused(isolation: IsolationLevel) -> None:
+def test_operation_on_a_rolled_back_branch_is_refused(isolation: IsolationLevel) -> None:
     case = Case()
     case.lab.commit(Append((case.lab.file([7], "a"),)))
     read = ReadSet(case.lab.snapshot.snapshot_id, A, isolation)
@@ -693,7 +693,7 @@ def test_an_operation_on_a_branch_that_was_rolled_back_is_refused(isolation: Iso
     case.refused(Overwrite((case.lab.file([1], "a"),), read, (case.a,)), r"the changes since .* are unknown")
 
 
-def test_only_the_same_branch_counts() -> None:
+def test_only_changes_on_the_same_branch_conflict() -> None:
     case = Case()
     case.lab.commit(CreateRef("audit", "branch"))
     case.rival(Overwrite((case.lab.file([8], "a"),), None, (case.a,), target=Target("audit")))
@@ -701,7 +701,7 @@ def test_only_the_same_branch_counts() -> None:
     assert case.a.file_path not in case.lab.paths()
 
 
-def test_a_read_of_an_empty_table_conflicts_with_the_first_rows() -> None:
+def test_read_of_an_empty_table_conflicts_with_the_first_rows() -> None:
     lab = Lab()
     lab.catalog.rivals = [lab.rival(Append((lab.file([1]),)))]
     with pytest.raises(ConcurrentChangeError, match="was added"):
@@ -714,25 +714,25 @@ def test_files_without_metrics_may_match_anything() -> None:
     case.refused(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)), "was added")
 
 
-def test_a_column_renamed_meanwhile_is_found_by_its_name_now() -> None:
+def test_renamed_column_is_found_by_its_current_name() -> None:
     case = Case()
     stale: Callable[[], object] = case.lab.rival(UpdateSchema(lambda u: u.rename_column("v", "w")))
     case.lab.catalog.rivals = [stale]
     case.lab.commit(Overwrite((case.lab.file([1], "a"),), case.read(), (case.a,)))
 
 
-def test_set_current_to_a_snapshot_of_another_history_is_noticed() -> None:
+def test_set_current_snapshot_to_another_history_is_detected() -> None:
     case = Case()
     case.lab.commit(Append((case.lab.file([9], "b"),)))
     read = ReadSet(case.lab.snapshot.snapshot_id, A)
     case.rival(SetCurrentSnapshot(case.start))
-    case.refused(RowDelta((case.lab.position_deletes(case.a),), read, "delete"), "is not known")
+    case.refused(RowDelta((case.lab.position_deletes(case.a),), read, "delete"), "are unknown")
 
 
 # Several actions in one transaction
 
 
-def test_actions_of_one_transaction_do_not_conflict_with_each_other() -> None:
+def test_actions_of_one_transaction_do_not_conflict() -> None:
     case = Case()
     transaction = case.lab.transaction()
     table = transaction.table(case.lab.load())
@@ -743,7 +743,7 @@ def test_actions_of_one_transaction_do_not_conflict_with_each_other() -> None:
 
 
 @pytest.mark.parametrize("isolation", LEVELS)
-def test_an_action_that_read_what_its_transaction_made_still_sees_what_others_did(isolation: IsolationLevel) -> None:
+def test_action_reading_its_own_transaction_still_sees_concurrent_changes(isolation: IsolationLevel) -> None:
     case = Case()
     transaction = case.lab.transaction()
     table = transaction.table(case.lab.load())
@@ -756,7 +756,7 @@ def test_an_action_that_read_what_its_transaction_made_still_sees_what_others_di
         transaction.commit()
 
 
-def test_an_action_that_read_what_its_transaction_made_passes_what_others_did_elsewhere() -> None:
+def test_action_reading_its_own_transaction_accepts_changes_elsewhere() -> None:
     case = Case()
     transaction = case.lab.transaction()
     table = transaction.table(case.lab.load())
@@ -785,20 +785,20 @@ def changed_rows(case: Case) -> list[Action]:
 
 
 @pytest.mark.parametrize("at", range(4))
-def test_rows_that_were_changed_stop_a_table_from_being_replaced_by_a_query(at: int) -> None:
+def test_changed_rows_block_replacing_the_table_by_a_query(at: int) -> None:
     case = Case()
     case.rival(changed_rows(case)[at])
     case.refused(anew(case), "rows were changed")
     assert len(case.lab.load().metadata.snapshots) == 2
 
 
-def test_columns_that_were_changed_stop_a_table_from_being_replaced_by_a_query() -> None:
+def test_changed_columns_block_replacing_the_table_by_a_query() -> None:
     case = Case()
     case.rival(UpdateSchema(lambda update: update.add_column("x", "long")))
     case.refused(anew(case), "schema was changed")
 
 
-def test_a_compaction_or_a_property_does_not_stop_a_table_from_being_replaced_by_a_query() -> None:
+def test_compaction_and_properties_do_not_block_replacing_the_table() -> None:
     case = Case()
     rewritten = RewriteFiles((case.a,), (case.lab.file([1, 2, 3], "a"),), start_snapshot_id=case.start)
     case.rival(rewritten, UpdateProperties(FrozenMap({"mark": "x"})))
@@ -807,7 +807,7 @@ def test_a_compaction_or_a_property_does_not_stop_a_table_from_being_replaced_by
     assert (metadata.properties["mark"], len(metadata.snapshots)) == ("x", 2)
 
 
-def test_a_table_that_is_replaced_by_an_empty_one_keeps_what_came_meanwhile_in_its_history() -> None:
+def test_replacing_by_an_empty_table_keeps_concurrent_commits_in_history() -> None:
     case = Case()
     case.rival(Append((case.lab.file([9], "c"),)))
     metadata = case.lab.commit(anew(case, is_blind=True)).metadata
@@ -819,7 +819,7 @@ def test_a_table_that_is_replaced_by_an_empty_one_keeps_what_came_meanwhile_in_i
 
 
 @pytest.mark.parametrize("change", ["rename", "drop"])
-def test_a_condition_whose_column_was_changed_is_refused(change: str) -> None:
+def test_condition_on_a_changed_column_is_refused(change: str) -> None:
     case = Case()
     meant = bind(SCHEMA, parse_predicate("id >= 0"))
     case.rival(UpdateSchema(lambda u: u.rename_column("id", "x") if change == "rename" else u.drop_column("id")))
@@ -827,7 +827,7 @@ def test_a_condition_whose_column_was_changed_is_refused(change: str) -> None:
     case.refused(Overwrite((), ReadSet(case.start, meant), where=meant), "'id' of the condition has changed")
 
 
-def test_files_of_a_column_that_the_same_transaction_made_are_refused_where_others_changed_the_schema() -> None:
+def test_files_of_a_column_added_in_the_transaction_are_refused_if_the_schema_changed() -> None:
     case = Case()
     wide = Schema((*SCHEMA.fields, NestedField(4, "mine", LONG)), 1)
     adds = UpdateSchema(lambda update: update.add_column("mine", "long"))

@@ -25,7 +25,7 @@ from tests.support.commit_lab import Lab
 from tests.support.expiry_lab import check_whole, expire, stored_file
 
 
-def test_files_that_only_removed_snapshots_had_are_deleted() -> None:
+def test_files_used_only_by_removed_snapshots_are_deleted() -> None:
     lab = Lab()
     old, kept, new = stored_file(lab, [1]), stored_file(lab, [2]), stored_file(lab, [3])
     lab.commit(Append((old,)))
@@ -40,7 +40,7 @@ def test_files_that_only_removed_snapshots_had_are_deleted() -> None:
     assert found.kept == {}
 
 
-def test_an_expiry_of_appends_deletes_no_data() -> None:
+def test_expiry_of_appends_deletes_no_data() -> None:
     lab = Lab()
     for at in range(4):
         lab.commit(Append((stored_file(lab, [at]),)))
@@ -66,7 +66,7 @@ def test_branches_and_tags_keep_their_snapshots_and_files() -> None:
     assert sorted(found.data_files) == sorted([one.file_path, two.file_path])
 
 
-def test_the_last_snapshots_and_young_ones_stay() -> None:
+def test_last_and_recent_snapshots_are_kept() -> None:
     lab = Lab()
     for at in range(5):
         lab.commit(Append((lab.file([at]),)))
@@ -77,7 +77,7 @@ def test_the_last_snapshots_and_young_ones_stay() -> None:
     assert list(lab.load().metadata.snapshots.ids) == ids[2:]
 
 
-def test_only_the_ids_given_expire_where_only_ids_are_given() -> None:
+def test_only_the_given_ids_expire() -> None:
     lab = Lab()
     for at in range(4):
         lab.commit(Append((lab.file([at]),)))
@@ -87,21 +87,21 @@ def test_only_the_ids_given_expire_where_only_ids_are_given() -> None:
     assert list(lab.load().metadata.snapshots.ids) == [ids[0], ids[2], ids[3]]
 
 
-def test_a_snapshot_that_a_reference_names_cannot_be_expired_by_id() -> None:
+def test_referenced_snapshot_cannot_be_expired_by_id() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
-    with pytest.raises(InvalidRequestError, match="branch or tag 'main' is at it"):
+    with pytest.raises(InvalidRequestError, match="branch or tag 'main' refers to it"):
         lab.commit(ExpireSnapshots(snapshot_ids=(lab.snapshot.snapshot_id,)))
 
 
-def test_nothing_expires_from_a_table_whose_files_are_not_its_own() -> None:
+def test_nothing_expires_from_a_table_with_shared_files() -> None:
     lab = Lab(properties={"gc.enabled": "false"})
     lab.commit(Append((lab.file([1]),)))
     with pytest.raises(InvalidRequestError, match="used by other tables"):
         lab.commit(ExpireSnapshots())
 
 
-def test_files_outside_the_tables_folders_are_reported_and_stay() -> None:
+def test_files_outside_the_table_folders_are_reported_and_kept() -> None:
     lab = Lab()
     inside = stored_file(lab, [1])
     outside = DataFile("memory://other/data.parquet", inside.file_format, 1, 4)
@@ -114,7 +114,7 @@ def test_files_outside_the_tables_folders_are_reported_and_stay() -> None:
     assert lab.storage.exists(outside.file_path)
 
 
-def test_a_file_that_was_removed_and_added_again_stays() -> None:
+def test_file_removed_and_added_again_is_kept() -> None:
     lab = Lab()
     one = stored_file(lab, [1])
     lab.commit(Append((one,)))
@@ -125,7 +125,7 @@ def test_a_file_that_was_removed_and_added_again_stays() -> None:
 
 
 @pytest.mark.parametrize("lost", ["manifest", "manifest list"])
-def test_nothing_is_deleted_when_what_is_left_cannot_be_read(lost: str) -> None:
+def test_nothing_is_deleted_if_remaining_snapshots_are_unreadable(lost: str) -> None:
     lab = Lab()
     one = stored_file(lab, [1])
     lab.commit(Append((one,)))
@@ -141,7 +141,7 @@ def test_nothing_is_deleted_when_what_is_left_cannot_be_read(lost: str) -> None:
     assert lab.stored() == files
 
 
-def test_what_cannot_be_read_of_removed_snapshots_is_left_behind() -> None:
+def test_unreadable_files_of_removed_snapshots_are_kept() -> None:
     lab = Lab()
     one = stored_file(lab, [1])
     lab.commit(Append((one,)))
@@ -154,7 +154,7 @@ def test_what_cannot_be_read_of_removed_snapshots_is_left_behind() -> None:
     assert found.data_files == []
 
 
-def test_statistics_go_with_their_snapshot() -> None:
+def test_statistics_are_removed_with_their_snapshot() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     path = f"{lab.load().metadata.location}/metadata/stats.puffin"
@@ -166,7 +166,7 @@ def test_statistics_go_with_their_snapshot() -> None:
     assert lab.load().metadata.statistics == ()
 
 
-def test_schemas_and_specs_that_nothing_uses_are_dropped_where_asked() -> None:
+def test_unused_schemas_and_specs_are_removed_on_request() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.commit(UpdateSchema(lambda u: u.add_column("x", "long")))
@@ -188,7 +188,7 @@ def test_old_references_expire_but_never_main() -> None:
     assert list(lab.load().metadata.refs) == ["main"]
 
 
-def test_a_row_deltas_files_go_when_nothing_leads_to_them() -> None:
+def test_unreachable_row_delta_files_are_deleted() -> None:
     lab = Lab(format_version=3)
     one = stored_file(lab, [1, 2, 3])
     lab.commit(Append((one,)))

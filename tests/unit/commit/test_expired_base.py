@@ -22,7 +22,7 @@ def expire(lab: Lab) -> None:
     delete_expired_files(lab.catalog, before, lab.load(), threads=1)
 
 
-def test_an_append_survives_the_expiry_of_the_state_it_began_with() -> None:
+def test_append_survives_expiry_of_its_base() -> None:
     lab = Lab()
     one, two, mine = lab.file([1]), lab.file([2]), lab.file([3])
     lab.commit(Append((one,)))
@@ -34,7 +34,7 @@ def test_an_append_survives_the_expiry_of_the_state_it_began_with() -> None:
     lab.check_readable()
 
 
-def test_what_was_removed_meanwhile_is_still_a_conflict() -> None:
+def test_concurrent_removal_is_still_a_conflict() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one, lab.file([2]))))
@@ -45,7 +45,7 @@ def test_what_was_removed_meanwhile_is_still_a_conflict() -> None:
         lab.commit(DeleteFiles(frozenset({one.file_path})), loaded=stale)
 
 
-def test_a_file_that_is_missing_from_the_present_state_is_told() -> None:
+def test_file_missing_from_the_current_state_is_reported() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.storage.delete(lab.snapshot.manifest_list or "")
@@ -55,7 +55,7 @@ def test_a_file_that_is_missing_from_the_present_state_is_told() -> None:
     assert lab.stored() == files
 
 
-def test_a_long_append_survives_an_expiry() -> None:
+def test_long_append_survives_an_expiry() -> None:
     lake = frazil.connect("memory:")
     table = lake.create_table("db.t", "id bigint")
     table.append(pa.table({"id": [1]}))

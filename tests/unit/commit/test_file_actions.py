@@ -26,7 +26,7 @@ VERSIONS = [1, 2, 3]
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("is_fast", [True, False])
-def test_an_append_adds_files_to_those_there(version: int, is_fast: bool) -> None:
+def test_append_adds_files_to_existing_ones(version: int, is_fast: bool) -> None:
     lab = Lab(partition_by=["k"], format_version=version)
     one, two = lab.file([1], "a"), lab.file([2], None)
     lab.commit(Append((one,), is_fast=is_fast))
@@ -36,19 +36,19 @@ def test_an_append_adds_files_to_those_there(version: int, is_fast: bool) -> Non
     assert {entry.data_file for entry in lab.live()} == {one, two} or version == 3
 
 
-def test_an_append_of_nothing_makes_no_snapshot() -> None:
+def test_empty_append_makes_no_snapshot() -> None:
     lab = Lab()
     before = lab.load().metadata_location
     assert lab.commit(Append(())).metadata_location == before
 
 
-def test_an_append_takes_no_delete_files() -> None:
+def test_append_refuses_delete_files() -> None:
     lab = Lab()
     with pytest.raises(InvalidRequestError, match="it holds deletes"):
         lab.commit(Append((lab.equality_deletes([1]),)))
 
 
-def test_an_append_of_files_of_several_specs_writes_a_manifest_for_each() -> None:
+def test_append_over_several_specs_writes_a_manifest_for_each() -> None:
     lab = Lab(partition_by=["k"])
     old = lab.file([1], "a")
     lab.commit(UpdateSpec(lambda u: u.remove_field("k")))
@@ -58,7 +58,7 @@ def test_an_append_of_files_of_several_specs_writes_a_manifest_for_each() -> Non
     assert lab.paths() == paths_of(old, new)
 
 
-def test_a_branch_that_is_not_there_starts_at_the_current_snapshot() -> None:
+def test_new_branch_starts_at_the_current_snapshot() -> None:
     lab = Lab()
     one, two = lab.file([1]), lab.file([2])
     lab.commit(Append((one,)))
@@ -67,7 +67,7 @@ def test_a_branch_that_is_not_there_starts_at_the_current_snapshot() -> None:
     assert lab.paths(lab.head("audit")) == paths_of(one, two)
 
 
-def test_the_first_commit_to_a_branch_of_an_empty_table_is_its_first_snapshot() -> None:
+def test_first_commit_to_a_branch_of_an_empty_table_has_no_parent() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,), Target("audit")))
@@ -96,7 +96,7 @@ def test_the_first_commit_to_a_branch_of_an_empty_table_is_its_first_snapshot() 
         ("not (k = 'a')", "an"),
     ],
 )
-def test_a_delete_by_filter_takes_whole_files_by_partition_or_metrics(version: int, where: str, left: str) -> None:
+def test_delete_by_filter_removes_whole_files_by_partition_or_metrics(version: int, where: str, left: str) -> None:
     lab = Lab(partition_by=["k"], format_version=version)
     files = {"a": lab.file([1, 2, 3], "a"), "b": lab.file([10, 11], "b"), "n": lab.file([20, 21], None)}
     lab.commit(Append(tuple(files.values())))
@@ -105,7 +105,7 @@ def test_a_delete_by_filter_takes_whole_files_by_partition_or_metrics(version: i
 
 
 @pytest.mark.parametrize("where", ["id = 2", "id < 3", "k = 'a' and id = 2", "v is null and id = 1"])
-def test_a_file_of_which_some_rows_match_cannot_be_deleted_whole(where: str) -> None:
+def test_partially_matching_file_cannot_be_deleted_whole(where: str) -> None:
     lab = Lab(partition_by=["k"])
     one = lab.file([1, 2, 3], "a")
     lab.commit(Append((one,)))
@@ -115,7 +115,7 @@ def test_a_file_of_which_some_rows_match_cannot_be_deleted_whole(where: str) -> 
     assert lab.paths() == paths_of(one)
 
 
-def test_a_file_without_metrics_is_not_deleted_by_a_filter_on_its_rows() -> None:
+def test_file_without_metrics_is_not_deleted_by_a_row_filter() -> None:
     lab = Lab(partition_by=["k"])
     one = lab.file([1], "a", has_metrics=False)
     lab.commit(Append((one,)))
@@ -125,7 +125,7 @@ def test_a_file_without_metrics_is_not_deleted_by_a_filter_on_its_rows() -> None
     assert lab.paths() == set()
 
 
-def test_a_filter_is_judged_by_each_files_own_spec() -> None:
+def test_filter_is_evaluated_with_the_spec_of_each_file() -> None:
     lab = Lab(partition_by=["k"])
     old = lab.file([1], "a", has_metrics=False)
     lab.commit(Append((old,)))
@@ -139,7 +139,7 @@ def test_a_filter_is_judged_by_each_files_own_spec() -> None:
     assert lab.paths() == set()
 
 
-def test_what_the_partition_settles_needs_no_metrics() -> None:
+def test_partition_match_needs_no_metrics() -> None:
     lab = Lab(partition_by=["k"])
     a, b = lab.file([1, 9], "a"), lab.file([1, 9], "b")
     lab.commit(Append((a, b)))
@@ -147,14 +147,14 @@ def test_what_the_partition_settles_needs_no_metrics() -> None:
     assert lab.paths() == paths_of(b)
 
 
-def test_a_filter_on_a_column_that_is_not_there_is_refused() -> None:
+def test_filter_on_a_missing_column_is_refused() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     with pytest.raises(FieldNotFoundError):
         lab.commit(DeleteFiles(where=parse_predicate("nope = 1")))
 
 
-def test_a_delete_by_filter_takes_delete_files_of_the_partition_too() -> None:
+def test_delete_by_filter_removes_delete_files_of_the_partition_too() -> None:
     lab = Lab(partition_by=["k"])
     a, b = lab.file([1], "a"), lab.file([2], "b")
     lab.commit(Append((b, a)))
@@ -164,7 +164,7 @@ def test_a_delete_by_filter_takes_delete_files_of_the_partition_too() -> None:
     assert lab.summary["removed-equality-delete-files"] == "1"
 
 
-def test_paths_must_be_found_unless_told_otherwise() -> None:
+def test_paths_must_exist_unless_missing_ones_are_allowed() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -181,7 +181,7 @@ def test_paths_must_be_found_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_overwrite_by_filter_replaces_what_it_covers(version: int) -> None:
+def test_overwrite_by_filter_replaces_matching_files(version: int) -> None:
     lab = Lab(partition_by=["k"], format_version=version)
     a, b, new = lab.file([1], "a"), lab.file([2], "b"), lab.file([3], "a")
     lab.commit(Append((a, b)))
@@ -191,7 +191,7 @@ def test_an_overwrite_by_filter_replaces_what_it_covers(version: int) -> None:
     assert lab.summary["operation"] == "overwrite"
 
 
-def test_new_rows_outside_of_what_is_overwritten_are_refused_where_asked() -> None:
+def test_new_rows_outside_the_filter_are_refused_on_request() -> None:
     lab = Lab(partition_by=["k"])
     where = parse_predicate("k = 'a'")
     outside = lab.file([3], "b")
@@ -205,7 +205,7 @@ def test_new_rows_outside_of_what_is_overwritten_are_refused_where_asked() -> No
     ("adds", "removes", "operation"),
     [(True, True, "overwrite"), (True, False, "append"), (False, True, "delete")],
 )
-def test_the_operation_says_what_an_overwrite_did(adds: bool, removes: bool, operation: str) -> None:
+def test_overwrite_records_its_operation(adds: bool, removes: bool, operation: str) -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -214,7 +214,7 @@ def test_the_operation_says_what_an_overwrite_did(adds: bool, removes: bool, ope
     assert lab.summary["operation"] == operation
 
 
-def test_an_overwrite_of_everything() -> None:
+def test_overwrite_of_the_whole_table() -> None:
     lab = Lab(partition_by=["k"])
     lab.commit(Append((lab.file([1], "a"), lab.file([2], "b"))))
     new = lab.file([3], "c")
@@ -222,7 +222,7 @@ def test_an_overwrite_of_everything() -> None:
     assert lab.paths() == paths_of(new)
 
 
-def test_an_overwrite_that_changes_nothing_makes_no_snapshot() -> None:
+def test_overwrite_without_changes_makes_no_snapshot() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     before = lab.snapshot
@@ -244,7 +244,7 @@ def test_only_partitions_with_new_files_are_replaced(version: int) -> None:
     assert lab.summary["replace-partitions"] == "true"
 
 
-def test_replacing_partitions_takes_their_delete_files() -> None:
+def test_replacing_partitions_removes_their_delete_files() -> None:
     lab = Lab(partition_by=["k"])
     a, b = lab.file([1], "a"), lab.file([2], "b")
     lab.commit(Append((a, b)))
@@ -265,7 +265,7 @@ def test_files_of_another_spec_are_not_replaced() -> None:
     assert lab.paths() == paths_of(old, new)
 
 
-def test_an_unpartitioned_table_is_replaced_whole() -> None:
+def test_unpartitioned_table_is_replaced_whole() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]), lab.file([2]))))
     new = lab.file([3])
@@ -277,7 +277,7 @@ def test_an_unpartitioned_table_is_replaced_whole() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_files_are_rewritten_under_the_operation_replace(version: int) -> None:
+def test_rewritten_files_use_operation_replace(version: int) -> None:
     lab = Lab(format_version=version)
     small = [lab.file([at]) for at in range(3)]
     lab.commit(Append(tuple(small)))
@@ -288,7 +288,7 @@ def test_files_are_rewritten_under_the_operation_replace(version: int) -> None:
     assert lab.summary["total-records"] == "3"
 
 
-def test_a_rewrite_needs_something_to_replace() -> None:
+def test_rewrite_requires_files_to_replace() -> None:
     lab = Lab()
     one = lab.file([1])
     for wrong in ({"removed": (), "added": ()}, {"removed": (), "added": (one,)}):
@@ -301,7 +301,7 @@ def test_a_rewrite_needs_something_to_replace() -> None:
 # Row deltas
 
 
-def test_a_data_file_cannot_be_removed_and_have_rows_deleted_in_one_commit() -> None:
+def test_file_cannot_be_removed_and_have_rows_deleted_in_one_commit() -> None:
     lab = Lab()
     one = lab.file([1, 2])
     lab.commit(Append((one,)))
@@ -312,7 +312,7 @@ def test_a_data_file_cannot_be_removed_and_have_rows_deleted_in_one_commit() -> 
 @pytest.mark.parametrize(
     ("data", "deletes", "operation"), [(True, True, "overwrite"), (True, False, "append"), (False, True, "delete")]
 )
-def test_the_operation_says_what_a_row_delta_did(data: bool, deletes: bool, operation: str) -> None:
+def test_row_delta_records_its_operation(data: bool, deletes: bool, operation: str) -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     added = ((lab.file([2]),) if data else ()) + ((lab.equality_deletes([1]),) if deletes else ())
@@ -320,14 +320,14 @@ def test_the_operation_says_what_a_row_delta_did(data: bool, deletes: bool, oper
     assert lab.summary["operation"] == operation
 
 
-def test_deletes_of_rows_that_the_same_commit_adds_need_no_read_set() -> None:
+def test_deletes_of_rows_added_in_the_same_commit_need_no_read_set() -> None:
     lab = Lab()
     one = lab.file([1, 2])
     lab.commit(RowDelta((one, lab.position_deletes(one)), None))
     assert len(lab.deletes()) == 1
 
 
-def test_a_row_delta_may_remove_whole_files_too() -> None:
+def test_row_delta_may_remove_whole_files_too() -> None:
     lab = Lab()
     one, two, new = lab.file([1, 2]), lab.file([3]), lab.file([4])
     lab.commit(Append((one, two)))

@@ -41,7 +41,7 @@ class Upgraded:
 
 
 @pytest.mark.parametrize("names_file", [True, False])
-def test_a_first_vector_without_older_position_deletes_is_refused(names_file: bool) -> None:
+def test_first_vector_missing_older_position_deletes_is_refused(names_file: bool) -> None:
     table = Upgraded(names_file=names_file)
     before = table.head
     with pytest.raises(InvalidRequestError, match="return those rows again"):
@@ -49,28 +49,28 @@ def test_a_first_vector_without_older_position_deletes_is_refused(names_file: bo
     assert table.head == before
 
 
-def test_position_deletes_of_one_file_go_with_its_first_vector() -> None:
+def test_position_deletes_of_one_file_are_removed_with_its_first_vector() -> None:
     table = Upgraded(names_file=True)
     (vector,) = table.lab.vectors({table.a: [0, 2]})
     table.lab.commit(table.delete(vector, removed_deletes=(table.old,)))
     assert table.live() == {vector.file_path}
 
 
-def test_position_deletes_that_are_about_other_files_too_stay_beside_the_first_vector() -> None:
+def test_position_deletes_shared_with_other_files_stay_beside_the_first_vector() -> None:
     table = Upgraded(names_file=False)
     (vector,) = table.lab.vectors({table.a: [0, 2]})
     table.lab.commit(table.delete(vector, included_deletes=(table.old,)))
     assert table.live() == {vector.file_path, table.old.file_path}
 
 
-def test_a_file_in_another_partition_needs_nothing_included() -> None:
+def test_file_in_another_partition_includes_nothing() -> None:
     table = Upgraded(names_file=False)
     (vector,) = table.lab.vectors({table.b: [0]})
     table.lab.commit(table.delete(vector))
     assert table.live() == {vector.file_path, table.old.file_path}
 
 
-def test_a_file_that_came_after_the_position_deletes_needs_nothing_included() -> None:
+def test_file_newer_than_the_position_deletes_includes_nothing() -> None:
     table = Upgraded(names_file=False)
     late = table.lab.file([8, 9])
     table.lab.commit(Append((late,)))
@@ -79,7 +79,7 @@ def test_a_file_that_came_after_the_position_deletes_needs_nothing_included() ->
         table.lab.commit(table.delete(*table.lab.vectors({table.other: [0]})))
 
 
-def test_a_second_vector_needs_only_the_first() -> None:
+def test_second_vector_includes_only_the_first() -> None:
     table = Upgraded(names_file=False)
     table.lab.commit(table.delete(*table.lab.vectors({table.a: [0, 2]}), included_deletes=(table.old,)))
     table.lab.commit(table.delete(*table.lab.vectors({table.a: [1]})))
@@ -87,7 +87,7 @@ def test_a_second_vector_needs_only_the_first() -> None:
     assert table.lab.positions(vector) == [0, 1, 2]
 
 
-def test_two_deletes_that_both_replace_the_position_deletes_are_united() -> None:
+def test_two_concurrent_replacements_of_position_deletes_are_merged() -> None:
     table = Upgraded(names_file=True)
     first, second = table.lab.vectors({table.a: [0, 1]}), table.lab.vectors({table.a: [0, 2]})
     mine = table.delete(*second, removed_deletes=(table.old,))
@@ -97,7 +97,7 @@ def test_two_deletes_that_both_replace_the_position_deletes_are_united() -> None
     assert table.lab.positions(vector) == [0, 1, 2]
 
 
-def test_a_rewrite_to_vectors_that_leaves_deletes_out_is_refused() -> None:
+def test_rewrite_to_vectors_that_omits_deletes_is_refused() -> None:
     table = Upgraded(names_file=True)
     wider = table.lab.vectors({table.a: [0], table.other: [0]})
     added = tuple(AddedFile(one, 2) for one in wider)
@@ -116,7 +116,7 @@ def test_a_rewrite_to_vectors_that_leaves_deletes_out_is_refused() -> None:
         again.lab.commit(wrong)
 
 
-def test_a_rewrite_to_vectors_never_makes_a_second_one() -> None:
+def test_rewrite_to_vectors_never_adds_a_second_vector() -> None:
     table = Upgraded(names_file=False)
     start = table.head
     table.lab.commit(table.delete(*table.lab.vectors({table.a: [0, 1]}), included_deletes=(table.old,)))

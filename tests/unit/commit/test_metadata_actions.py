@@ -49,7 +49,7 @@ def three_snapshots(lab: Lab) -> list[int]:
 # Schema
 
 
-def test_a_schema_change_adds_a_schema_and_keeps_the_old() -> None:
+def test_schema_change_adds_a_schema_and_keeps_the_old() -> None:
     lab = Lab()
     state = lab.commit(UpdateSchema(lambda u: u.add_column("x", "long", doc="new")))
     assert sorted(state.metadata.schemas_by_id) == [0, 1]
@@ -58,7 +58,7 @@ def test_a_schema_change_adds_a_schema_and_keeps_the_old() -> None:
 
 
 @pytest.mark.parametrize("is_dropped", [False, True], ids=["the spec now", "a spec before"])
-def test_a_column_cannot_take_the_name_of_a_field_of_another_column(is_dropped: bool) -> None:
+def test_column_cannot_take_the_name_of_a_partition_field(is_dropped: bool) -> None:
     lab = Lab(partition_by=["bucket(4, id)", "k"])
     lab.commit(UpdateSchema(lambda u: u.rename_column("k", "key")))
     if is_dropped:
@@ -73,20 +73,20 @@ def test_a_column_cannot_take_the_name_of_a_field_of_another_column(is_dropped: 
     assert lab.commit(UpdateSchema(lambda u: u.rename_column("key", "k"))).metadata.current_schema.find_field("k")
 
 
-def test_a_field_whose_column_was_dropped_leaves_its_name_free() -> None:
+def test_partition_field_of_a_dropped_column_releases_its_name() -> None:
     lab = Lab(partition_by=["k"])
     lab.commit(UpdateSpec(lambda u: u.remove_field("k")))
     lab.commit(UpdateSchema(lambda u: u.drop_column("k")))
     assert lab.commit(UpdateSchema(lambda u: u.add_column("k", "int"))).metadata.current_schema.find_field("k")
 
 
-def test_a_schema_change_that_changes_nothing_makes_no_commit() -> None:
+def test_schema_change_without_effect_makes_no_commit() -> None:
     lab = Lab()
     before = lab.load()
     assert lab.commit(UpdateSchema(lambda u: u)).metadata_location == before.metadata_location
 
 
-def test_ids_of_columns_added_and_dropped_are_never_given_out_again() -> None:
+def test_ids_of_dropped_columns_are_never_reused() -> None:
     lab = Lab()
     lab.commit(UpdateSchema(lambda u: u.add_column("x", "long")))
     lab.commit(UpdateSchema(lambda u: u.drop_column("x")))
@@ -95,7 +95,7 @@ def test_ids_of_columns_added_and_dropped_are_never_given_out_again() -> None:
 
 
 @pytest.mark.parametrize("use", ["partitioned", "sorted"])
-def test_a_column_that_new_data_is_arranged_by_cannot_be_dropped(use: str) -> None:
+def test_column_in_the_current_spec_or_order_cannot_be_dropped(use: str) -> None:
     lab = Lab(partition_by=["k"] if use == "partitioned" else [])
     if use == "sorted":
         lab.commit(UpdateSortOrder(("k desc",)))
@@ -103,7 +103,7 @@ def test_a_column_that_new_data_is_arranged_by_cannot_be_dropped(use: str) -> No
         lab.commit(UpdateSchema(lambda u: u.drop_column("k")))
 
 
-def test_a_column_of_an_old_spec_may_be_dropped() -> None:
+def test_column_of_an_old_spec_may_be_dropped() -> None:
     lab = Lab(partition_by=["k"])
     one = lab.file([1], "a")
     lab.commit(Append((one,)))
@@ -112,7 +112,7 @@ def test_a_column_of_an_old_spec_may_be_dropped() -> None:
     assert lab.paths() == paths_of(one)
 
 
-def test_the_name_mapping_follows_the_schema() -> None:
+def test_name_mapping_follows_the_schema() -> None:
     lab = Lab(properties={"schema.name-mapping.default": encode_name_mapping(create_name_mapping(SCHEMA))})
     state = lab.commit(UpdateSchema(lambda u: u.rename_column("k", "key").add_column("x", "long")))
     mapping = decode_name_mapping(state.metadata.properties["schema.name-mapping.default"])
@@ -121,7 +121,7 @@ def test_the_name_mapping_follows_the_schema() -> None:
     assert found[4] == ("x",)
 
 
-def test_properties_of_columns_follow_renames_and_go_with_drops() -> None:
+def test_column_properties_follow_renames_and_drops() -> None:
     lab = Lab(
         properties={
             "write.metadata.metrics.column.k": "full",
@@ -137,7 +137,7 @@ def test_properties_of_columns_follow_renames_and_go_with_drops() -> None:
     assert "write.metadata.metrics.column.v" not in stored
 
 
-def test_properties_of_columns_that_swap_their_names_are_swapped() -> None:
+def test_column_properties_follow_swapped_names() -> None:
     lab = Lab(properties={"write.metadata.metrics.column.v": "none", "write.metadata.metrics.column.k": "full"})
     state = lab.commit(UpdateSchema(lambda u: u.rename_column("k", "v").rename_column("v", "k")))
     assert state.metadata.properties["write.metadata.metrics.column.v"] == "full"
@@ -147,7 +147,7 @@ def test_properties_of_columns_that_swap_their_names_are_swapped() -> None:
 # Spec and sort order
 
 
-def test_a_spec_is_added_and_an_old_one_taken_up_again() -> None:
+def test_spec_is_added_and_an_old_one_reused() -> None:
     lab = Lab(partition_by=["k"])
     lab.commit(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
     assert lab.load().metadata.default_spec_id == 1
@@ -158,14 +158,14 @@ def test_a_spec_is_added_and_an_old_one_taken_up_again() -> None:
     assert lab.commit(UpdateSpec(lambda u: u)).metadata_location == before.metadata_location
 
 
-def test_a_spec_change_is_rebuilt_on_the_spec_of_whoever_came_first() -> None:
+def test_spec_change_is_rebuilt_on_the_winning_spec() -> None:
     lab = Lab()
     lab.catalog.rivals = [lab.rival(UpdateSpec(lambda u: u.add_field("k")))]
     state = lab.commit(UpdateSpec(lambda u: u.add_field("bucket(4, id)")))
     assert [one.field_id for one in state.metadata.default_spec.fields] == [1000, 1001]
 
 
-def test_a_sort_order_is_set_reused_and_taken_away() -> None:
+def test_sort_order_is_set_reused_and_removed() -> None:
     lab = Lab()
     state = lab.commit(UpdateSortOrder(("id desc nulls last",)))
     assert state.metadata.default_sort_order_id == 1
@@ -173,7 +173,7 @@ def test_a_sort_order_is_set_reused_and_taken_away() -> None:
     assert lab.commit(UpdateSortOrder(("id desc nulls last",))).metadata_location == before
     assert lab.commit(UpdateSortOrder(())).metadata.default_sort_order_id == 0
     assert lab.commit(UpdateSortOrder(("id desc nulls last",))).metadata.default_sort_order_id == 1
-    with pytest.raises(InvalidRequestError, match="give a list"):
+    with pytest.raises(InvalidRequestError, match="pass a list"):
         UpdateSortOrder("id")  # type: ignore[arg-type]
 
 
@@ -187,19 +187,19 @@ def test_properties_are_set_and_removed_in_one_step() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"commit.retry.num-retries": "many"}, {"write.format.default": "csv"}])
-def test_a_property_with_a_wrong_value_is_refused(wrong: dict[str, str]) -> None:
+def test_invalid_property_value_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidPropertyError):
         UpdateProperties(FrozenMap(wrong))
 
 
-def test_a_property_cannot_be_set_and_removed_at_once() -> None:
+def test_property_cannot_be_set_and_removed_at_once() -> None:
     with pytest.raises(InvalidRequestError, match="at once"):
         UpdateProperties(FrozenMap({"a": "1"}), frozenset({"a"}))
-    with pytest.raises(InvalidRequestError, match="give a list"):
+    with pytest.raises(InvalidRequestError, match="pass a list"):
         UpdateProperties(removals="a")  # type: ignore[arg-type]
 
 
-def test_a_table_is_moved_and_new_files_go_to_the_new_place() -> None:
+def test_moved_table_writes_new_files_to_its_new_location() -> None:
     lab = Lab()
     lab.commit(UpdateLocation("memory://lake/elsewhere/"))
     lab.commit(Append((lab.file([1]),)))
@@ -209,7 +209,7 @@ def test_a_table_is_moved_and_new_files_go_to_the_new_place() -> None:
     assert lab.commit(UpdateLocation("memory://lake/elsewhere")).metadata_location == before
 
 
-def test_the_format_version_only_goes_up() -> None:
+def test_format_version_only_increases() -> None:
     lab = Lab(format_version=1)
     assert lab.commit(UpgradeFormat(3)).metadata.format_version == 3
     before = lab.load().metadata_location
@@ -246,13 +246,13 @@ def test_branches_and_tags_are_created_replaced_and_dropped() -> None:
     assert sorted(lab.load().metadata.refs) == ["b", "main"]
 
 
-def test_a_reference_needs_a_snapshot() -> None:
+def test_reference_requires_a_snapshot() -> None:
     with pytest.raises(InvalidRequestError, match="no snapshot yet"):
         lab = Lab()
         lab.commit(CreateRef("b", "branch"))
 
 
-def test_retention_is_set_and_taken_away() -> None:
+def test_retention_is_set_and_removed() -> None:
     lab = Lab()
     three_snapshots(lab)
     lab.commit(CreateRef("b", "branch", min_snapshots_to_keep=2))
@@ -271,7 +271,7 @@ def test_commits_to_a_branch_keep_its_retention() -> None:
     assert lab.load().metadata.ref("b").min_snapshots_to_keep == 2
 
 
-def test_a_tag_takes_no_commits() -> None:
+def test_tag_rejects_commits() -> None:
     lab = Lab()
     three_snapshots(lab)
     lab.commit(CreateRef("t", "tag"))
@@ -279,7 +279,7 @@ def test_a_tag_takes_no_commits() -> None:
         lab.commit(Append((lab.file([1]),), Target("t")))
 
 
-def test_a_branch_is_fast_forwarded_only_to_where_it_leads() -> None:
+def test_branch_is_fast_forwarded_only_to_a_descendant() -> None:
     lab = Lab()
     first, _, third = three_snapshots(lab)
     lab.commit(CreateRef("audit", "branch"))
@@ -290,23 +290,23 @@ def test_a_branch_is_fast_forwarded_only_to_where_it_leads() -> None:
     lab.commit(FastForward("new", "main"))
     assert lab.load().metadata.ref("new").snapshot_id == audit
     lab.commit(CreateRef("old", "branch", first))
-    with pytest.raises(InvalidRequestError, match="no ancestor"):
+    with pytest.raises(InvalidRequestError, match="not an ancestor"):
         lab.commit(FastForward("main", "old"))
     lab.commit(ReplaceBranch("main", third))
     assert lab.snapshot.snapshot_id == third
 
 
-def test_a_fast_forward_does_not_lose_a_commit_that_came_first() -> None:
+def test_fast_forward_does_not_lose_a_concurrent_commit() -> None:
     lab = Lab()
     three_snapshots(lab)
     lab.commit(CreateRef("audit", "branch"))
     lab.commit(Append((lab.file([9]),), Target("audit")))
     lab.catalog.rivals = [lab.rival(Append((lab.file([10]),)))]
-    with pytest.raises(InvalidRequestError, match="no ancestor"):
+    with pytest.raises(InvalidRequestError, match="not an ancestor"):
         lab.commit(FastForward("main", "audit"))
 
 
-def test_rolling_back_stays_within_the_branchs_history() -> None:
+def test_rollback_stays_within_the_history_of_the_branch() -> None:
     lab = Lab()
     first, second, third = three_snapshots(lab)
     lab.commit(Rollback(first))
@@ -324,7 +324,7 @@ def test_rolling_back_stays_within_the_branchs_history() -> None:
     assert log == [first, second, third, first, third, second]
 
 
-def test_the_current_snapshot_is_set_by_reference() -> None:
+def test_current_snapshot_is_set_by_reference() -> None:
     lab = Lab()
     first, *_ = three_snapshots(lab)
     lab.commit(CreateRef("t", "tag", first))
@@ -334,7 +334,7 @@ def test_the_current_snapshot_is_set_by_reference() -> None:
         lab.commit(SetCurrentSnapshot())
 
 
-def test_a_branch_is_renamed() -> None:
+def test_branch_is_renamed() -> None:
     lab = Lab()
     first, *_ = three_snapshots(lab)
     lab.commit(CreateRef("b", "branch", first))
@@ -346,7 +346,7 @@ def test_a_branch_is_renamed() -> None:
         lab.commit(RenameBranch("main", "x"))
 
 
-def test_a_staged_snapshot_moves_no_branch() -> None:
+def test_staged_snapshot_moves_no_branch() -> None:
     lab = Lab()
     three_snapshots(lab)
     before = lab.snapshot

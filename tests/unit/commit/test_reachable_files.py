@@ -6,7 +6,7 @@ from frazil.commit.reachable_files import ReachableFiles
 from frazil.storage.memory import MemoryStorage
 
 
-def test_every_file_that_was_added_is_reachable_however_few_additions_there_were() -> None:
+def test_every_file_ever_added_is_reachable() -> None:
     for count in (1, 2, 3, 10, 500):
         paths = [f"memory://lake/db/t/data/{count}-{at}.parquet" for at in range(count)]
         files = ReachableFiles(MemoryStorage())

@@ -40,7 +40,7 @@ def _read_ahead(table: frazil.Table) -> None:
     thread.join()
 
 
-def test_a_merge_needs_no_manifest_that_was_read_ahead(table: frazil.Table, tmp_path: Path) -> None:
+def test_merge_uses_manifests_read_ahead(table: frazil.Table, tmp_path: Path) -> None:
     _read_ahead(table)
     _remove_manifests(tmp_path)
     table.append(ROWS)
@@ -48,20 +48,20 @@ def test_a_merge_needs_no_manifest_that_was_read_ahead(table: frazil.Table, tmp_
     assert table.scan().count() == 12
 
 
-def test_without_it_the_merge_reads_them(table: frazil.Table, tmp_path: Path) -> None:
+def test_merge_reads_manifests_that_were_not_read_ahead(table: frazil.Table, tmp_path: Path) -> None:
     _remove_manifests(tmp_path)
     with pytest.raises(NotFoundError):
         table.append(ROWS)
 
 
-def test_what_cannot_be_read_is_left_to_the_commit_that_needs_it(table: frazil.Table, tmp_path: Path) -> None:
+def test_read_ahead_failures_are_left_to_the_commit(table: frazil.Table, tmp_path: Path) -> None:
     _remove_manifests(tmp_path)
     _read_ahead(table)
     with pytest.raises(NotFoundError):
         table.append(ROWS)
 
 
-def test_nothing_is_read_where_nothing_is_merged(table: frazil.Table) -> None:
+def test_nothing_is_read_ahead_without_a_merge(table: frazil.Table) -> None:
     table.set_properties({"commit.manifest-merge.enabled": "false"})
     snapshot = table.metadata.current_snapshot
     assert snapshot is not None

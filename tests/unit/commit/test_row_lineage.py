@@ -26,7 +26,7 @@ def row_ids(lab: Lab) -> dict[str, int | None]:
     return {one.data_file.file_path: one.data_file.first_row_id for one in lab.live()}
 
 
-def test_the_example_of_the_specification() -> None:
+def test_row_ids_match_the_specification_example() -> None:
     # Specification: "Row lineage example".
     lab = Lab(format_version=3)
     loaded = lab.load()
@@ -66,7 +66,7 @@ def _manifest(
     )
 
 
-def test_appends_count_on_from_the_tables_next_row_id() -> None:
+def test_appends_continue_from_the_next_row_id() -> None:
     lab = Lab(format_version=3)
     one, two, three = lab.file(range(5)), lab.file(range(7)), lab.file(range(3))
     lab.commit(Append((one, two)))
@@ -76,7 +76,7 @@ def test_appends_count_on_from_the_tables_next_row_id() -> None:
     assert lab.load().metadata.next_row_id == 15
 
 
-def test_a_lost_race_takes_row_ids_after_those_of_the_winner() -> None:
+def test_lost_race_takes_row_ids_after_the_winner() -> None:
     lab = Lab(format_version=3)
     mine, theirs = lab.file(range(5)), lab.file(range(7))
     lab.catalog.rivals = [lab.rival(Append((theirs,)))]
@@ -85,7 +85,7 @@ def test_a_lost_race_takes_row_ids_after_those_of_the_winner() -> None:
     assert lab.load().metadata.next_row_id == 12
 
 
-def test_files_keep_their_row_ids_when_manifests_are_rewritten_merged_and_filtered() -> None:
+def test_rewritten_merged_and_filtered_manifests_keep_row_ids() -> None:
     lab = Lab(format_version=3, properties={"commit.manifest.min-count-to-merge": "2"})
     one, two, three = lab.file(range(5)), lab.file(range(7)), lab.file(range(3))
     lab.commit(Append((one, two)))
@@ -104,7 +104,7 @@ def test_files_keep_their_row_ids_when_manifests_are_rewritten_merged_and_filter
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_an_upgraded_table_gives_row_ids_to_old_files_at_its_next_commit(version: int) -> None:
+def test_upgraded_table_assigns_row_ids_to_old_files_at_the_next_commit(version: int) -> None:
     # Specification: "Row Lineage for Upgraded Tables".
     lab = Lab(format_version=version)
     old, new = lab.file(range(5)), lab.file(range(3))
@@ -119,7 +119,7 @@ def test_an_upgraded_table_gives_row_ids_to_old_files_at_its_next_commit(version
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_row_ids_that_a_rival_gave_to_old_files_survive_a_retry(version: int) -> None:
+def test_row_ids_assigned_to_old_files_by_a_rival_survive_a_retry(version: int) -> None:
     # The first attempt rewrites the manifest while its files have no row ids; by the second they have.
     lab = Lab(format_version=version)
     old, gone, theirs = lab.file(range(5)), lab.file(range(4)), lab.file(range(3))
@@ -138,7 +138,7 @@ def test_row_ids_that_a_rival_gave_to_old_files_survive_a_retry(version: int) ->
     assert row_ids(lab) == given
 
 
-def test_commits_to_other_branches_take_row_ids_too() -> None:
+def test_commits_to_other_branches_consume_row_ids_too() -> None:
     lab = Lab(format_version=3)
     lab.commit(Append((lab.file(range(5)),)))
     lab.commit(CreateRef("audit", "branch"))
@@ -150,7 +150,7 @@ def test_commits_to_other_branches_take_row_ids_too() -> None:
     assert row_ids(lab)[main.file_path] == 11
 
 
-def test_before_v3_there_are_no_row_ids() -> None:
+def test_versions_before_v3_have_no_row_ids() -> None:
     lab = Lab(format_version=2)
     lab.commit(Append((lab.file(range(5)),)))
     assert lab.snapshot.first_row_id is None and lab.snapshot.added_rows is None

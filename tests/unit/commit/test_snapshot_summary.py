@@ -71,7 +71,7 @@ def test_totals_add_up_over_appends_deletes_and_overwrites(version: int) -> None
     assert lab.summary["added-position-deletes"] == "2"
 
 
-def test_the_first_snapshot_of_a_branch_counts_on_from_where_it_starts() -> None:
+def test_first_snapshot_of_a_branch_continues_from_its_base_totals() -> None:
     lab = Lab()
     lab.commit(Append((lab.file(range(5)),)))
     lab.commit(Append((lab.file(range(2)),), Target("audit")))
@@ -95,16 +95,14 @@ def test_the_first_snapshot_of_a_branch_counts_on_from_where_it_starts() -> None
         (None, 1, 0, None),
     ],
 )
-def test_a_total_that_cannot_be_known_is_left_out(
-    before: str | None, added: int, removed: int, after: str | None
-) -> None:
+def test_unknown_total_is_omitted(before: str | None, added: int, removed: int, after: str | None) -> None:
     summary = {"operation": "append"} | ({} if before is None else {"total-records": before})
     parent = Snapshot(1, 0, "list", FrozenMap(summary))
     found = totals_after(parent, {"added-records": added, "deleted-records": removed})
     assert found.get("total-records") == after
 
 
-def test_without_a_parent_totals_start_at_zero_and_without_a_summary_there_are_none() -> None:
+def test_totals_start_at_zero_without_a_parent_and_are_omitted_without_a_summary() -> None:
     assert totals_after(None, {"added-records": 2})["total-records"] == "2"
     assert totals_after(Snapshot(1, 0, "list"), {"added-records": 2}) == {}
 
@@ -124,7 +122,7 @@ def test_changed_partitions_are_listed_up_to_the_limit() -> None:
     assert not any(name.startswith("partition") for name in lab.summary)
 
 
-def test_the_maker_of_a_snapshot_says_who_it_is_but_cannot_change_the_counts() -> None:
+def test_engine_info_is_recorded_but_cannot_override_counts() -> None:
     lab = Lab()
     transaction = Transaction(
         lab.catalog, pace=lab.pace, engine={"engine-name": "spark", "engine-version": "4"}, threads=1
@@ -137,7 +135,7 @@ def test_the_maker_of_a_snapshot_says_who_it_is_but_cannot_change_the_counts() -
     assert VERSION in lab.summary and COMMIT_ID in lab.summary
 
 
-def test_a_snapshot_that_no_engine_is_named_for_is_our_own() -> None:
+def test_default_engine_name_is_frazil() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     assert numbers(lab.summary, "engine-name", "engine-version") == ["frazil", lab.summary[VERSION]]
@@ -145,7 +143,7 @@ def test_a_snapshot_that_no_engine_is_named_for_is_our_own() -> None:
     assert lab.summary["engine-name"] == "mine"
 
 
-def test_snapshot_times_never_go_back() -> None:
+def test_snapshot_times_never_decrease() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     first = lab.snapshot.timestamp_ms
@@ -155,7 +153,7 @@ def test_snapshot_times_never_go_back() -> None:
     assert lab.load().metadata.last_updated_ms >= first
 
 
-def test_a_parent_with_broken_totals_does_not_stop_a_commit() -> None:
+def test_parent_with_invalid_totals_does_not_block_a_commit() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),), Target(properties=FrozenMap({"x": "y"}))))
     snapshot = lab.snapshot

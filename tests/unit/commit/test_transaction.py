@@ -46,7 +46,7 @@ OTHER = ("db", "u")
 
 
 @pytest.mark.parametrize("losses", [1, 2, 3, 4])
-def test_an_append_survives_losing_the_race_several_times(losses: int) -> None:
+def test_append_survives_several_lost_races(losses: int) -> None:
     lab = Lab()
     rivals = [lab.file([at]) for at in range(losses)]
     mine = lab.file([100])
@@ -57,7 +57,7 @@ def test_an_append_survives_losing_the_race_several_times(losses: int) -> None:
     assert numbers == list(range(1, losses + 2))
 
 
-def test_waits_double_up_to_the_limit_and_vary_by_chance() -> None:
+def test_backoff_doubles_up_to_the_limit_with_jitter() -> None:
     lab = Lab(properties={"commit.retry.min-wait-ms": "100", "commit.retry.max-wait-ms": "350"})
     mine = lab.file([100])
     lab.catalog.rivals = [lab.rival(Append((lab.file([at]),))) for at in range(4)]
@@ -65,7 +65,7 @@ def test_waits_double_up_to_the_limit_and_vary_by_chance() -> None:
     assert lab.sleeps == pytest.approx([0.075, 0.15, 0.2625, 0.2625])
 
 
-def test_a_commit_gives_up_after_the_number_of_retries_and_leaves_no_file() -> None:
+def test_commit_gives_up_after_its_retries_and_leaves_no_files() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "2"})
     mine = lab.file([100])
     rivals = [lab.file([at]) for at in range(3)]
@@ -76,7 +76,7 @@ def test_a_commit_gives_up_after_the_number_of_retries_and_leaves_no_file() -> N
     assert lab.stored() == reachable(lab)
 
 
-def test_no_retry_means_one_attempt() -> None:
+def test_zero_retries_mean_one_attempt() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "0"})
     mine = lab.file([100])
     lab.catalog.rivals = [lab.rival(UpdateProperties(FrozenMap({"a": "1"})))]
@@ -85,7 +85,7 @@ def test_no_retry_means_one_attempt() -> None:
     assert lab.sleeps == []
 
 
-def test_a_commit_gives_up_after_its_time_is_over() -> None:
+def test_commit_gives_up_after_its_total_time() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "100", "commit.retry.total-timeout-ms": "200"})
     mine = lab.file([100])
     lab.catalog.rivals = [lab.rival(Append((lab.file([at]),))) for at in range(10)]
@@ -94,7 +94,7 @@ def test_a_commit_gives_up_after_its_time_is_over() -> None:
     assert len(lab.sleeps) == 2
 
 
-def test_retries_reuse_the_manifests_of_new_files_and_leave_only_the_list_that_won() -> None:
+def test_retries_reuse_new_manifests_and_leave_only_the_winning_list() -> None:
     lab = Lab()
     mine = lab.file([100])
     lab.catalog.rivals = [lab.rival(Append((lab.file([at]),), is_fast=True)) for at in range(3)]
@@ -103,7 +103,7 @@ def test_retries_reuse_the_manifests_of_new_files_and_leave_only_the_list_that_w
     assert lab.snapshot.manifest_list is not None and "-4-" in lab.snapshot.manifest_list
 
 
-def test_the_snapshot_id_stays_the_same_in_all_attempts() -> None:
+def test_snapshot_id_is_the_same_in_all_attempts() -> None:
     lab = Lab()
     mine = lab.file([100])
     transaction = lab.transaction()
@@ -116,7 +116,7 @@ def test_the_snapshot_id_stays_the_same_in_all_attempts() -> None:
     assert transaction.attempts == 3
 
 
-def test_a_commit_requires_what_its_actions_rely_on_of_the_state_they_start_from() -> None:
+def test_commit_requires_the_state_its_actions_depend_on() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     base = lab.load()
@@ -144,7 +144,7 @@ def test_rows_require_the_schema_they_were_checked_against() -> None:
     assert AssertCurrentSchemaId(base.metadata.current_schema_id) in table.change().requirements
 
 
-def test_a_replacement_requires_all_that_gives_out_ids() -> None:
+def test_replacement_requires_all_id_counters() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     base = lab.load()
@@ -160,14 +160,14 @@ def test_a_replacement_requires_all_that_gives_out_ids() -> None:
     } <= set(table.change().requirements)
 
 
-def test_a_table_that_is_created_requires_that_there_is_none() -> None:
+def test_table_creation_requires_absence() -> None:
     lab = Lab()
     table = lab.transaction().table(lab.catalog.stage_table(OTHER, SCHEMA))
     table.add(UpdateProperties(FrozenMap({"a": "1"})))
     assert table.change().requirements == (AssertCreate(),)
 
 
-def test_a_stale_base_is_a_lost_race_and_no_error() -> None:
+def test_stale_base_is_a_lost_race_and_not_an_error() -> None:
     lab = Lab()
     stale = lab.load()
     one, two = lab.file([1]), lab.file([2])
@@ -181,7 +181,7 @@ def test_a_stale_base_is_a_lost_race_and_no_error() -> None:
 
 @pytest.mark.parametrize("attempt", [1, 2, 3])
 @pytest.mark.parametrize("fault", list(Fault))
-def test_a_lost_answer_at_any_attempt_ends_in_exactly_one_snapshot(fault: Fault, attempt: int) -> None:
+def test_lost_response_at_any_attempt_ends_in_exactly_one_snapshot(fault: Fault, attempt: int) -> None:
     lab = Lab()
     mine = lab.file([100])
     rivals = [lab.file([at]) for at in range(attempt - 1)]
@@ -194,7 +194,7 @@ def test_a_lost_answer_at_any_attempt_ends_in_exactly_one_snapshot(fault: Fault,
 
 
 @pytest.mark.parametrize("retries", ["0", "4"])
-def test_a_refusal_of_a_commit_that_landed_is_a_success_even_at_the_last_attempt(retries: str) -> None:
+def test_landed_commit_reported_as_refused_succeeds_even_at_the_last_attempt(retries: str) -> None:
     lab = Lab(properties={"commit.retry.num-retries": retries})
     mine = lab.file([100])
     lab.catalog.false_refusals = [True]
@@ -205,7 +205,7 @@ def test_a_refusal_of_a_commit_that_landed_is_a_success_even_at_the_last_attempt
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3, 5])
-def test_a_refusal_of_a_commit_that_landed_at_any_attempt_keeps_it_once(attempt: int) -> None:
+def test_landed_commit_reported_as_refused_at_any_attempt_is_kept_once(attempt: int) -> None:
     lab = Lab()
     mine = lab.file([100])
     rivals = [lab.file([at]) for at in range(attempt - 1)]
@@ -217,7 +217,7 @@ def test_a_refusal_of_a_commit_that_landed_at_any_attempt_keeps_it_once(attempt:
     lab.check_readable()
 
 
-def test_a_commit_of_lost_answer_is_found_below_what_others_committed_on_top() -> None:
+def test_commit_with_a_lost_response_is_found_below_later_commits() -> None:
     lab = Lab()
     mine, theirs = lab.file([1]), lab.file([2])
     resolve = lab.catalog.resolve_unknown
@@ -232,7 +232,7 @@ def test_a_commit_of_lost_answer_is_found_below_what_others_committed_on_top() -
     assert lab.paths() == paths_of(mine, theirs)
 
 
-def test_an_outcome_that_cannot_be_told_is_raised_and_nothing_is_deleted() -> None:
+def test_unknown_outcome_is_raised_and_nothing_is_deleted() -> None:
     lab = Lab()
     mine = lab.file([100])
     lab.pointers.faults = [Fault.LOST_BEFORE]
@@ -251,7 +251,7 @@ def test_an_outcome_that_cannot_be_told_is_raised_and_nothing_is_deleted() -> No
     assert lab.sleeps == pytest.approx([0.75, 1.5, 3.0])
 
 
-def test_after_an_unknown_outcome_nothing_is_ever_deleted_even_if_it_is_resolved() -> None:
+def test_nothing_is_deleted_after_an_unknown_outcome_even_if_resolved() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "1"})
     mine = lab.file([100])
     lab.pointers.faults = [Fault.LOST_BEFORE]
@@ -264,7 +264,7 @@ def test_after_an_unknown_outcome_nothing_is_ever_deleted_even_if_it_is_resolved
 # Failures and clean-up
 
 
-def test_a_conflict_that_no_retry_mends_is_raised_and_cleaned_up() -> None:
+def test_permanent_conflict_is_raised_and_cleaned_up() -> None:
     lab = Lab()
     one, two = lab.file([1]), lab.file([2])
     lab.commit(Append((one,)))
@@ -276,7 +276,7 @@ def test_a_conflict_that_no_retry_mends_is_raised_and_cleaned_up() -> None:
     assert lab.stored() == reachable(lab)
 
 
-def test_a_failure_of_the_first_preparation_leaves_no_file() -> None:
+def test_failed_first_attempt_leaves_no_files() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -290,7 +290,7 @@ def test_a_failure_of_the_first_preparation_leaves_no_file() -> None:
     assert lab.stored() == before
 
 
-def test_clean_up_keeps_files_when_the_table_cannot_be_loaded_again() -> None:
+def test_cleanup_keeps_files_if_the_table_cannot_be_reloaded() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "0"})
     mine = lab.file([100])
     lab.catalog.rivals = [lambda: lab.catalog.drop_table(TABLE)]
@@ -300,7 +300,7 @@ def test_clean_up_keeps_files_when_the_table_cannot_be_loaded_again() -> None:
     assert before < lab.stored()
 
 
-def test_clean_up_deletes_what_the_commit_itself_wrote_wherever_it_went() -> None:
+def test_cleanup_deletes_the_files_of_the_commit_at_any_location() -> None:
     lab = Lab(properties={"commit.retry.num-retries": "0"})
     mine = lab.file([100])
     outside = {"write.metadata.path": "memory://elsewhere/meta"}
@@ -314,7 +314,7 @@ def test_clean_up_deletes_what_the_commit_itself_wrote_wherever_it_went() -> Non
     assert list(lab.storage.list("memory://elsewhere")) == []
 
 
-def test_an_interrupt_deletes_nothing() -> None:
+def test_interrupt_deletes_nothing() -> None:
     lab = Lab()
     mine = lab.file([100])
 
@@ -328,7 +328,7 @@ def test_an_interrupt_deletes_nothing() -> None:
     assert len(lab.stored() - before) == 2
 
 
-def test_a_table_of_another_uuid_under_the_name_is_refused() -> None:
+def test_table_recreated_under_the_name_is_refused() -> None:
     lab = Lab()
     mine = lab.file([100])
 
@@ -342,7 +342,7 @@ def test_a_table_of_another_uuid_under_the_name_is_refused() -> None:
     assert len(lab.load().metadata.snapshots) == 0
 
 
-def test_snapshot_ids_that_collide_do_not_make_a_commit_vanish() -> None:
+def test_colliding_snapshot_ids_do_not_lose_a_commit() -> None:
     lab = Lab()
     mine, theirs = lab.file([1]), lab.file([2])
     fixed = lab.new_id()
@@ -357,7 +357,7 @@ def test_snapshot_ids_that_collide_do_not_make_a_commit_vanish() -> None:
     assert lab.paths() == paths_of(mine)
 
 
-def test_a_foreign_snapshot_of_the_same_id_is_not_taken_for_ones_own() -> None:
+def test_foreign_snapshot_with_the_same_id_is_not_mistaken_for_the_own_one() -> None:
     lab = Lab()
     mine, theirs = lab.file([1]), lab.file([2])
     first = uuid.UUID(lab.new_id())
@@ -377,7 +377,7 @@ def test_a_foreign_snapshot_of_the_same_id_is_not_taken_for_ones_own() -> None:
 # Several actions
 
 
-def test_actions_of_a_transaction_see_each_other_and_are_one_commit() -> None:
+def test_actions_of_a_transaction_see_each_other_and_commit_together() -> None:
     lab = Lab(partition_by=["k"])
     one, two = lab.file([1], "a"), lab.file([2], "b")
     lab.commit(Append((one,)))
@@ -398,7 +398,7 @@ def test_actions_of_a_transaction_see_each_other_and_are_one_commit() -> None:
 
 @pytest.mark.parametrize("losses", [1, 3])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_transaction_of_several_actions_survives_conflicts(losses: int, version: int) -> None:
+def test_transaction_of_several_actions_survives_conflicts(losses: int, version: int) -> None:
     properties = {"commit.manifest.min-count-to-merge": "2"}
     lab = Lab(partition_by=["k"], format_version=version, properties=properties)
     start = [lab.file([at], k) for at, k in enumerate("abc")]
@@ -420,14 +420,14 @@ def test_a_transaction_of_several_actions_survives_conflicts(losses: int, versio
     assert lab.summary["total-data-files"] == str(3 + losses)
 
 
-def test_nothing_to_do_makes_no_commit() -> None:
+def test_empty_transaction_makes_no_commit() -> None:
     lab = Lab(properties={"a": "1"})
     before = lab.load()
     after = lab.commit(UpdateProperties(FrozenMap({"a": "1"})), DeleteFiles(where=parse_predicate("id = 1")))
     assert after.metadata_location == before.metadata_location
 
 
-def test_a_transaction_is_used_once() -> None:
+def test_transaction_can_be_used_once() -> None:
     lab = Lab()
     transaction = lab.transaction()
     transaction.table(lab.load()).add(Append((lab.file([1]),)))
@@ -438,7 +438,7 @@ def test_a_transaction_is_used_once() -> None:
         transaction.table(lab.load())
 
 
-def test_a_rolled_back_transaction_leaves_nothing() -> None:
+def test_rolled_back_transaction_leaves_nothing() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     before = lab.stored()
@@ -452,7 +452,7 @@ def test_a_rolled_back_transaction_leaves_nothing() -> None:
 # Creating a table with its first rows
 
 
-def test_a_table_is_created_with_its_first_rows_in_one_step() -> None:
+def test_table_is_created_with_its_first_rows_in_one_commit() -> None:
     lab = Lab()
     staged = lab.catalog.stage_table(OTHER, lab.load().metadata.current_schema)
     transaction = lab.transaction()
@@ -464,7 +464,7 @@ def test_a_table_is_created_with_its_first_rows_in_one_step() -> None:
     assert len(lab.load(OTHER).metadata.snapshots) == 1
 
 
-def test_of_two_who_create_a_table_one_fails_and_leaves_nothing() -> None:
+def test_loser_of_two_table_creations_leaves_no_files() -> None:
     lab = Lab()
     staged = lab.catalog.stage_table(OTHER, lab.load().metadata.current_schema)
     transaction = lab.transaction()
@@ -479,7 +479,7 @@ def test_of_two_who_create_a_table_one_fails_and_leaves_nothing() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER])
-def test_a_creation_of_lost_answer_happens_once(fault: Fault) -> None:
+def test_creation_with_a_lost_response_happens_once(fault: Fault) -> None:
     lab = Lab()
     staged = lab.catalog.stage_table(OTHER, lab.load().metadata.current_schema)
     transaction = lab.transaction()
@@ -493,7 +493,7 @@ def test_a_creation_of_lost_answer_happens_once(fault: Fault) -> None:
 
 
 @pytest.mark.parametrize("losses", [0, 1, 2])
-def test_several_tables_change_together(losses: int) -> None:
+def test_several_tables_commit_together(losses: int) -> None:
     lab = Lab()
     other = lab.add_table(OTHER)
     one, two, rivals = lab.file([1]), lab.file([2]), [lab.file([at]) for at in range(losses)]
@@ -507,7 +507,7 @@ def test_several_tables_change_together(losses: int) -> None:
     assert first.identifier == TABLE and second.identifier == OTHER
 
 
-def test_a_conflict_in_one_table_changes_none() -> None:
+def test_conflict_in_one_table_changes_none() -> None:
     lab = Lab()
     other = lab.add_table(OTHER)
     one, two = lab.file([1]), lab.file([2])
@@ -522,7 +522,7 @@ def test_a_conflict_in_one_table_changes_none() -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LANDS_LATE])
-def test_a_lost_answer_for_several_tables_is_resolved(fault: Fault) -> None:
+def test_multi_table_commit_with_a_lost_response_is_resolved(fault: Fault) -> None:
     lab = Lab()
     other = lab.add_table(OTHER)
     transaction = lab.transaction()
@@ -550,7 +550,7 @@ def test_commits_to_different_branches_get_different_sequence_numbers() -> None:
 # Schema changes are taken anew on what others made of the schema
 
 
-def test_a_schema_change_is_rebuilt_on_the_schema_of_whoever_came_first() -> None:
+def test_schema_change_is_rebuilt_on_the_winning_schema() -> None:
     lab = Lab()
     lab.catalog.rivals = [lab.rival(UpdateSchema(lambda u: u.add_column("x", "long")))]
     state = lab.commit(UpdateSchema(lambda u: u.add_column("y", "long")))
@@ -558,7 +558,7 @@ def test_a_schema_change_is_rebuilt_on_the_schema_of_whoever_came_first() -> Non
     assert ids["x"] == 4 and ids["y"] == 5
 
 
-def test_a_schema_change_that_another_writer_made_impossible_is_refused() -> None:
+def test_schema_change_made_impossible_by_another_writer_is_refused() -> None:
     lab = Lab()
     lab.catalog.rivals = [lab.rival(UpdateSchema(lambda u: u.add_column("x", "long")))]
     with pytest.raises(SchemaChangeError, match="x"):
@@ -576,7 +576,7 @@ def reachable(lab: Lab) -> set[str]:
     return found
 
 
-def test_dropping_a_branch_that_moved_meanwhile_is_prepared_again() -> None:
+def test_drop_of_a_concurrently_moved_branch_is_retried() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([0]),)))
     lab.commit(CreateRef("audit", "branch"))

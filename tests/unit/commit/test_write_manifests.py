@@ -38,7 +38,7 @@ ADDED, EXISTING, DELETED = EntryStatus.ADDED, EntryStatus.EXISTING, EntryStatus.
         ([3, 3, 3, 3], 10, [[0], [1, 2, 3]]),
     ],
 )
-def test_manifests_are_packed_from_the_end_in_order(weights: list[int], target: int, groups: list[list[int]]) -> None:
+def test_manifests_are_packed_in_order_from_the_end(weights: list[int], target: int, groups: list[list[int]]) -> None:
     assert pack_from_end(list(range(len(weights))), weights, target) == groups
 
 
@@ -46,7 +46,7 @@ def test_manifests_are_packed_from_the_end_in_order(weights: list[int], target: 
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_rewritten_manifest_keeps_ids_and_numbers_of_files_that_stay(version: int) -> None:
+def test_rewritten_manifest_keeps_ids_and_sequence_numbers(version: int) -> None:
     lab = Lab(format_version=version)
     files = [lab.file([at], "abc"[at]) for at in range(3)]
     lab.commit(Append(tuple(files)))
@@ -68,7 +68,7 @@ def test_a_rewritten_manifest_keeps_ids_and_numbers_of_files_that_stay(version: 
     assert gone.data_file.first_row_id == before[files[1].file_path].data_file.first_row_id
 
 
-def test_files_deleted_before_are_forgotten_when_a_manifest_is_written_again() -> None:
+def test_earlier_deleted_entries_are_dropped_from_a_rewritten_manifest() -> None:
     lab = Lab()
     files = [lab.file([at]) for at in range(3)]
     lab.commit(Append(tuple(files)))
@@ -80,7 +80,7 @@ def test_files_deleted_before_are_forgotten_when_a_manifest_is_written_again() -
     }
 
 
-def test_a_manifest_without_live_files_is_left_out_of_the_next_snapshot() -> None:
+def test_manifest_without_live_files_is_dropped_from_the_next_snapshot() -> None:
     lab = Lab()
     one, two = lab.file([1]), lab.file([2])
     lab.commit(Append((one,)))
@@ -90,7 +90,7 @@ def test_a_manifest_without_live_files_is_left_out_of_the_next_snapshot() -> Non
     assert [manifest.added_files_count for manifest in lab.manifests()] == [1]
 
 
-def test_manifests_that_a_change_does_not_touch_are_kept_as_they_are() -> None:
+def test_unaffected_manifests_are_kept_unchanged() -> None:
     lab = Lab(partition_by=["k"])
     lab.commit(Append((lab.file([1], "a"),)))
     lab.commit(Append((lab.file([2], "b"),)))
@@ -113,7 +113,7 @@ def test_sequence_numbers_follow_the_commits(version: int) -> None:
 # Merging
 
 
-def test_manifests_merge_from_the_least_number_on() -> None:
+def test_manifests_are_merged_from_the_minimum_count_on() -> None:
     lab = Lab(properties={"commit.manifest.min-count-to-merge": "3"})
     files = [lab.file([at]) for at in range(4)]
     lab.commit(Append((files[0],)))
@@ -133,7 +133,7 @@ def test_manifests_merge_from_the_least_number_on() -> None:
     assert len(lab.manifests()) == 2
 
 
-def test_old_groups_merge_whatever_their_number_and_large_manifests_stay() -> None:
+def test_old_groups_merge_at_any_count_and_large_manifests_are_kept() -> None:
     lab = Lab(properties={"commit.manifest.min-count-to-merge": "100"})
     for at in range(4):
         lab.commit(Append((lab.file([at]),), is_fast=True))
@@ -145,7 +145,7 @@ def test_old_groups_merge_whatever_their_number_and_large_manifests_stay() -> No
     assert len(lab.paths()) == 5
 
 
-def test_merging_can_be_switched_off_and_a_fast_append_never_merges() -> None:
+def test_merging_can_be_disabled_and_fast_append_never_merges() -> None:
     off = Lab(properties={"commit.manifest.min-count-to-merge": "2", "commit.manifest-merge.enabled": "false"})
     fast = Lab(properties={"commit.manifest.min-count-to-merge": "2"})
     for at in range(3):
@@ -155,7 +155,7 @@ def test_merging_can_be_switched_off_and_a_fast_append_never_merges() -> None:
     assert len(fast.manifests()) == 3
 
 
-def test_only_manifests_of_one_spec_merge() -> None:
+def test_only_manifests_of_one_spec_are_merged() -> None:
     lab = Lab(partition_by=["k"], properties={"commit.manifest.min-count-to-merge": "2"})
     lab.commit(Append((lab.file([1], "a"),)))
     lab.commit(Append((lab.file([2], "a"),)))
@@ -167,7 +167,7 @@ def test_only_manifests_of_one_spec_merge() -> None:
     assert len(lab.paths()) == 4
 
 
-def test_merging_keeps_what_the_same_commit_deleted() -> None:
+def test_merging_keeps_entries_deleted_in_the_same_commit() -> None:
     lab = Lab(properties={"commit.manifest.min-count-to-merge": "2"})
     one, two, new = lab.file([1]), lab.file([2]), lab.file([3])
     lab.commit(Append((one, two)))
@@ -178,7 +178,7 @@ def test_merging_keeps_what_the_same_commit_deleted() -> None:
     assert statuses == {one.file_path: DELETED, two.file_path: EXISTING, new.file_path: ADDED}
 
 
-def test_data_and_delete_manifests_merge_apart() -> None:
+def test_data_and_delete_manifests_are_merged_separately() -> None:
     lab = Lab(properties={"commit.manifest.min-count-to-merge": "2"})
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -194,7 +194,7 @@ def test_data_and_delete_manifests_merge_apart() -> None:
 # Splitting
 
 
-def test_many_new_files_go_into_several_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_new_files_are_written_to_several_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write_manifests, "FILES_PER_MANIFEST", 4)
     lab = Lab()
     files = tuple(lab.file([at]) for at in range(10))
@@ -203,7 +203,7 @@ def test_many_new_files_go_into_several_manifests(monkeypatch: pytest.MonkeyPatc
     assert lab.paths() == paths_of(*files)
 
 
-def test_new_manifests_are_cut_at_the_target_size() -> None:
+def test_new_manifests_are_split_at_the_target_size() -> None:
     lab = Lab(properties={"commit.manifest.target-size-bytes": "4000", "commit.manifest-merge.enabled": "false"})
     files = tuple(lab.file([at]) for at in range(200))
     lab.commit(Append(files))
@@ -216,7 +216,7 @@ def test_new_manifests_are_cut_at_the_target_size() -> None:
 # Deletes that can delete nothing any more
 
 
-def test_delete_files_older_than_all_data_are_dropped() -> None:
+def test_delete_files_older_than_all_data_are_removed() -> None:
     lab = Lab(partition_by=["k"])
     one = lab.file([1], "a")
     lab.commit(Append((one,)))
@@ -229,7 +229,7 @@ def test_delete_files_older_than_all_data_are_dropped() -> None:
     assert lab.summary["total-delete-files"] == "0"
 
 
-def test_a_vector_goes_with_its_data_file() -> None:
+def test_vector_is_removed_with_its_data_file() -> None:
     lab = Lab(partition_by=["k"], format_version=3)
     one, two = lab.file([1, 2], "a"), lab.file([3, 4], "b")
     lab.commit(Append((one, two)))
@@ -239,7 +239,7 @@ def test_a_vector_goes_with_its_data_file() -> None:
     assert lab.summary["removed-dvs"] == "1"
 
 
-def test_a_vector_goes_with_its_data_file_whoever_names_it() -> None:
+def test_vector_is_removed_with_its_data_file_however_the_path_is_spelled() -> None:
     lab = Lab(format_version=3)
     one, two = lab.file([1, 2]), lab.file([3, 4])
     lab.commit(Append((one, two)))
@@ -252,7 +252,7 @@ def test_a_vector_goes_with_its_data_file_whoever_names_it() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_vectors_need_version_3(version: int) -> None:
+def test_vectors_require_version_3(version: int) -> None:
     lab = Lab(format_version=version)
     one = lab.file([1, 2])
     lab.commit(Append((one,)))
@@ -260,7 +260,7 @@ def test_vectors_need_version_3(version: int) -> None:
         lab.commit(RowDelta(lab.vectors({one: [0]}), ReadSet(lab.snapshot.snapshot_id), "delete"))
 
 
-def test_version_1_takes_no_deletes_and_version_3_no_new_position_delete_files() -> None:
+def test_v1_accepts_no_deletes_and_v3_no_new_position_delete_files() -> None:
     for version, action in ((1, "equality"), (3, "position")):
         lab = Lab(format_version=version)
         one = lab.file([1, 2])
@@ -270,7 +270,7 @@ def test_version_1_takes_no_deletes_and_version_3_no_new_position_delete_files()
             lab.commit(RowDelta((deletes,), ReadSet(lab.snapshot.snapshot_id), "delete"))
 
 
-def test_several_vectors_of_one_file_in_one_commit_are_united() -> None:
+def test_several_vectors_of_one_file_in_a_commit_are_merged() -> None:
     lab = Lab(format_version=3)
     one = lab.file([1, 2, 3, 4])
     lab.commit(Append((one,)))
@@ -281,7 +281,7 @@ def test_several_vectors_of_one_file_in_one_commit_are_united() -> None:
     assert "merged-dvs-" in vector.file_path
 
 
-def test_a_vector_replaces_the_one_before_and_never_joins_it() -> None:
+def test_vector_replaces_the_previous_one() -> None:
     lab = Lab(format_version=3)
     one = lab.file([1, 2, 3, 4])
     lab.commit(Append((one,)))
@@ -296,7 +296,7 @@ def test_a_vector_replaces_the_one_before_and_never_joins_it() -> None:
     assert lab.positions(vector) == [0, 1, 2]
 
 
-def test_a_table_upgraded_from_version_1_is_rewritten_with_counts_and_numbers() -> None:
+def test_table_upgraded_from_version_1_is_rewritten_with_counts_and_sequence_numbers() -> None:
     lab = Lab(format_version=1, properties={"commit.manifest.min-count-to-merge": "2"})
     files = [lab.file([at]) for at in range(2)]
     lab.commit(Append((files[0],)))
@@ -310,16 +310,16 @@ def test_a_table_upgraded_from_version_1_is_rewritten_with_counts_and_numbers() 
     assert merged.min_sequence_number == 0
 
 
-def test_a_file_of_an_unknown_spec_or_given_twice_is_refused() -> None:
+def test_file_of_an_unknown_spec_or_duplicate_file_is_refused() -> None:
     lab = Lab()
     one = lab.file([1])
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="listed twice"):
         lab.commit(Append((one, one)))
     with pytest.raises(NotFoundError, match="partition spec 7"):
         lab.commit(Append((replace(one, spec_id=7),)))
 
 
-def test_row_ids_of_a_file_from_another_table_are_not_taken_over() -> None:
+def test_row_ids_of_a_file_from_another_table_are_discarded() -> None:
     lab = Lab(format_version=3)
     lab.commit(Append((replace(lab.file([1]), first_row_id=500),)))
     assert [one.data_file.first_row_id for one in lab.live()] == [0]
@@ -329,7 +329,7 @@ def test_row_ids_of_a_file_from_another_table_are_not_taken_over() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_manifests_are_rewritten_with_partitions_side_by_side(version: int) -> None:
+def test_manifests_are_rewritten_clustered_by_partition(version: int) -> None:
     lab = Lab(partition_by=["k"], format_version=version)
     files = [lab.file([at], "ab"[at % 2]) for at in range(6)]
     for one in files:
@@ -348,7 +348,7 @@ def test_manifests_are_rewritten_with_partitions_side_by_side(version: int) -> N
     assert lab.summary["total-data-files"] == "6"
 
 
-def test_rewriting_manifests_again_does_nothing() -> None:
+def test_rewriting_manifests_twice_changes_nothing() -> None:
     lab = Lab()
     lab.commit(Append((lab.file([1]),)))
     lab.commit(Append((lab.file([2]),)))
@@ -358,7 +358,7 @@ def test_rewriting_manifests_again_does_nothing() -> None:
     assert lab.snapshot == before
 
 
-def test_rewriting_manifests_leaves_delete_manifests_alone_unless_asked() -> None:
+def test_delete_manifests_are_rewritten_only_on_request() -> None:
     lab = Lab()
     one = lab.file([1])
     lab.commit(Append((one,)))

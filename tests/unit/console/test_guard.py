@@ -47,7 +47,7 @@ def asking(lake_folder: Path) -> Iterator[Served]:
         yield server
 
 
-def test_pages_allow_no_script_style_or_frame_of_others(console: Served) -> None:
+def test_content_security_policy_forbids_foreign_scripts_styles_and_frames(console: Served) -> None:
     for path in ("/", "/tables/shop.orders", "/sql", "/nothing", "/assets/console.css"):
         headers = console.get(path).headers
         policy = headers["content-security-policy"]
@@ -70,7 +70,7 @@ def test_no_page_has_inline_script_or_style(console: Served) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8182", "127.0.0.1.evil.example", "[::2]:80", ""])
-def test_names_of_other_machines_are_refused(console: Served, host: str) -> None:
+def test_other_host_names_are_refused(console: Served, host: str) -> None:
     reply = console.ask("GET", "/", headers={"host": host})
     assert reply.code == 403
     assert b"shop" not in reply.body
@@ -87,19 +87,19 @@ def test_names_of_other_machines_are_refused(console: Served, host: str) -> None
         {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
     ],
 )
-def test_requests_of_other_sites_are_refused(console: Served, headers: dict[str, str]) -> None:
+def test_cross_site_requests_are_refused(console: Served, headers: dict[str, str]) -> None:
     for path in ("/", "/tables/shop.orders/rows", "/sql?run=1&q=select+1"):
         reply = console.ask("GET", path, headers=headers)
         assert reply.code == 403
         assert b"shop" not in reply.body
 
 
-def test_links_from_elsewhere_lead_to_pages(console: Served) -> None:
+def test_external_links_may_lead_to_pages(console: Served) -> None:
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert console.ask("GET", "/tables/shop.orders", headers=headers).code == 200
 
 
-def test_a_form_needs_the_console_s_own_token_and_origin(writing: Served) -> None:
+def test_form_requires_the_token_and_origin_of_the_console(writing: Served) -> None:
     token = form_token(whole_page(writing, "/tables/shop.small"))
     path = "/tables/shop.small/maintain/rewrite_data_files"
     assert post(writing, path, {"how": "run"}).code == 403
@@ -110,7 +110,7 @@ def test_a_form_needs_the_console_s_own_token_and_origin(writing: Served) -> Non
     assert len(writing.catalog.load_table(("shop", "small")).metadata.snapshots) == 6
 
 
-def test_a_dry_run_changes_nothing_and_tells_what_a_run_would_do(console: Served, lake_folder: Path) -> None:
+def test_dry_run_changes_nothing_and_shows_the_effect(console: Served, lake_folder: Path) -> None:
     token = form_token(whole_page(console, "/tables/shop.small"))
     before = console.catalog.load_table(("shop", "small")).metadata_location
     files = sorted(lake_folder.rglob("*"))
@@ -123,7 +123,7 @@ def test_a_dry_run_changes_nothing_and_tells_what_a_run_would_do(console: Served
     assert [one for one in sorted(lake_folder.rglob("*")) if "-wal" not in one.name and one not in files] == []
 
 
-def test_a_console_that_only_looks_runs_nothing(console: Served) -> None:
+def test_read_only_console_runs_nothing(console: Served) -> None:
     token = form_token(whole_page(console, "/tables/shop.small"))
     reply = post(console, "/tables/shop.small/maintain/rewrite_data_files", {"how": "run", "form_token": token})
     assert reply.code == 403
@@ -131,7 +131,7 @@ def test_a_console_that_only_looks_runs_nothing(console: Served) -> None:
     assert len(console.catalog.load_table(("shop", "small")).metadata.snapshots) == 6
 
 
-def test_a_console_that_may_write_runs_what_health_names(writing: Served, tmp_path: Path) -> None:
+def test_writable_console_runs_recommended_maintenance(writing: Served, tmp_path: Path) -> None:
     page = whole_page(writing, "/tables/shop.small")
     assert "Run now" in page
     form = {"how": "run", "form_token": form_token(page)}
@@ -143,14 +143,14 @@ def test_a_console_that_may_write_runs_what_health_names(writing: Served, tmp_pa
         assert lake.table("shop.small").scan().count() == 30
 
 
-def test_procedures_that_no_page_names_are_not_run(writing: Served) -> None:
+def test_unlisted_procedures_cannot_be_run(writing: Served) -> None:
     token = form_token(whole_page(writing, "/tables/shop.small"))
     for name in ("rewrite_table_path", "_load", "add_files", "__init__"):
         reply = post(writing, f"/tables/shop.small/maintain/{name}", {"how": "run", "form_token": token})
         assert reply.code == 404
 
 
-def test_without_a_token_only_the_place_to_type_it_is_shown(asking: Served) -> None:
+def test_unauthenticated_requests_see_only_the_sign_in_form(asking: Served) -> None:
     for method, pattern in PAGES:
         path = "/" + pattern.replace("*", "shop.orders")
         reply = asking.get(path) if method == "GET" else post(asking, path, {})
@@ -160,7 +160,7 @@ def test_without_a_token_only_the_place_to_type_it_is_shown(asking: Served) -> N
     assert asking.ask("GET", "/", headers={"authorization": "Bearer wrong-wrong-wrong"}).code == 401
 
 
-def test_a_token_that_is_typed_in_opens_a_session(asking: Served) -> None:
+def test_typed_token_opens_a_session(asking: Served) -> None:
     token = form_token(asking.get("/tables/shop.orders").body.decode())
     form = {"form_token": token, "back": "/tables/shop.orders"}
     assert post(asking, "/sign-in", {**form, "token": "wrong-wrong-wrong-wrong"}).code == 401
@@ -178,13 +178,13 @@ def test_a_token_that_is_typed_in_opens_a_session(asking: Served) -> None:
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)"])
-def test_signing_in_leads_to_no_other_site(asking: Served, back: str) -> None:
+def test_sign_in_redirects_to_no_other_site(asking: Served, back: str) -> None:
     token = form_token(asking.get("/").body.decode())
     reply = post(asking, "/sign-in", {"form_token": token, "back": back, "token": TOKEN})
     assert reply.headers["location"] == "/"
 
 
-def test_a_reader_s_token_runs_nothing(asking: Served) -> None:
+def test_reader_token_runs_nothing(asking: Served) -> None:
     reader = {"authorization": f"Bearer {READER}"}
     page = asking.ask("GET", "/tables/shop.small", headers=reader).body.decode()
     assert "Run now" not in page
@@ -193,7 +193,7 @@ def test_a_reader_s_token_runs_nothing(asking: Served) -> None:
     assert post(asking, path, {"how": "run", "form_token": token}, **reader).code == 403
 
 
-def test_no_template_declares_a_value_safe() -> None:
+def test_no_template_disables_escaping() -> None:
     for template in (files("frazil.console") / "templates").iterdir():
         text = template.read_text("utf-8")
         assert not re.search(r"\|\s*(safe|tojson|xmlattr)\b|autoescape|Markup", text), template.name

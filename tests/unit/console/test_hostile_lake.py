@@ -102,13 +102,13 @@ def address(*parts: str) -> str:
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_names_values_and_properties_are_text_on_every_page(hostile: Served, tab: str) -> None:
+def test_names_values_and_properties_are_escaped_on_every_page(hostile: Served, tab: str) -> None:
     page = whole_page(hostile, address("n<b>s", EVIL) + tab)
     check_harmless(page)
     assert "onerror" in page
 
 
-def test_the_first_page_shows_what_cannot_be_read_beside_the_rest(hostile: Served) -> None:
+def test_first_page_shows_unreadable_tables_beside_the_others(hostile: Served) -> None:
     page = whole_page(hostile, "/")
     check_harmless(page)
     said = words_of(page)
@@ -118,7 +118,7 @@ def test_the_first_page_shows_what_cannot_be_read_beside_the_rest(hostile: Serve
     assert "odd. gone_file 10" in said
 
 
-def test_links_to_odd_names_lead_to_their_pages(hostile: Served) -> None:
+def test_links_to_special_names_resolve(hostile: Served) -> None:
     page = whole_page(hostile, "/")
     links = re.findall(r'href="(/(?:tables|views)/[^"#]+)"', page)
     assert len(set(links)) == 8
@@ -128,7 +128,7 @@ def test_links_to_odd_names_lead_to_their_pages(hostile: Served) -> None:
         check_harmless(reply.body.decode())
 
 
-def test_queries_and_filters_with_markup_are_text(hostile: Served) -> None:
+def test_markup_in_queries_and_filters_is_escaped(hostile: Served) -> None:
     for path in (
         f"/sql?run=1&q={quote(EVIL)}",
         f"/sql?run=1&q={quote('select ' + repr('<img src=x onerror=1>') + ' as x')}",
@@ -147,7 +147,7 @@ def test_queries_and_filters_with_markup_are_text(hostile: Served) -> None:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("tab", TABS[:-1])
-def test_ten_thousand_columns_are_shown_in_pages(hostile: Served, tab: str) -> None:
+def test_ten_thousand_columns_are_paginated(hostile: Served, tab: str) -> None:
     page = whole_page(hostile, f"/tables/odd.wide{tab}")
     assert len(page) < 400_000
     if tab == "/schema":
@@ -157,14 +157,14 @@ def test_ten_thousand_columns_are_shown_in_pages(hostile: Served, tab: str) -> N
 
 
 @pytest.mark.parametrize("name", ["broken_metadata", "nowhere"])
-def test_a_table_whose_metadata_cannot_be_read_says_so(hostile: Served, name: str) -> None:
+def test_table_with_unreadable_metadata_shows_the_error(hostile: Served, name: str) -> None:
     for tab in TABS:
         said = words_of(whole_page(hostile, f"/tables/odd.{name}{tab}", code=500))
         assert "Cannot" in said
         assert "error of its own" not in said
 
 
-def test_a_lost_manifest_leaves_what_metadata_tells(hostile: Served) -> None:
+def test_lost_manifest_leaves_the_metadata_pages(hostile: Served) -> None:
     said = words_of(whole_page(hostile, "/tables/odd.lost_manifest"))
     assert "Rows 20" in said
     assert "This cannot be shown" in said
@@ -178,7 +178,7 @@ def test_a_lost_manifest_leaves_what_metadata_tells(hostile: Served) -> None:
         check_harmless(page)
 
 
-def test_a_lost_data_file_leaves_its_metadata(hostile: Served) -> None:
+def test_lost_data_file_leaves_the_metadata_pages(hostile: Served) -> None:
     assert "This cannot be shown" in whole_page(hostile, "/tables/odd.gone_file/rows")
     page = whole_page(hostile, "/tables/odd.gone_file/files")
     link = re.search(r'href="(/tables/odd.gone_file/file\?[^"]+)"', page)
@@ -188,13 +188,13 @@ def test_a_lost_data_file_leaves_its_metadata(hostile: Served) -> None:
     assert "phone" in said
 
 
-def test_summaries_that_are_no_numbers_count_nothing(hostile: Served) -> None:
+def test_invalid_summary_numbers_are_ignored(hostile: Served) -> None:
     for tab in TABS:
         page = whole_page(hostile, f"/tables/odd.summary{tab}", code=400 if tab == "/diff" else 200)
         assert "error of its own" not in page, tab
 
 
-def test_an_empty_lake_says_how_to_make_a_table(tmp_path: Path) -> None:
+def test_empty_lake_explains_how_to_create_a_table(tmp_path: Path) -> None:
     frazil.connect(tmp_path / "lake").close()
     with served(tmp_path / "lake", beside=partial(console_routes, may_write=False)) as server:
         assert "There is nothing here yet" in words_of(whole_page(server, "/"))

@@ -29,7 +29,7 @@ def jobs() -> Iterator[Jobs]:
     made.close()
 
 
-def test_work_of_one_key_is_done_once(jobs: Jobs) -> None:
+def test_jobs_with_the_same_key_run_once(jobs: Jobs) -> None:
     calls: list[int] = []
 
     def make() -> str:
@@ -42,7 +42,7 @@ def test_work_of_one_key_is_done_once(jobs: Jobs) -> None:
     assert len(calls) == 1
 
 
-def test_how_far_work_is_can_be_told(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_progress_is_reported(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "FIRST_SECONDS", 0.01)
     go_on = threading.Event()
 
@@ -60,7 +60,7 @@ def test_how_far_work_is_can_be_told(jobs: Jobs, monkeypatch: pytest.MonkeyPatch
     assert job.wait(60)
 
 
-def test_a_failure_is_kept_a_moment_and_then_tried_again(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_is_cached_briefly_and_then_retried(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise InvalidRequestError("Cannot do this")
 
@@ -72,14 +72,14 @@ def test_a_failure_is_kept_a_moment_and_then_tried_again(jobs: Jobs, monkeypatch
     assert jobs.job("key", "work", fail) is not job
 
 
-def test_what_is_kept_is_bounded(jobs: Jobs) -> None:
+def test_job_cache_is_bounded(jobs: Jobs) -> None:
     for at in range(20):
         assert jobs.job(at, "work", lambda: None).wait(60)
     assert len(jobs._jobs) <= 4
     assert jobs.find(19) is not None
 
 
-def test_reports_of_clients_are_shown_with_their_retries(console: Served, lake_folder: Path) -> None:
+def test_client_reports_are_shown_with_retries(console: Served, lake_folder: Path) -> None:
     report = {
         "report-type": "commit-report",
         "table-name": "shop.orders",
@@ -99,7 +99,7 @@ def test_reports_of_clients_are_shown_with_their_retries(console: Served, lake_f
     assert "4 ms" in page
 
 
-def test_streams_and_writes_that_happen_once_are_named(tmp_path: Path) -> None:
+def test_streams_and_idempotent_writes_are_labelled(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "id bigint")
         table.append(pa.table({"id": [1]}), once=("job-7", "2026-11-16"))

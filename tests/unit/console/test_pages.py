@@ -9,7 +9,7 @@ from tests.support.console_lake import whole_page, words_of
 from tests.support.served_lake import Served
 
 
-def test_the_first_page_lists_every_table_with_its_figures(console: Served) -> None:
+def test_first_page_lists_every_table_with_its_figures(console: Served) -> None:
     said = words_of(whole_page(console, "/"))
     assert "shop. orders 1,490" in said
     assert "shop. small 30" in said
@@ -17,14 +17,14 @@ def test_the_first_page_lists_every_table_with_its_figures(console: Served) -> N
     assert "v3" in said
 
 
-def test_the_first_page_searches_and_sorts(console: Served) -> None:
+def test_first_page_can_be_searched_and_sorted(console: Served) -> None:
     assert "orders" not in words_of(whole_page(console, "/?q=SMA"))
     page = whole_page(console, "/?sort=-rows")
     assert page.index('data-name="shop.orders"') < page.index('data-name="shop.small"') < page.index("web.empty")
     assert "No table has a name with" in words_of(whole_page(console, "/?q=nothing"))
 
 
-def test_health_of_all_tables_follows_the_first_page(console: Served) -> None:
+def test_health_of_all_tables_is_loaded_after_the_first_page(console: Served) -> None:
     rows: dict[str, str] = {}
     for _ in range(100):
         answer = json.loads(console.get("/?part=figures&since=0").body)
@@ -35,7 +35,7 @@ def test_health_of_all_tables_follows_the_first_page(console: Served) -> None:
     assert "healthy" in rows["web.empty"]
 
 
-def test_a_table_s_page_says_what_its_health_needs_and_how_to_run_it(console: Served) -> None:
+def test_table_page_shows_recommended_maintenance_and_its_command(console: Served) -> None:
     said = words_of(whole_page(console, "/tables/shop.small"))
     assert "small-files" in said
     assert "CALL lake.system.rewrite_data_files(table =&gt; &#39;shop.small&#39;)" in said
@@ -45,7 +45,7 @@ def test_a_table_s_page_says_what_its_health_needs_and_how_to_run_it(console: Se
     assert "Run now" not in said
 
 
-def test_a_table_s_page_shows_growth_shape_and_references(console: Served) -> None:
+def test_table_page_shows_growth_layout_and_references(console: Served) -> None:
     page = whole_page(console, "/tables/shop.orders")
     said = words_of(page)
     assert 'aria-label="Rows: 100 at first, 1.5k now"' in page
@@ -54,7 +54,7 @@ def test_a_table_s_page_shows_growth_shape_and_references(console: Served) -> No
     assert "audit" in said
 
 
-def test_a_page_that_is_not_there_says_so(console: Served) -> None:
+def test_unknown_page_is_reported(console: Served) -> None:
     assert console.get("/nothing").code == 404
     missing = console.get("/tables/shop.nothing")
     assert missing.code == 404
@@ -66,7 +66,7 @@ def snapshots(lake_folder: Path) -> list[int]:
         return [one.snapshot_id for one in lake.table("shop.orders").snapshots]
 
 
-def test_the_history_is_a_graph_with_branches_and_tags(console: Served, lake_folder: Path) -> None:
+def test_history_is_a_graph_with_branches_and_tags(console: Served, lake_folder: Path) -> None:
     page = whole_page(console, "/tables/shop.orders/history")
     for one in snapshots(lake_folder):
         assert f"Choose snapshot {one} to compare" in page
@@ -78,7 +78,7 @@ def test_the_history_is_a_graph_with_branches_and_tags(console: Served, lake_fol
     assert "five" in said
 
 
-def test_two_snapshots_differ_in_rows_columns_and_files(console: Served, lake_folder: Path) -> None:
+def test_snapshots_are_compared_by_rows_columns_and_files(console: Served, lake_folder: Path) -> None:
     first, *_, last = snapshots(lake_folder)
     said = words_of(whole_page(console, f"/tables/shop.orders/diff?from={first}&to={last}"))
     assert "+1,400 added, −10 removed" in said
@@ -87,7 +87,7 @@ def test_two_snapshots_differ_in_rows_columns_and_files(console: Served, lake_fo
     assert f"From {first}" in words_of(whole_page(console, f"/tables/shop.orders/diff?from={last}&to={first}"))
 
 
-def test_snapshots_of_two_branches_are_compared_as_far_as_they_can_be(console: Served, lake_folder: Path) -> None:
+def test_snapshots_of_two_branches_are_compared_as_far_as_possible(console: Served, lake_folder: Path) -> None:
     with frazil.connect(lake_folder) as lake:
         refs = lake.table("shop.orders").refs
     path = f"/tables/shop.orders/diff?from={refs['audit'].snapshot_id}&to={refs['main'].snapshot_id}"
@@ -108,7 +108,7 @@ def test_files_are_shown_by_size_partition_and_deletes(console: Served) -> None:
     assert "Data files 5" in words_of(whole_page(console, "/tables/shop.orders/files?at=five"))
 
 
-def test_one_file_is_shown_with_bounds_and_row_groups(console: Served) -> None:
+def test_data_file_page_has_bounds_and_row_groups(console: Served) -> None:
     page = whole_page(console, "/tables/shop.orders/files")
     link = re.search(r'href="(/tables/shop.orders/file\?[^"]+)"', page)
     assert link is not None
@@ -118,13 +118,13 @@ def test_one_file_is_shown_with_bounds_and_row_groups(console: Served) -> None:
     assert "phone" in said
 
 
-def test_a_file_that_is_not_the_table_s_is_not_opened(console: Served, lake_folder: Path) -> None:
+def test_foreign_file_is_not_opened(console: Served, lake_folder: Path) -> None:
     reply = console.get(f"/tables/shop.orders/file?path={lake_folder}/catalog.db")
     assert reply.code == 404
     assert b"not in this state" in reply.body
 
 
-def test_the_schema_shows_statistics_and_versions(console: Served) -> None:
+def test_schema_page_shows_statistics_and_versions(console: Served) -> None:
     said = words_of(whole_page(console, "/tables/shop.orders/schema"))
     assert "1 id long required 0 0% 1000 5499" in said
     assert "what the customer said" in said
@@ -132,7 +132,7 @@ def test_the_schema_shows_statistics_and_versions(console: Served) -> None:
     assert "kind" not in words_of(whole_page(console, "/tables/shop.orders/schema?q=note")).split("Versions")[0]
 
 
-def test_rows_are_filtered_paged_and_of_any_state(console: Served) -> None:
+def test_rows_can_be_filtered_paged_and_read_at_any_snapshot(console: Served) -> None:
     page = whole_page(console, "/tables/shop.orders/rows?filter=id+%3D+1010")
     assert "1010" in words_of(page)
     assert "Rows 1 to 1 " in words_of(page) + " "
@@ -144,7 +144,7 @@ def test_rows_are_filtered_paged_and_of_any_state(console: Served) -> None:
     assert "Show rows" in wrong
 
 
-def test_explain_draws_what_was_pruned_by_what(console: Served) -> None:
+def test_explain_shows_what_pruned_each_file(console: Served) -> None:
     page = whole_page(console, "/tables/shop.orders/explain?filter=ts+%3E%3D+%272026-01-05%27+and+id+%3C+0")
     said = words_of(page)
     assert "1 pruned by column bounds" in said
@@ -152,13 +152,13 @@ def test_explain_draws_what_was_pruned_by_what(console: Served) -> None:
     assert "Files to read 0" in said
 
 
-def test_sql_runs_in_a_process_of_its_own(console: Served) -> None:
+def test_sql_runs_in_its_own_process(console: Served) -> None:
     page = words_of(whole_page(console, "/sql?run=1&q=select+count(*)+as+n+from+shop.orders"))
     assert "1490" in page
     assert "Cannot" in words_of(whole_page(console, "/sql?run=2&q=drop+table+shop.orders"))
 
 
-def test_a_query_of_another_site_s_link_is_shown_and_not_run(console: Served) -> None:
+def test_query_from_a_cross_site_link_is_shown_but_not_run(console: Served) -> None:
     reply = console.ask(
         "GET", "/sql?q=select+40%2B2", headers={"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     )
@@ -167,17 +167,17 @@ def test_a_query_of_another_site_s_link_is_shown_and_not_run(console: Served) ->
     assert b"Answer" not in reply.body
 
 
-def test_activity_tells_who_commits_and_how_often(console: Served) -> None:
+def test_activity_shows_commits_by_writer_and_frequency(console: Served) -> None:
     said = words_of(whole_page(console, "/tables/shop.orders/activity"))
     assert "6 append, 1 delete" in said or "6 append" in said
     assert "Last hour 7" in said
 
 
-def test_a_view_shows_its_query(console: Served) -> None:
+def test_view_page_shows_its_query(console: Served) -> None:
     assert "group by kind" in words_of(whole_page(console, "/views/shop.kinds"))
     assert "/views/shop.kinds" in whole_page(console, "/")
 
 
-def test_every_page_of_an_empty_table_says_that_it_is_empty(console: Served) -> None:
+def test_pages_of_an_empty_table_explain_that_it_is_empty(console: Served) -> None:
     for page in ("", "/history", "/files", "/schema", "/rows", "/explain", "/activity"):
         whole_page(console, f"/tables/web.empty{page}")

@@ -51,7 +51,7 @@ def ask(uri: str, body: object = None) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_the_console_lists_tables_and_nothing_can_be_changed_through_it(tmp_path: Path) -> None:
+def test_console_is_read_only_by_default(tmp_path: Path) -> None:
     make_lake(tmp_path / "lake")
     files = {one for one in (tmp_path / "lake").rglob("*") if one.is_file()}
     with running(tmp_path, "ui", "-w", str(tmp_path / "lake"), "--no-browser", "--open") as uri:
@@ -67,7 +67,7 @@ def test_the_console_lists_tables_and_nothing_can_be_changed_through_it(tmp_path
 
 
 @pytest.mark.extended
-def test_serve_ui_has_the_catalog_and_the_console_at_one_address(tmp_path: Path) -> None:
+def test_serve_with_ui_has_catalog_and_console_at_one_address(tmp_path: Path) -> None:
     with running(tmp_path, "-w", str(tmp_path / "lake"), "serve", "--ui", "--open") as uri:
         assert ask(f"{uri}/v1/namespaces", {"namespace": ["new"]})[0] == 200
         assert "There is nothing here yet" in ask(uri)[1]
@@ -83,7 +83,7 @@ def test_serve_ui_has_the_catalog_and_the_console_at_one_address(tmp_path: Path)
         (["serve", "--write"], 2, "needs --ui"),
     ],
 )
-def test_what_cannot_be_shown_is_told_and_fails(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
+def test_unusable_target_is_reported_and_fails(tmp_path: Path, arguments: list[str], code: int, said: str) -> None:
     frazil.connect(tmp_path / "lake").close()
     command = [*COMMAND, "-w", str(tmp_path / "lake"), *arguments]
     found = subprocess.run(command, capture_output=True, text=True, timeout=100)

@@ -46,7 +46,7 @@ def collect(table: Schema, *batches: list[dict[str, Any]], **properties: str) ->
     return collector.metrics()
 
 
-def test_counts_and_bounds_grow_over_batches() -> None:
+def test_counts_and_bounds_accumulate_over_batches() -> None:
     table = schema(field(1, "a", LONG), field(2, "b", STRING))
     found = collect(table, [{"a": 5, "b": "m"}, {"a": None, "b": "c"}], [{"a": -1, "b": None}], [])
     assert found.value_counts == {1: 3, 2: 3}
@@ -57,7 +57,7 @@ def test_counts_and_bounds_grow_over_batches() -> None:
 
 
 @pytest.mark.parametrize("kind", [FLOAT, DOUBLE], ids=str)
-def test_nan_is_counted_and_in_no_bound(kind: Any) -> None:
+def test_nan_is_counted_but_not_part_of_bounds(kind: Any) -> None:
     table = schema(field(1, "x", kind))
     found = collect(table, [{"x": math.nan}, {"x": None}], [{"x": 1.5}, {"x": -math.inf}, {"x": math.nan}])
     assert found.nan_value_counts == {1: 2}
@@ -69,13 +69,13 @@ def test_nan_is_counted_and_in_no_bound(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("values", [[0.0], [-0.0], [0.0, -0.0], [-0.0, math.nan, 0.0]], ids=str)
-def test_bounds_of_zero_hold_for_both_zeros(values: list[float]) -> None:
+def test_zero_bounds_cover_both_zeros(values: list[float]) -> None:
     found = collect(schema(field(1, "x", DOUBLE)), [{"x": value} for value in values])
     assert found.lower_bounds[1] == struct.pack("<d", -0.0)
     assert found.upper_bounds[1] == struct.pack("<d", 0.0)
 
 
-def test_structs_are_measured_inside_and_lists_and_maps_are_not() -> None:
+def test_struct_fields_have_metrics_and_lists_and_maps_have_none() -> None:
     inner = StructType((field(2, "x", LONG), field(3, "y", StructType((field(4, "z", LONG, required=True),)))))
     table = schema(field(1, "s", inner), field(5, "l", ListType(6, LONG)), field(7, "m", MapType(8, STRING, 9, LONG)))
     rows: list[dict[str, Any]] = [
@@ -90,7 +90,7 @@ def test_structs_are_measured_inside_and_lists_and_maps_are_not() -> None:
     assert found.lower_bounds[4] == struct.pack("<q", 7)
 
 
-def test_modes_choose_what_is_recorded() -> None:
+def test_metrics_modes_select_counts_and_bounds() -> None:
     table = schema(field(1, "a", STRING), field(2, "b", STRING), field(3, "c", STRING), field(4, "d", STRING))
     prefix = "write.metadata.metrics.column."
     rows = [dict.fromkeys("abcd", "x" * 20)]
@@ -110,14 +110,14 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("value, upper", TEXTS, ids=[str(len(value)) + ascii(value[-2:]) for value, _ in TEXTS])
-def test_upper_bounds_of_long_text_stay_above_it_and_are_utf8(value: str, upper: bytes | None) -> None:
+def test_truncated_upper_bounds_of_text_are_greater_and_valid_utf8(value: str, upper: bytes | None) -> None:
     found = collect(schema(field(1, "s", STRING)), [{"s": value}])
     assert found.lower_bounds[1] == value[:16].encode()
     assert found.upper_bounds.get(1) == upper
     assert upper is None or upper.decode() >= value
 
 
-def test_upper_bounds_of_long_binary_stay_above_it() -> None:
+def test_truncated_upper_bounds_of_binary_are_greater() -> None:
     table = schema(field(1, "b", BINARY))
     assert collect(table, [{"b": b"\xff" * 17}]).upper_bounds == {}
     assert collect(table, [{"b": b"a\xff" + b"\xff" * 17}]).upper_bounds == {1: b"b"}
@@ -162,13 +162,13 @@ def test_geometries_are_bounded_by_a_box(values: list[bytes | None]) -> None:
     assert isinstance(lower, GeoPoint)
 
 
-def test_geographies_are_bounded_where_a_box_is_safe() -> None:
+def test_geographies_are_bounded_if_a_box_is_safe() -> None:
     table = schema(field(1, "g", GeographyType()))
     assert set(collect(table, [{"g": point(1, 2)}, {"g": point(3, 4)}, {"g": point(5, 6)}]).lower_bounds) == {1}
     assert collect(table, [{"g": line((170, 0), (-170, 5))}]).lower_bounds == {}
 
 
-def test_bytes_that_are_no_geometry_are_refused_with_their_column() -> None:
+def test_invalid_geometry_bytes_are_refused_with_their_column() -> None:
     with pytest.raises(SchemaMismatchError, match="Cannot write the column 'g': a value is not WKB"):
         collect(schema(field(1, "g", GeometryType())), [{"g": b"not wkb"}])
 

@@ -89,11 +89,11 @@ def ints(values: list[int | None], arrow: pa.DataType) -> pa.Array:
     ],
     ids=lambda one: str(getattr(one, "type", one))[:40],
 )
-def test_values_of_the_file_become_values_of_the_table(array: pa.Array, kind: Type, expected: list[Any]) -> None:
+def test_stored_values_are_converted_to_table_values(array: pa.Array, kind: Type, expected: list[Any]) -> None:
     assert convert(array, kind) == expected
 
 
-def test_uuids_come_in_three_forms() -> None:
+def test_uuids_are_read_in_three_forms() -> None:
     raw = [bytes(range(16)), None]
     expected = convert(pa.array(raw, pa.binary(16)), UUID)
     assert [None if one is None else one.bytes for one in expected] == raw
@@ -101,7 +101,7 @@ def test_uuids_come_in_three_forms() -> None:
     assert convert(pa.ExtensionArray.from_storage(pa.uuid(), pa.array(raw, pa.binary(16))), UUID) == expected
 
 
-def test_a_column_of_the_right_type_is_not_touched() -> None:
+def test_column_of_the_right_type_is_returned_unchanged() -> None:
     assert leaf_converter(pa.int64(), LONG, pa.int64()) is keep
 
 
@@ -127,7 +127,7 @@ def test_a_column_of_the_right_type_is_not_touched() -> None:
     ],
     ids=str,
 )
-def test_types_that_are_not_the_same_values_are_refused(source: pa.DataType, kind: Type) -> None:
+def test_incompatible_types_are_refused(source: pa.DataType, kind: Type) -> None:
     assert leaf_converter(source, kind, to_arrow_type(kind)) is None
 
 
@@ -144,14 +144,14 @@ def test_types_that_are_not_the_same_values_are_refused(source: pa.DataType, kin
     ],
     ids=lambda one: str(getattr(one, "type", one))[:40],
 )
-def test_a_value_that_does_not_fit_is_refused(array: pa.Array, kind: Type) -> None:
+def test_value_out_of_range_is_refused(array: pa.Array, kind: Type) -> None:
     converter = leaf_converter(array.type, kind, to_arrow_type(kind))
     assert converter is not None
     with pytest.raises(pa.ArrowInvalid):
         converter(array)
 
 
-def test_what_lies_under_null_is_not_looked_at() -> None:
+def test_values_below_null_are_ignored() -> None:
     hidden = pa.Array.from_buffers(
         pa.date32(), 2, [pa.array([True, False]).buffers()[1], pa.array([1, 2**31 - 1], pa.int32()).buffers()[1]]
     )

@@ -9,7 +9,7 @@ import pytest
 from frazil.datafile.delete_cache import DeleteCache
 
 
-def test_a_value_is_made_once() -> None:
+def test_value_is_computed_once() -> None:
     cache = DeleteCache()
     made: list[int] = []
 
@@ -21,7 +21,7 @@ def test_a_value_is_made_once() -> None:
     assert (len(made), cache.size_bytes) == (1, 10)
 
 
-def test_threads_that_come_meanwhile_wait_for_the_one_that_makes_it() -> None:
+def test_concurrent_threads_wait_for_the_computing_one() -> None:
     cache = DeleteCache()
     made: list[int] = []
 
@@ -47,7 +47,7 @@ def test_different_keys_do_not_wait_for_each_other() -> None:
         assert list(pool.map(lambda key: cache.load(key, make), ["a", "b"])) == [1, 1]
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_entry_is_evicted_first() -> None:
     cache = DeleteCache(budget_bytes=25)
     made: list[str] = []
 
@@ -64,13 +64,13 @@ def test_the_least_recently_used_goes_first() -> None:
     assert cache.size_bytes == 20
 
 
-def test_what_is_larger_than_the_budget_is_not_kept() -> None:
+def test_value_exceeding_the_budget_is_not_cached() -> None:
     cache = DeleteCache(budget_bytes=5)
     assert cache.load("key", lambda: ("value", 6)) == "value"
     assert cache.size_bytes == 0
 
 
-def test_a_failure_is_not_kept() -> None:
+def test_failure_is_not_cached() -> None:
     cache = DeleteCache()
 
     def fail() -> tuple[int, int]:
@@ -81,7 +81,7 @@ def test_a_failure_is_not_kept() -> None:
     assert cache.load("key", lambda: (5, 1)) == 5
 
 
-def test_none_is_a_value() -> None:
+def test_none_is_a_cached_value() -> None:
     cache = DeleteCache()
     assert cache.load("key", lambda: (None, 0)) is None
     assert cache.load("key", lambda: (1, 0)) is None

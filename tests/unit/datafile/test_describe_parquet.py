@@ -40,7 +40,7 @@ ROWS: dict[str, list[Any]] = {
 }
 
 
-def test_counts_and_bounds_are_those_of_all_row_groups(tmp_path: Path) -> None:
+def test_counts_and_bounds_cover_all_row_groups(tmp_path: Path) -> None:
     write(tmp_path / "f.parquet", ROWS, row_group_size=2)
     file = describe(tmp_path / "f.parquet")
     ids = {part.name: part.field_id for part in SCHEMA.fields}
@@ -59,7 +59,7 @@ def test_counts_and_bounds_are_those_of_all_row_groups(tmp_path: Path) -> None:
     assert file.nan_value_counts is None
 
 
-def test_long_text_is_cut_and_modes_are_followed(tmp_path: Path) -> None:
+def test_long_text_is_truncated_and_modes_are_respected(tmp_path: Path) -> None:
     write(tmp_path / "f.parquet", {**ROWS, "text": ["b" * 20] * 4})
     text = SCHEMA.field("text").field_id
     file = describe(tmp_path / "f.parquet")
@@ -72,14 +72,14 @@ def test_long_text_is_cut_and_modes_are_followed(tmp_path: Path) -> None:
     assert SCHEMA.field("id").field_id not in file.value_counts
 
 
-def test_a_row_group_without_bounds_leaves_the_file_without(tmp_path: Path) -> None:
+def test_row_group_without_bounds_leaves_the_file_without(tmp_path: Path) -> None:
     write(tmp_path / "f.parquet", ROWS, write_statistics=["id"])
     file = describe(tmp_path / "f.parquet")
     assert set(file.lower_bounds) == {SCHEMA.field("id").field_id}
     assert set(file.null_value_counts) == {SCHEMA.field("id").field_id}
 
 
-def test_a_file_without_field_ids_is_refused(tmp_path: Path) -> None:
+def test_file_without_field_ids_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"id": [1]}), path)
     with pytest.raises(InvalidDataFileError, match="'id' has no field id"):

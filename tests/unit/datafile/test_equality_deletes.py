@@ -61,13 +61,13 @@ def table_of(*rows: dict[str, Any], schema: Schema = SCHEMA, **options: Any) -> 
 # --- sets of keys
 
 
-def test_keys_of_several_columns_are_compared_as_wholes() -> None:
+def test_keys_of_several_columns_are_compared_as_a_whole() -> None:
     keys = KeySet([pa.array([1, 1, None]), pa.array(["a", "b", None])])
     found = keys.mask([pa.array([1, 1, 1, None, None, 2]), pa.array(["a", "c", "b", None, "a", "a"])])
     assert found.tolist() == [True, False, True, True, False, False]
 
 
-def test_random_keys_are_found_as_a_set_of_tuples_finds_them() -> None:
+def test_random_keys_match_a_set_of_tuples() -> None:
     rng = random.Random(1)
     for width in (1, 2, 3, 4):
         for _ in range(40):
@@ -83,7 +83,7 @@ def test_random_keys_are_found_as_a_set_of_tuples_finds_them() -> None:
                 assert found.tolist() == [one in set(deleted) for one in probes]
 
 
-def test_integers_of_any_size_are_told_apart() -> None:
+def test_integers_of_any_size_are_distinguished() -> None:
     rng = random.Random(2)
     ends = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32, -(2**32)]
     deleted = ends + [rng.randrange(-(2**63), 2**63) for _ in range(1000)]
@@ -103,7 +103,7 @@ def test_null_deletes_null(file_format: str) -> None:
     assert left(table) == [1]
 
 
-def test_the_example_of_the_specification() -> None:
+def test_specification_example_deletes_its_rows() -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "category", STRING), NestedField(3, "name", STRING)))
     rows = [(1, "marsupial", "Koala"), (2, "toy", "Teddy"), (3, None, "Grizzly"), (4, None, "Polar")]
     animals = [dict(zip(("id", "category", "name"), row, strict=True)) for row in rows]
@@ -134,7 +134,7 @@ def test_only_older_rows_are_deleted() -> None:
     assert left(table) == []
 
 
-def test_deletes_of_several_sets_of_columns_all_count() -> None:
+def test_deletes_with_several_column_sets_all_apply() -> None:
     table = table_of(*({"id": at, "text": f"t{at % 3}", "num": at % 2} for at in range(12)))
     table.commit(table.write_equality_deletes([{"id": 0}], ["id"]))
     table.commit(table.write_equality_deletes([{"text": "t1", "num": 1}], ["text", "num"]))
@@ -144,7 +144,7 @@ def test_deletes_of_several_sets_of_columns_all_count() -> None:
     assert left(table) == expected
 
 
-def test_fields_of_structs_are_compared_and_null_below_null() -> None:
+def test_struct_fields_are_compared_and_null_structs_match_null() -> None:
     table = table_of(
         {"id": 1, "s": {"a": 1, "b": "x"}},
         {"id": 2, "s": None},
@@ -155,14 +155,14 @@ def test_fields_of_structs_are_compared_and_null_below_null() -> None:
     assert left(table) == [4]
 
 
-def test_columns_that_are_not_shown_still_delete() -> None:
+def test_columns_that_are_not_selected_still_delete() -> None:
     table = table_of({"id": 1, "text": "a"}, {"id": 2, "text": "b"})
     table.commit(table.write_equality_deletes([{"text": "a"}], ["text"]))
     assert left(table, "num") == [None]
     assert scan_table(table.load(), "num is null", columns=["_pos"]).to_arrow().to_pydict() == {"_pos": [1]}
 
 
-def test_columns_that_were_dropped_or_renamed_still_delete() -> None:
+def test_dropped_or_renamed_columns_still_delete() -> None:
     table = table_of({"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": 3, "text": "c"})
     table.commit(table.write_equality_deletes([{"text": "a"}], ["text"]))
     table.update_schema(lambda u: u.rename_column("text", "words"))
@@ -172,7 +172,7 @@ def test_columns_that_were_dropped_or_renamed_still_delete() -> None:
     assert left(table) == [3]
 
 
-def test_columns_that_came_later_are_null_or_their_default_in_older_rows() -> None:
+def test_later_columns_are_null_or_their_default_in_older_rows() -> None:
     table = table_of({"id": 1}, {"id": 2}, format_version=3)
     table.update_schema(lambda u: u.add_column("new", "string").add_column("filled", "int", default=7))
     table.commit(table.write_data([{"id": 3, "new": "x", "filled": 8}, {"id": 4, "new": None, "filled": 7}]))
@@ -184,7 +184,7 @@ def test_columns_that_came_later_are_null_or_their_default_in_older_rows() -> No
     assert left(table) == []
 
 
-def test_types_that_were_widened_still_compare() -> None:
+def test_promoted_types_still_compare() -> None:
     schema = Schema(
         (NestedField(1, "id", INT), NestedField(2, "price", DecimalType(5, 2)), NestedField(3, "day", DATE))
     )
@@ -226,7 +226,7 @@ def test_values_of_every_type_delete(kind: Type, values: list[Any], file_format:
 
 
 @pytest.mark.parametrize("column, reason", [("ratio", "exactly"), ("list.element", "list"), ("s", "primitive")])
-def test_columns_that_rows_cannot_be_matched_by_are_refused(column: str, reason: str) -> None:
+def test_unsupported_key_columns_are_refused(column: str, reason: str) -> None:
     table = table_of({"id": 1, "ratio": 1.0, "list": [1], "s": {"a": 1, "b": "x"}})
     row: dict[str, Any] = {"ratio": 1.0, "list": [1], "s": {"a": 1, "b": "x"}}
     table.commit(table.write_equality_deletes([row], [column]))
@@ -243,7 +243,7 @@ def test_columns_that_rows_cannot_be_matched_by_are_refused(column: str, reason:
     assert caught.value.context["path"] == task.data_file.file_path
 
 
-def test_a_delete_file_without_its_own_column_is_refused() -> None:
+def test_delete_file_missing_its_column_is_refused() -> None:
     table = table_of({"id": 1, "text": "a"})
     file: DataFile = table.write_equality_deletes([{"id": 1}], ["id"])
     table.commit(DataFile(**{**{name: getattr(file, name) for name in file.__slots__}, "equality_ids": (1, 2)}))
@@ -251,7 +251,7 @@ def test_a_delete_file_without_its_own_column_is_refused() -> None:
         left(table)
 
 
-def test_an_empty_delete_file_deletes_nothing() -> None:
+def test_empty_delete_file_deletes_nothing() -> None:
     table = table_of({"id": 1})
     table.commit(table.write_equality_deletes([], ["id"]), table.write_equality_deletes([], ["id", "text"]))
     assert left(table) == [1]

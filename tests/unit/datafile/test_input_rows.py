@@ -55,16 +55,16 @@ def rows_of(opened: InputRows) -> list[dict[str, Any]]:
     ],
     ids=lambda data: type(data).__name__,
 )
-def test_the_same_rows_come_of_every_form(data: Any) -> None:
+def test_every_input_form_gives_the_same_rows(data: Any) -> None:
     assert rows_of(open_input(data, SCHEMA)) == ROWS
 
 
-def test_what_is_open_is_not_opened_again() -> None:
+def test_opened_input_is_not_opened_again() -> None:
     opened = open_input(TABLE, SCHEMA)
     assert open_input(opened, SCHEMA) is opened
 
 
-def test_an_iterator_is_read_no_further_than_it_is_asked_for() -> None:
+def test_iterator_is_read_lazily() -> None:
     given = 0
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -78,31 +78,31 @@ def test_an_iterator_is_read_no_further_than_it_is_asked_for() -> None:
     assert given <= 2
 
 
-def test_rows_of_an_iterator_may_have_columns_that_the_first_lack() -> None:
+def test_later_rows_of_an_iterator_may_have_new_columns() -> None:
     many = ({"id": at} if at < 40_000 else {"id": at, "name": "late"} for at in range(40_001))
     rows = rows_of(open_input(many, SCHEMA))
     assert rows[0] == {"id": 0, "name": None}
     assert rows[-1] == {"id": 40_000, "name": "late"}
 
 
-def test_an_iterator_without_rows_has_the_tables_columns() -> None:
+def test_iterator_without_rows_has_the_columns_of_the_table() -> None:
     opened = open_input(iter(()), SCHEMA)
     assert opened.schema.names == ["id", "name"]
     assert list(opened.batches) == []
 
 
-def test_batches_of_other_columns_are_refused() -> None:
+def test_batches_with_different_columns_are_refused() -> None:
     parts = [TABLE, pa.table({"id": ["x"]})]
     with pytest.raises(SchemaMismatchError, match="their columns differ: id int32, name string, then id string"):
         rows_of(open_input(iter(parts), SCHEMA))
 
 
-def test_a_row_that_is_no_dict_is_refused_with_its_place() -> None:
+def test_row_that_is_not_a_dict_is_refused_with_its_position() -> None:
     with pytest.raises(InvalidRequestError, match=r"of type builtins.int in a list of dicts: number 1 of 2"):
         rows_of(open_input(iter([{"id": 1}, 7]), SCHEMA))
 
 
-def test_an_error_of_the_users_own_iterator_comes_out_as_it_is() -> None:
+def test_error_of_a_user_iterator_is_raised_unchanged() -> None:
     def rows() -> Iterator[dict[str, Any]]:
         yield {"id": 1}
         raise KeyError("theirs")

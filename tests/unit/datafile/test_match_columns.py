@@ -61,14 +61,14 @@ def write_one(kind: Type, column: Any, **options: Any) -> pa.ChunkedArray:
     return match(one_column(kind), pa.table({"c": column}), **options).column(0)
 
 
-def test_columns_are_found_by_name_in_any_order() -> None:
+def test_columns_are_matched_by_name_in_any_order() -> None:
     table = schema(field(1, "a", LONG), field(2, "b", STRING))
     made = match(table, pa.table({"b": ["x"], "a": [1]}))
     assert made.schema.equals(to_arrow_schema(table), check_metadata=True)
     assert made.to_pylist() == [{"a": 1, "b": "x"}]
 
 
-def test_a_missing_optional_column_is_null_and_one_with_a_default_has_it() -> None:
+def test_missing_optional_column_is_null_or_its_default() -> None:
     table = schema(
         field(1, "a", LONG),
         field(2, "b", STRING),
@@ -83,7 +83,7 @@ def test_a_missing_optional_column_is_null_and_one_with_a_default_has_it() -> No
     assert made.column("e").cast(pa.int64()).to_pylist() == [7, 7]
 
 
-def test_defaults_fill_fields_of_structs_too() -> None:
+def test_defaults_fill_struct_fields_too() -> None:
     inner = StructType((NestedField(2, "x", INT), NestedField(3, "y", STRING, required=True, write_default="?")))
     made = match(
         schema(field(1, "s", inner)), pa.table({"s": pa.array([{"x": 1}, None], pa.struct([("x", pa.int32())]))})
@@ -91,7 +91,7 @@ def test_defaults_fill_fields_of_structs_too() -> None:
     assert made.column("s").to_pylist() == [{"x": 1, "y": "?"}, None]
 
 
-def test_every_column_that_does_not_fit_is_named_in_one_error() -> None:
+def test_every_incompatible_column_is_named_in_one_error() -> None:
     table = schema(
         field(1, "a", INT), field(2, "b", LONG, required=True), field(3, "s", StructType((field(4, "x", INT),)))
     )
@@ -110,19 +110,19 @@ def test_every_column_that_does_not_fit_is_named_in_one_error() -> None:
         assert part in text
 
 
-def test_a_long_list_of_problems_is_cut() -> None:
+def test_long_list_of_problems_is_truncated() -> None:
     data = pa.table({f"x{at}": [1] for at in range(30)})
     with pytest.raises(SchemaMismatchError, match="and 20 more"):
         match(schema(field(1, "a")), data)
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_duplicate_column_names_are_refused() -> None:
     data = pa.table([pa.array([1]), pa.array([2])], names=["c", "c"])
     with pytest.raises(SchemaMismatchError, match="the data has two columns of that name"):
         match(one_column(LONG), data)
 
 
-def test_names_may_differ_in_case_where_that_is_asked_for() -> None:
+def test_names_may_differ_in_case_on_request() -> None:
     table = schema(field(1, "Id", LONG), field(2, "id", LONG), field(3, "Text", StructType((field(4, "Inner", INT),))))
     data = pa.table({"ID": [1], "id": [2], "TEXT": pa.array([{"inner": 3}], pa.struct([("inner", pa.int32())]))})
     assert match(table, data, case_sensitive=False).to_pylist() == [{"Id": 1, "id": 2, "Text": {"Inner": 3}}]
@@ -130,7 +130,7 @@ def test_names_may_differ_in_case_where_that_is_asked_for() -> None:
         match(table, data)
 
 
-def test_two_columns_that_differ_in_case_only_are_refused_where_case_does_not_count() -> None:
+def test_columns_differing_in_case_are_refused_if_case_insensitive() -> None:
     with pytest.raises(SchemaMismatchError, match="the data has another column for 'c'"):
         match(one_column(LONG), pa.table({"C": [1], "c": [2]}), case_sensitive=False)
 
@@ -167,7 +167,7 @@ def test_other_widths_and_layouts_of_a_type_keep_their_values(
     assert write_one(kind, column.slice(1)).to_pylist() == [None]
 
 
-def test_run_ends_and_uuids_and_json_are_taken_for_what_they_hold() -> None:
+def test_run_end_encoded_uuid_and_json_arrays_are_unwrapped() -> None:
     assert write_one(LONG, pc.run_end_encode(pa.array([1, 1, None]))).to_pylist() == [1, 1, None]
     plain = pa.array([b"a" * 16, None], pa.binary(16))
     wrapped = pa.ExtensionArray.from_storage(pa.uuid(), plain)
@@ -178,7 +178,7 @@ def test_run_ends_and_uuids_and_json_are_taken_for_what_they_hold() -> None:
     assert write_one(STRING, json).to_pylist() == ["{}"]
 
 
-def test_instants_of_any_zone_become_utc() -> None:
+def test_timestamps_of_any_zone_become_utc() -> None:
     column = pa.array([datetime.datetime(2020, 7, 1, 12)], pa.timestamp("ms")).cast(pa.timestamp("ms", "Europe/Paris"))
     made = write_one(TIMESTAMPTZ, column)
     assert made.type == pa.timestamp("us", "UTC")
@@ -202,7 +202,7 @@ UNSAFE: list[tuple[Type, Any]] = [
 
 
 @pytest.mark.parametrize("kind, column", UNSAFE, ids=lambda one: str(getattr(one, "type", one)).replace(" ", ""))
-def test_what_could_lose_something_is_refused_with_the_column_and_its_type(kind: Type, column: Any) -> None:
+def test_lossy_conversion_is_refused_with_column_and_type(kind: Type, column: Any) -> None:
     with pytest.raises(SchemaMismatchError, match=r"c: .* cannot be written as"):
         write_one(kind, column)
 
@@ -216,19 +216,19 @@ INEXACT: list[tuple[Type, Any]] = [
 
 
 @pytest.mark.parametrize("kind, column", INEXACT, ids=lambda one: str(getattr(one, "type", one)).replace(" ", ""))
-def test_a_value_that_would_lose_digits_is_refused_with_its_column(kind: Type, column: Any) -> None:
+def test_value_that_would_lose_digits_is_refused_with_its_column(kind: Type, column: Any) -> None:
     with pytest.raises(SchemaMismatchError, match="Cannot write the column 'c': a value of type"):
         write_one(kind, column)
 
 
-def test_dates_become_timestamps_only_where_the_version_promotes_them() -> None:
+def test_dates_become_timestamps_only_if_the_version_promotes_them() -> None:
     dates = pa.array([datetime.date(1970, 1, 2)])
     assert write_one(TIMESTAMP, dates).cast(pa.int64()).to_pylist() == [86_400_000_000]
     with pytest.raises(SchemaMismatchError, match="cannot be written as timestamp"):
         write_one(TIMESTAMP, dates, format_version=2)
 
 
-def test_a_column_of_nulls_fits_any_optional_type() -> None:
+def test_null_column_fits_any_optional_type() -> None:
     kinds: list[Type] = [
         INT,
         UUID,
@@ -247,7 +247,7 @@ def test_a_column_of_nulls_fits_any_optional_type() -> None:
         match(one_column(LONG, required=True), pa.table({"c": pa.nulls(2)}))
 
 
-def test_a_null_in_a_required_column_is_refused() -> None:
+def test_null_in_a_required_column_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="required column 'c': 1 value is null"):
         match(one_column(LONG, required=True), pa.table({"c": [1, None]}))
 
@@ -270,7 +270,7 @@ REQUIRED = StructType((field(2, "x", LONG, required=True), field(3, "y", STRING)
         (ListType(9, REQUIRED), [[{"x": 1, "y": None}, None]], [[{"x": None, "y": None}]], "c.element.x"),
     ],
 )
-def test_nulls_are_refused_at_any_depth_and_allowed_under_a_null_struct(
+def test_nested_nulls_are_refused_except_below_a_null_struct(
     kind: Type, good: list[Any], bad: list[Any], path: str
 ) -> None:
     table = one_column(kind)
@@ -298,13 +298,13 @@ LISTS = [
 
 
 @pytest.mark.parametrize("arrow", LISTS, ids=str)
-def test_lists_of_any_layout_are_taken_slices_included(arrow: pa.DataType) -> None:
+def test_lists_of_any_layout_including_slices_are_accepted(arrow: pa.DataType) -> None:
     column = pa.array([[1, 2], None, [3, None], [4, 5]], arrow)
     assert write_one(ListType(2, LONG), column).to_pylist() == [[1, 2], None, [3, None], [4, 5]]
     assert write_one(ListType(2, LONG), column.slice(1, 2)).to_pylist() == [None, [3, None]]
 
 
-def test_items_hidden_under_null_lists_are_dropped() -> None:
+def test_items_below_null_lists_are_dropped() -> None:
     column = pa.ListArray.from_arrays(
         pa.array([0, 2, 4], pa.int32()), pa.array([1, None, 3, 4], pa.int64()), mask=pa.array([True, False])
     )
@@ -325,7 +325,7 @@ def test_slices_of_structs_and_maps_keep_their_rows() -> None:
 REQUIRED_VALUE = StructType((field(5, "x", INT, required=True),))
 
 
-def test_variants_are_pairs_of_binaries_without_nulls() -> None:
+def test_variants_are_pairs_of_non_null_binaries() -> None:
     rows = [{"value": b"\0", "metadata": b"\x01\0\0"}, None]
     made = write_one(VARIANT, pa.array(rows, pa.struct([("value", pa.large_binary()), ("metadata", pa.binary())])))
     assert made.to_pylist() == [{"metadata": b"\x01\0\0", "value": b"\0"}, None]
@@ -338,7 +338,7 @@ def test_variants_are_pairs_of_binaries_without_nulls() -> None:
         )
 
 
-def test_unknown_columns_are_looked_at_and_not_written() -> None:
+def test_unknown_columns_are_checked_and_not_written() -> None:
     table = schema(
         field(1, "a", LONG),
         field(2, "u", UNKNOWN),
@@ -353,7 +353,7 @@ def test_unknown_columns_are_looked_at_and_not_written() -> None:
 @pytest.mark.parametrize(
     "kind", [ListType(2, UNKNOWN), MapType(2, STRING, 3, UNKNOWN), StructType((field(2, "u", UNKNOWN),))]
 )
-def test_a_column_of_nothing_but_unknown_values_cannot_be_written(kind: Type) -> None:
+def test_table_of_unknown_columns_only_cannot_be_written(kind: Type) -> None:
     with pytest.raises(UnsupportedError, match="Cannot write the column 'c'"):
         match(one_column(kind), pa.table({"c": pa.nulls(1)}))
     with pytest.raises(SchemaMismatchError, match="u: int64 cannot be written as unknown"):
@@ -377,7 +377,7 @@ def test_row_lineage_columns_are_written_in_version_3_only() -> None:
 # --- where rows come from
 
 
-def test_rows_come_as_tables_batches_readers_frames_and_dicts() -> None:
+def test_rows_may_be_tables_batches_readers_frames_or_dicts() -> None:
     table = schema(field(1, "a", LONG), field(2, "b", STRING))
     arrow = pa.table({"a": [1, 2], "b": ["x", None]})
     sources: list[Any] = [
@@ -403,7 +403,7 @@ class _Stream:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def test_rows_as_dicts_take_the_types_of_the_table() -> None:
+def test_dict_rows_take_the_types_of_the_table() -> None:
     table = schema(
         field(1, "t", TIMESTAMPTZ),
         field(2, "d", DecimalType(5, 2)),
@@ -422,7 +422,7 @@ def test_rows_as_dicts_take_the_types_of_the_table() -> None:
         match(table, [{"zz": 1}])
 
 
-def test_no_rows_are_fine_in_any_form() -> None:
+def test_empty_input_is_accepted_in_any_form() -> None:
     table = schema(field(1, "a", LONG, required=True))
     sources: list[Any] = [
         [],
@@ -434,17 +434,17 @@ def test_no_rows_are_fine_in_any_form() -> None:
 
 
 @pytest.mark.parametrize("data", [5, "text", [1, 2], None, {"a": [1]}])
-def test_other_things_are_refused(data: Any) -> None:
+def test_other_inputs_are_refused(data: Any) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot write data of type"):
         open_input(data, schema())
 
 
-def test_a_frame_that_arrow_cannot_read_is_refused() -> None:
+def test_frame_arrow_cannot_convert_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="Cannot write the pandas DataFrame"):
         open_input(pd.DataFrame({"a": [1, "x", object()]}), schema())
 
 
-def test_a_reader_that_fails_is_this_packages_error() -> None:
+def test_failing_reader_is_a_frazil_error() -> None:
     def batches() -> Any:
         yield pa.record_batch({"a": [1]})
         raise pa.ArrowInvalid("torn stream")

@@ -31,18 +31,18 @@ def test_any_range_can_be_read(place: tuple[Storage, str]) -> None:
             assert file.read(length) == DATA[start : start + length]
 
 
-def test_a_missing_file_is_named(place: tuple[Storage, str]) -> None:
+def test_error_names_the_missing_file(place: tuple[Storage, str]) -> None:
     storage, path = place
     with pytest.raises(MissingFileError, match="f2"):
         open_file(storage, path + "2")
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
+def test_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="folder"):
         open_file(LocalStorage(), str(tmp_path))
 
 
-def test_small_reads_next_to_each_other_fetch_once() -> None:
+def test_adjacent_small_reads_fetch_once() -> None:
     fetched: list[tuple[int, int]] = []
 
     class Counting(MemoryStorage):
@@ -62,7 +62,7 @@ def test_small_reads_next_to_each_other_fetch_once() -> None:
     assert len(fetched) == 2
 
 
-def test_large_reads_fetch_what_was_asked_for_and_no_more() -> None:
+def test_large_reads_fetch_exactly_the_requested_range() -> None:
     storage = MemoryStorage()
     storage.create("f", DATA)
     file = StorageFile(storage, "f", len(DATA))
@@ -70,7 +70,7 @@ def test_large_reads_fetch_what_was_asked_for_and_no_more() -> None:
     assert file.read(-1) == DATA[200_000:]
 
 
-def test_errors_of_a_storage_come_through_pyarrow_unchanged() -> None:
+def test_storage_errors_pass_through_pyarrow_unchanged() -> None:
     class Broken(MemoryStorage):
         def read_range(self, path: str, offset: int, length: int) -> bytes:
             raise StorageError("Cannot read f: the network is gone", path=path)
@@ -85,7 +85,7 @@ def test_errors_of_a_storage_come_through_pyarrow_unchanged() -> None:
         raise pa.ArrowInvalid("something about the network")
 
 
-def test_what_a_decoder_refuses_names_the_file() -> None:
+def test_decoder_errors_name_the_file() -> None:
     for error in (pa.ArrowInvalid("bad page"), OSError("bad footer"), ValueError("bad number")):
         with pytest.raises(InvalidDataFileError, match="Cannot read Parquet file: bad") as caught:
             with reading("Parquet file", "f", "Parquet"):
@@ -93,13 +93,13 @@ def test_what_a_decoder_refuses_names_the_file() -> None:
         assert caught.value.context == {"path": "f", "heading": "Parquet"}
 
 
-def test_errors_with_a_number_are_the_storage_s() -> None:
+def test_errno_errors_come_from_the_storage() -> None:
     with pytest.raises(StorageError, match="Input/output error"):
         with reading("ORC file", "f", "ORC"):
             raise OSError(5, "Input/output error")
 
 
-def test_a_corrupt_part_gets_the_path() -> None:
+def test_corruption_error_gets_the_path() -> None:
     with pytest.raises(InvalidPuffinError) as caught:
         with reading("file", "f", "ORC"):
             raise InvalidPuffinError("Cannot read it", heading="Blob")

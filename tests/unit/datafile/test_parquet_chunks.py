@@ -31,7 +31,7 @@ def footer_of(data: bytes, leaves: set[int]) -> Footer:
     return read_footer(pa.BufferReader(data), leaves)
 
 
-def test_chunks_are_described_as_pyarrow_describes_them() -> None:
+def test_chunks_match_the_description_by_pyarrow() -> None:
     metadata = pq.ParquetFile(pa.BufferReader(DATA)).metadata
     footer = footer_of(DATA, {0, 1, 2, 3})
     assert len(footer.groups) == metadata.num_row_groups == 3
@@ -51,11 +51,11 @@ def test_chunks_are_described_as_pyarrow_describes_them() -> None:
     assert footer.groups[0][0].min_value == (1).to_bytes(8, "little")
 
 
-def test_only_the_columns_asked_for_are_kept_and_the_first() -> None:
+def test_only_the_requested_columns_and_the_first_are_kept() -> None:
     assert [sorted(group) for group in footer_of(DATA, {2}).groups] == [[0, 2]] * 3
 
 
-def test_a_chunk_starts_at_its_dictionary_where_it_has_one() -> None:
+def test_chunk_starts_at_its_dictionary() -> None:
     chunks = footer_of(DATA, {0, 1}).groups[0]
     assert chunks[0].start == chunks[0].data_page_offset
     assert chunks[1].start == chunks[1].dictionary_page_offset
@@ -67,27 +67,27 @@ def test_columns_without_statistics_have_none() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x19", b"\x15\x02\x19\xfc", b"\x1c\x1c\x1c", b"\x1d"])
-def test_footers_that_make_no_sense_are_refused(data: bytes) -> None:
+def test_invalid_footers_are_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="its footer"):
         decode_footer(data, {0})
 
 
-def test_a_footer_nested_without_end_is_refused() -> None:
+def test_deeply_nested_footer_is_refused() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         decode_footer(b"\x1c" * 100_000, {0})
 
 
-def test_a_file_without_a_footer_is_refused() -> None:
+def test_file_without_a_footer_is_refused() -> None:
     with pytest.raises(ValueError, match="does not end with a footer"):
         footer_of(b"x" * 20, {0})
 
 
-def test_a_list_longer_than_the_footer_is_refused_at_once() -> None:
-    with pytest.raises(ValueError, match="cut short"):
+def test_list_longer_than_the_footer_is_refused_quickly() -> None:
+    with pytest.raises(ValueError, match="truncated"):
         decode_footer(b"\x49\xfc\xff\xff\xff\xff\x0f", {0})
 
 
-def test_damaged_footers_give_an_answer_or_a_refusal() -> None:
+def test_damaged_footers_are_parsed_or_refused() -> None:
     length = int.from_bytes(DATA[-8:-4], "little")
     footer = DATA[-8 - length : -8]
     rng = random.Random(3)

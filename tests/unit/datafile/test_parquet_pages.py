@@ -100,7 +100,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return plain(self, pages, read_at)
 
     monkeypatch.setattr(parquet_pages.ColumnPages, "file_of", file_of)
-    monkeypatch.setattr(read_parquet, "_MANY_ROWS", 10)
+    monkeypatch.setattr(read_parquet, "_MIN_ROWS_FOR_PAGES", 10)
     return counted
 
 
@@ -118,7 +118,7 @@ def shown(found: pa.Table) -> list[str]:
 
 @pytest.mark.extended
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_pages_give_the_rows_that_whole_row_groups_give(
+def test_page_reads_equal_row_group_reads(
     tmp_path: Path, layout: dict[str, str], decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chance = random.Random(str(layout))
@@ -132,16 +132,14 @@ def test_pages_give_the_rows_that_whole_row_groups_give(
         found = table.scan(text, columns=columns, **given).to_arrow()
         used += bool(decoded)
         with monkeypatch.context() as whole:
-            whole.setattr(read_parquet, "_MANY_ROWS", 1 << 40)
+            whole.setattr(read_parquet, "_MIN_ROWS_FOR_PAGES", 1 << 40)
             wanted = table.scan(text, columns=columns, **given).to_arrow()
         assert shown(found) == shown(wanted), (text, given)
     assert used >= 3
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_changes_of_few_rows_find_and_read_them_by_pages(
-    tmp_path: Path, layout: dict[str, str], decoded: list[int]
-) -> None:
+def test_small_changes_read_single_pages(tmp_path: Path, layout: dict[str, str], decoded: list[int]) -> None:
     chance = random.Random(str(layout))
     rows = make_rows(chance)
     table = make_table(tmp_path, layout, [{**row, "s": None, "xs": None} for row in rows])
@@ -164,14 +162,14 @@ def test_changes_of_few_rows_find_and_read_them_by_pages(
     assert {row["id"]: row["_row_id"] for row in ids} == {one: one for one in model}
 
 
-def test_a_row_is_found_by_one_page_of_each_column(tmp_path: Path, decoded: list[int]) -> None:
+def test_row_lookup_reads_one_page_per_column(tmp_path: Path, decoded: list[int]) -> None:
     rows = make_rows(random.Random(1))
     table = make_table(tmp_path, {"write.parquet.page-row-limit": "100"}, rows)
     assert table.scan("id = 1234", columns=["id", "i"]).to_arrow()["id"].to_pylist() == [1234]
     assert [count for count in decoded if count] == [1, 1]
 
 
-def test_a_batch_of_pages_has_no_more_rows_than_any_other(
+def test_batch_from_pages_has_the_usual_size(
     tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_table(tmp_path, {"write.parquet.page-row-limit": "100"}, make_rows(random.Random(3)))
@@ -182,7 +180,7 @@ def test_a_batch_of_pages_has_no_more_rows_than_any_other(
     assert decoded
 
 
-def test_an_index_that_contradicts_itself_is_passed_over(
+def test_contradictory_page_index_is_ignored(
     tmp_path: Path, decoded: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make_table(tmp_path, {"write.parquet.page-row-limit": "100"}, make_rows(random.Random(2)))

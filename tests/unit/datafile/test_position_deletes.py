@@ -51,7 +51,7 @@ def positions(
 
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("has_rows", [False, True])
-def test_the_positions_of_each_file_are_found(file_format: str, has_rows: bool) -> None:
+def test_positions_of_each_file_are_found(file_format: str, has_rows: bool) -> None:
     table, (a, b, c), _ = new_table()
     deletes = {b: [7, 1], a: [3, 3, 0]}
     rows = {(file.file_path, at): {"id": at, "text": "x"} for file, found in deletes.items() for at in found}
@@ -62,7 +62,7 @@ def test_the_positions_of_each_file_are_found(file_format: str, has_rows: bool) 
         assert positions(table, delete, c, cache) == []
 
 
-def test_paths_in_no_order_are_told_apart() -> None:
+def test_unsorted_paths_are_supported() -> None:
     table, (a, b, _), _ = new_table()
     schema = Schema((DELETE_FILE_PATH, DELETE_POS))
     pairs = [(a, 5), (b, 1), (a, 2), (b, 9), (a, 0)]
@@ -76,7 +76,7 @@ def test_paths_in_no_order_are_told_apart() -> None:
         assert positions(table, delete, b, cache) == [1, 9]
 
 
-def test_a_delete_file_of_a_partition_is_read_once() -> None:
+def test_delete_file_of_a_partition_is_read_once() -> None:
     table, (a, b, c), storage = new_table()
     delete = table.write_position_deletes({a: [1], b: [2]})
     cache = DeleteCache()
@@ -85,7 +85,7 @@ def test_a_delete_file_of_a_partition_is_read_once() -> None:
     assert storage.fetched[delete.file_path] == 1
 
 
-def test_a_delete_file_beyond_the_budget_is_read_for_each_data_file_by_itself() -> None:
+def test_oversized_delete_file_is_read_per_data_file() -> None:
     table, (a, b, _), storage = new_table()
     delete = table.write_position_deletes({a: list(range(10)), b: list(range(10))}, row_group_size=10)
     cache = DeleteCache(budget_bytes=50)
@@ -95,7 +95,7 @@ def test_a_delete_file_beyond_the_budget_is_read_for_each_data_file_by_itself() 
     assert storage.fetched[delete.file_path] >= 2
 
 
-def test_paths_are_compared_as_they_are_written() -> None:
+def test_paths_are_compared_as_written() -> None:
     table, (a, _, _), _ = new_table()
     delete = table.write_position_deletes({a: [1]})
     assert positions(table, delete, a.file_path.replace("memory://", "memory:")) == []
@@ -107,7 +107,7 @@ def test_delete_files_without_ids_are_read_by_name() -> None:
     assert positions(table, delete, a) == [4]
 
 
-def test_a_file_without_the_two_columns_is_refused() -> None:
+def test_file_without_both_columns_is_refused() -> None:
     table, (a, b, _), _ = new_table()
     delete = table.write_position_deletes({a: [4]})
     delete = replace(delete, file_path=b.file_path, file_size_in_bytes=b.file_size_in_bytes)
@@ -123,7 +123,7 @@ def test_negative_positions_are_refused() -> None:
         positions(table, delete, a)
 
 
-def test_a_deletion_vector_is_one_ranged_read() -> None:
+def test_deletion_vector_takes_one_ranged_read() -> None:
     table, (a, b, _), storage = new_table(3)
     first, second = table.write_vectors({a: [1, 5], b: [2]})
     assert positions(table, first, a) == [1, 5]
@@ -137,12 +137,12 @@ def test_a_deletion_vector_is_one_ranged_read() -> None:
         ({"record_count": 3}, InvalidPuffinError, "2 positions where 3 are recorded"),
         ({"content_size_in_bytes": 30}, InvalidPuffinError, "length field"),
         ({"content_offset": 5}, InvalidPuffinError, "Cannot read"),
-        ({"content_offset": None}, InvalidManifestError, "does not say where"),
+        ({"content_offset": None}, InvalidManifestError, "has no offset or no size"),
         ({"content_size_in_bytes": 10**6}, StorageError, "the file has"),
-        ({"referenced_data_file": "other"}, InvalidManifestError, "is about other"),
+        ({"referenced_data_file": "other"}, InvalidManifestError, "refers to other"),
     ],
 )
-def test_a_deletion_vector_that_is_not_what_its_entry_says_is_refused(
+def test_deletion_vector_differing_from_its_entry_is_refused(
     change: dict[str, Any], error: type[Exception], reason: str
 ) -> None:
     table, (a, _, _), _ = new_table(3)
@@ -151,7 +151,7 @@ def test_a_deletion_vector_that_is_not_what_its_entry_says_is_refused(
         positions(table, replace(vector, **change), a)
 
 
-def test_a_damaged_vector_is_refused_with_the_path() -> None:
+def test_damaged_vector_is_refused_with_the_path() -> None:
     table, (a, _, _), storage = new_table(3)
     (vector,) = table.write_vectors({a: [1, 5]})
     data = bytearray(storage.read(vector.file_path))

@@ -84,7 +84,7 @@ ROWS: Rows = [
 ]
 
 
-def test_the_same_schema_gives_the_same_rows() -> None:
+def test_same_schema_gives_the_same_rows() -> None:
     assert project(WRITTEN, ROWS, WRITTEN) == ROWS
 
 
@@ -102,7 +102,7 @@ def test_columns_are_found_by_id_under_other_names_and_orders() -> None:
     ]
 
 
-def test_parts_of_lists_and_maps_are_promoted_renamed_and_filled_in() -> None:
+def test_nested_fields_are_promoted_renamed_and_filled() -> None:
     wanted = Schema(
         (
             field(5, "l", ListType(6, StructType((field(8, "bb", LONG), field(20, "new", INT, initial_default=7))))),
@@ -116,12 +116,12 @@ def test_parts_of_lists_and_maps_are_promoted_renamed_and_filled_in() -> None:
     ]
 
 
-def test_a_struct_of_nothing_but_new_fields_keeps_its_nulls() -> None:
+def test_struct_of_only_new_fields_keeps_its_nulls() -> None:
     wanted = Schema((field(2, "point", StructType((field(20, "z", INT, initial_default=5),))),))
     assert project(WRITTEN, ROWS, wanted) == [{"point": {"z": 5}}, {"point": None}, {"point": {"z": 5}}]
 
 
-def test_missing_columns_take_partition_values_defaults_or_null() -> None:
+def test_missing_columns_use_partition_value_default_or_null() -> None:
     inner = StructType((field(32, "a", INT, initial_default=1), field(33, "b", STRING)))
     wanted = Schema(
         (
@@ -139,7 +139,7 @@ def test_missing_columns_take_partition_values_defaults_or_null() -> None:
     assert rows == [filled] * 3
 
 
-def test_a_missing_required_column_without_a_default_is_refused() -> None:
+def test_missing_required_column_without_default_is_refused() -> None:
     with pytest.raises(InvalidDataFileError, match=r"'gone'.*required"):
         project(WRITTEN, ROWS, Schema((field(40, "gone", INT, required=True),)))
 
@@ -154,17 +154,17 @@ def test_a_missing_required_column_without_a_default_is_refused() -> None:
     ],
     ids=lambda one: str(one.name),
 )
-def test_nulls_of_a_required_field_are_refused(wanted: NestedField) -> None:
+def test_nulls_in_a_required_field_are_refused(wanted: NestedField) -> None:
     with pytest.raises(InvalidDataFileError, match=r"required"):
         project(WRITTEN, ROWS, Schema((wanted,)))
 
 
-def test_a_required_field_below_a_null_struct_is_fine() -> None:
+def test_required_field_below_a_null_struct_is_accepted() -> None:
     wanted = Schema((field(2, "point", StructType((field(3, "x", INT, required=True),))),))
     assert project(WRITTEN, ROWS[:2], wanted) == [{"point": {"x": 1}}, {"point": None}]
 
 
-def test_nulls_that_no_list_refers_to_are_fine() -> None:
+def test_unreferenced_nulls_of_a_list_are_accepted() -> None:
     wanted = Schema((field(5, "list", ListType(6, INT, element_required=True)),))
     hidden = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array([1, None], pa.int32()))
     metadata = {FIELD_ID_KEY: b"5"}
@@ -186,7 +186,7 @@ def test_lists_of_any_layout_are_read(layout: pa.DataType) -> None:
     assert project(wanted, [], wanted, arrow=table) == [{"list": [1, 2]}, {"list": None}, {"list": [3, None]}]
 
 
-def test_structs_known_by_the_ids_of_their_parts_only_are_found() -> None:
+def test_structs_are_found_by_the_ids_of_their_fields() -> None:
     arrow = to_arrow_schema(WRITTEN)
     bare = pa.schema([arrow.field(0), arrow.field(1).remove_metadata()])
     table = rows_to_table(ROWS, WRITTEN).select(["id", "point"]).cast(bare)
@@ -201,7 +201,7 @@ def test_structs_known_by_the_ids_of_their_parts_only_are_found() -> None:
 @pytest.mark.parametrize(
     "kind", [LONG, STRING, StructType((field(3, "x", INT),)), ListType(50, INT), MapType(51, STRING, 52, INT)], ids=str
 )
-def test_columns_of_another_kind_are_refused(kind: Type) -> None:
+def test_incompatible_columns_are_refused(kind: Type) -> None:
     stored = {1: INT, 2: INNER} if kind == LONG else {1: INT}
     written = Schema(tuple(field(number, f"c{number}", one) for number, one in stored.items()))
     number = 2 if kind == LONG else 1
@@ -210,7 +210,7 @@ def test_columns_of_another_kind_are_refused(kind: Type) -> None:
         project(written, rows, Schema((field(number, "w", kind),)))
 
 
-def test_a_date_outside_the_range_of_its_new_type_is_refused() -> None:
+def test_date_outside_the_range_of_its_new_type_is_refused() -> None:
     written = Schema((field(1, "d", DATE),))
     wanted = Schema((field(1, "d", TIMESTAMP_NS),))
     assert project(written, [{"d": 1}, {"d": 2}], wanted)[0] == {"d": 86_400_000_000_000}
@@ -218,7 +218,7 @@ def test_a_date_outside_the_range_of_its_new_type_is_refused() -> None:
         project(written, [{"d": 200_000}, {"d": 2}], wanted)
 
 
-def test_only_the_stored_columns_that_are_wanted_are_read() -> None:
+def test_only_requested_stored_columns_are_read() -> None:
     file = describe_arrow(to_arrow_schema(WRITTEN), FIELD_ID_KEY)
 
     def leaves_of(*wanted: NestedField) -> set[int]:
@@ -232,7 +232,7 @@ def test_only_the_stored_columns_that_are_wanted_are_read() -> None:
     assert leaves_of(field(60, "new", INT)) == set()
 
 
-def test_variants_are_read_by_the_names_of_their_parts() -> None:
+def test_variants_are_read_by_field_names() -> None:
     value = [{"metadata": b"\x01", "value": b"\x02"}, None]
     kind = pa.struct([("value", pa.binary()), ("metadata", pa.large_binary())])
     schema = pa.schema([pa.field("v", kind, metadata={FIELD_ID_KEY: b"1"})])
@@ -252,7 +252,7 @@ def test_shredded_variants_are_refused() -> None:
         Projection(columns, file)
 
 
-def test_dictionaries_stay_where_they_are_only_compared() -> None:
+def test_dictionaries_are_kept_for_comparisons() -> None:
     schema = pa.schema([pa.field("t", DICTIONARY, metadata={FIELD_ID_KEY: b"1"})])
     table = pa.table([pa.array(["a", None, "a"]).dictionary_encode()], schema=schema)
     file = describe_arrow(schema, FIELD_ID_KEY)

@@ -91,7 +91,7 @@ def test_every_codec_is_read(codec: str) -> None:
     assert read(data, SCHEMA) == ROWS[:100]
 
 
-def test_batches_know_the_position_of_their_first_row() -> None:
+def test_batches_have_the_position_of_their_first_row() -> None:
     for batch_rows in (7, 300, 100_000):
         batches = list(open_bytes(MANY_BLOCKS).batches({0, 1}, batch_rows=batch_rows))
         assert ids(batches) == list(range(2000))
@@ -99,7 +99,7 @@ def test_batches_know_the_position_of_their_first_row() -> None:
 
 
 @pytest.mark.parametrize("size", [100, 1500, 20_000])
-def test_every_block_is_in_one_part(size: int) -> None:
+def test_every_block_is_in_exactly_one_split(size: int) -> None:
     reader = open_bytes(MANY_BLOCKS)
     found: list[RawBatch] = []
     for start in range(0, len(MANY_BLOCKS), size):
@@ -108,7 +108,7 @@ def test_every_block_is_in_one_part(size: int) -> None:
     assert ids(found) == list(range(2000))
 
 
-def test_without_columns_rows_are_counted_from_the_heads_of_blocks() -> None:
+def test_without_columns_rows_are_counted_from_block_headers() -> None:
     found = list(open_bytes(MANY_BLOCKS).batches(set(), batch_rows=300))
     assert sum(one.length for one in found) == 2000
     assert all(one.columns is None for one in found)
@@ -176,7 +176,7 @@ def test_every_type_is_read(kind: Type, values: list[Any], repeat: int) -> None:
 
 
 @pytest.mark.parametrize("kind, values", TYPES, ids=lambda one: str(one)[:40])
-def test_a_column_of_any_type_can_stand_alone(kind: Type, values: list[Any]) -> None:
+def test_column_of_any_type_can_be_read_alone(kind: Type, values: list[Any]) -> None:
     schema = Schema((NestedField(2, "v", kind),))
     rows: Rows = [{"v": value} for value in values * 50]
     data = encode(rows, schema)
@@ -186,7 +186,7 @@ def test_a_column_of_any_type_can_stand_alone(kind: Type, values: list[Any]) -> 
     assert read(data, schema) == rows
 
 
-def test_required_structs_are_put_together_again() -> None:
+def test_required_structs_are_reassembled() -> None:
     schema = Schema((NestedField(1, "s", DEEP, required=True), NestedField(2, "z", LONG)))
     rows: Rows = [
         {"s": {"a": 1, "b": {"c": "x", "d": 5}}, "z": 2},
@@ -196,14 +196,14 @@ def test_required_structs_are_put_together_again() -> None:
     assert read(encode(rows, schema), schema.project({33})) == [{"s": {"b": {"d": 5}}}, {"s": {"b": {"d": None}}}]
 
 
-def test_optional_structs_without_bytes_keep_their_nulls() -> None:
+def test_optional_zero_byte_structs_keep_their_nulls() -> None:
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "s", StructType((NestedField(3, "u", UNKNOWN),)))))
     rows: Rows = [{"id": 1, "s": None}, {"id": 2, "s": {"u": None}}] * 2000
     assert read(encode(rows[:4], schema), schema) == rows[:4]
     assert read(encode(rows, schema), schema) == rows
 
 
-def test_columns_are_found_by_id_and_those_without_by_name() -> None:
+def test_columns_are_matched_by_id_or_else_by_name() -> None:
     renamed = Schema((NestedField(2, "id", STRING), NestedField(1, "text", LONG)))
     assert read(encode(ROWS[:2]), renamed) == [{"id": "text-0", "text": 0}, {"id": "text-1", "text": 1}]
     bare = encode(ROWS[:1], with_ids=False)
@@ -212,7 +212,7 @@ def test_columns_are_found_by_id_and_those_without_by_name() -> None:
     assert read(bare, Schema((NestedField(7, "new", STRING),)), mapping) == [{"new": "text-0"}]
 
 
-def test_other_writers_forms_of_types_are_read() -> None:
+def test_type_encodings_of_other_writers_are_read() -> None:
     schema = {
         "type": "record",
         "name": "r",
@@ -237,7 +237,7 @@ def test_other_writers_forms_of_types_are_read() -> None:
     ]
 
 
-def test_a_union_of_several_types_is_refused() -> None:
+def test_union_of_several_types_is_refused() -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": "u", "type": ["int", "string"], "field-id": 1}]}
     sink = io.BytesIO()
     fastavro.writer(sink, schema, [{"u": 1}])
@@ -245,7 +245,7 @@ def test_a_union_of_several_types_is_refused() -> None:
         read(sink.getvalue(), Schema((NestedField(1, "u", INT),)))
 
 
-def test_a_header_longer_than_the_first_read_is_read() -> None:
+def test_header_longer_than_the_first_read_is_read() -> None:
     schema = Schema(tuple(NestedField(at, f"column_{at}", LONG, doc="d" * 100) for at in range(1, 600)))
     row = {f"column_{at}": at for at in range(1, 600)}
     data = encode([row], schema)
@@ -265,7 +265,7 @@ def test_files_of_another_format_are_refused() -> None:
         read(b"PAR0" + bytes(100), SCHEMA)
 
 
-def test_bombs_are_refused() -> None:
+def test_decompression_bombs_are_refused() -> None:
     rows: Rows = [{"id": 0, "text": "a" * 1000}] * 2000
     data = encode(rows, sync_interval=10**9)
     reader = open_bytes(data, limits=AvroLimits(inflated_floor_bytes=100_000, inflated_ratio=1))

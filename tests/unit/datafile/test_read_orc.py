@@ -62,7 +62,7 @@ def test_stripes_are_found_with_their_rows() -> None:
     assert reader.stripes[0].offset == 3
 
 
-def test_batches_know_the_position_of_their_first_row() -> None:
+def test_batches_have_the_position_of_their_first_row() -> None:
     batches = list(open_bytes(MANY_STRIPES).batches({0}, batch_rows=700))
     assert all(start == first for start, first, _ in first_ids(batches))
     assert sum(one.length for one in batches) == 4000
@@ -76,7 +76,7 @@ def test_skipped_stripes_count_for_positions() -> None:
 
 
 @pytest.mark.parametrize("size", [100, 3000])
-def test_every_stripe_is_in_one_part(size: int) -> None:
+def test_every_stripe_is_in_exactly_one_split(size: int) -> None:
     reader = open_bytes(MANY_STRIPES)
     found: list[RawBatch] = []
     for start in range(0, len(MANY_STRIPES), size):
@@ -91,26 +91,26 @@ def test_without_columns_rows_are_counted() -> None:
     assert all(one.columns is None for one in found)
 
 
-def test_a_part_of_a_struct_brings_the_whole_column() -> None:
+def test_nested_field_reads_the_whole_column() -> None:
     reader = open_bytes(encode(ROWS[:3]))
     (column,) = reader.pruned({3}).fields
     assert (column.name, column.index, [part.name for part in column.parts]) == ("s", 0, ["x", "y"])
     assert read(encode(ROWS[:2]), SCHEMA.select(["s.y"])) == [{"s": {"y": 0}}, {"s": {"y": -1}}]
 
 
-def test_ids_are_those_of_the_type_attributes() -> None:
+def test_ids_come_from_type_attributes() -> None:
     renamed = Schema((NestedField(2, "id", STRING), NestedField(1, "text", LONG)))
     assert read(encode(ROWS[:2]), renamed) == [{"id": "t0", "text": 0}, {"id": "t1", "text": 1}]
 
 
-def test_files_without_ids_go_by_name() -> None:
+def test_files_without_ids_are_matched_by_name() -> None:
     data = encode(ROWS[:2], with_ids=False)
     assert read(data, SCHEMA.select(["text"])) == [{"text": "t0"}, {"text": "t1"}]
     mapping = NameMapping((MappedField(("text",), 9),))
     assert read(data, Schema((NestedField(9, "new", STRING),)), mapping) == [{"new": "t0"}, {"new": "t1"}]
 
 
-def test_columns_with_dots_in_their_names_are_told_from_parts() -> None:
+def test_dots_in_column_names_are_not_nested_fields() -> None:
     schema = Schema(
         (
             NestedField(1, "s.x", LONG),
@@ -127,7 +127,7 @@ def test_files_without_rows_are_read() -> None:
     assert read(encode([]), SCHEMA) == []
 
 
-def test_timestamps_beyond_nanoseconds_are_refused_not_wrapped() -> None:
+def test_timestamps_beyond_nanoseconds_are_refused() -> None:
     schema = Schema((NestedField(1, "t", TIMESTAMP),))
     data = encode([{"t": -62_135_596_800_000_000}], schema)
     with pytest.raises(InvalidDataFileError, match="Cannot read ORC file"):
@@ -141,7 +141,7 @@ def test_truncated_files_are_refused_with_the_path(length: int) -> None:
     assert caught.value.context["path"] == "f"
 
 
-def test_tails_that_contradict_themselves_are_refused() -> None:
+def test_contradictory_tails_are_refused() -> None:
     stripe = b"\x08\x03\x28\x0a"
     footer = b"\x1a" + bytes([len(stripe)]) + stripe
 
@@ -168,7 +168,7 @@ def test_damaged_footers_never_raise_errors_of_other_libraries() -> None:
                 assert batch.columns is not None
 
 
-def test_other_widths_of_orc_are_read() -> None:
+def test_other_orc_integer_widths_are_read() -> None:
     table = pa.table({"a": pa.array([1, None], pa.int8()), "b": pa.array([2, None], pa.int16())})
     fields = [table.schema.field(at).with_metadata({"iceberg.id": str(at + 1)}) for at in range(2)]
     sink = pa.BufferOutputStream()

@@ -47,7 +47,7 @@ def ids(batches: list[RawBatch]) -> list[tuple[int, list[int]]]:
     return [(one.start, [] if one.columns is None else one.columns.column(0).to_pylist()) for one in batches]
 
 
-def test_batches_know_the_position_of_their_first_row() -> None:
+def test_batches_have_the_position_of_their_first_row() -> None:
     reader = open_bytes(encode(row_group_size=4))
     found = ids(list(reader.batches({0}, batch_rows=3)))
     assert found == [(0, [0, 1, 2]), (3, [3]), (4, [4, 5, 6]), (7, [7]), (8, [8, 9])]
@@ -67,7 +67,7 @@ def test_without_columns_rows_are_counted() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 37, 200, 10_000])
-def test_every_row_group_is_in_one_part(size: int) -> None:
+def test_every_row_group_is_in_exactly_one_split(size: int) -> None:
     data = encode(row_group_size=2)
     reader = open_bytes(data)
     found = []
@@ -77,14 +77,14 @@ def test_every_row_group_is_in_one_part(size: int) -> None:
     assert ids(found) == [(at, [at, at + 1]) for at in range(0, 10, 2)]
 
 
-def test_parts_of_a_file_whose_size_is_wrong_still_hold_all_rows() -> None:
+def test_splits_of_a_file_with_a_wrong_size_hold_all_rows() -> None:
     reader = open_bytes(encode(row_group_size=2))
     first = ids(list(reader.batches({0}, within=Range(0, 10), batch_rows=100)))
     last = ids(list(reader.batches({0}, within=Range(10, 20, is_last=True), batch_rows=100)))
     assert first + last == [(at, [at, at + 1]) for at in range(0, 10, 2)]
 
 
-def test_only_the_wanted_columns_are_fetched() -> None:
+def test_only_requested_columns_are_fetched() -> None:
     fetched = 0
 
     class Counting(MemoryStorage):
@@ -120,7 +120,7 @@ def test_columns_with_dots_in_their_names_are_read() -> None:
     assert read(encode(), SCHEMA.select(["a.b"])) == [{"a.b": -at} for at in range(10)]
 
 
-def test_text_of_few_values_comes_as_a_dictionary_where_asked_for() -> None:
+def test_low_cardinality_text_can_be_read_as_a_dictionary() -> None:
     rows: Rows = [{"id": at, "text": f"t{at % 3}", "a.b": at} for at in range(1000)]
     reader = open_bytes(encode(rows))
     reader.prefer_dictionaries({0, 1, 2})
@@ -142,7 +142,7 @@ def test_files_without_rows_or_row_groups_are_read() -> None:
 
 
 @pytest.mark.parametrize("kind", [TIMESTAMP, TIMESTAMPTZ])
-def test_old_timestamps_of_96_bits_are_read_in_their_full_range(kind: Type) -> None:
+def test_int96_timestamps_are_read_in_their_full_range(kind: Type) -> None:
     micros = [0, -62_135_596_800_000_000, 253_402_300_799_999_999]
     sink = pa.BufferOutputStream()
     table = pa.table({"t": pa.array(micros, pa.int64()).view(pa.timestamp("us"))})
@@ -150,7 +150,7 @@ def test_old_timestamps_of_96_bits_are_read_in_their_full_range(kind: Type) -> N
     assert read(bytes(sink.getvalue()), Schema((NestedField(1, "t", kind),))) == [{"t": one} for one in micros]
 
 
-def test_a_missing_column_of_a_delete_file_is_named() -> None:
+def test_missing_column_of_a_delete_file_is_named() -> None:
     wanted = Schema((NestedField(1, "id", LONG), NestedField(9, "gone", LONG)))
     with pytest.raises(InvalidDataFileError, match="no column 'gone'") as caught:
         read(encode(), wanted)
@@ -176,7 +176,7 @@ def test_encrypted_files_are_refused_as_such() -> None:
         list(read_columns(store(encode()), file, SCHEMA, ReadRules(SCHEMA)))
 
 
-def test_damaged_pages_are_found_by_their_checksums() -> None:
+def test_damaged_pages_are_detected_by_checksum() -> None:
     data = bytearray(encode(write_page_checksum=True, compression="none", use_dictionary=False))
     at = data.index((5).to_bytes(8, "little"))
     data[at] ^= 0xFF

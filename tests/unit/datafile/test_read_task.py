@@ -54,7 +54,7 @@ def read(
     return found
 
 
-def test_metadata_columns_follow_the_rows_that_are_left() -> None:
+def test_metadata_columns_follow_the_remaining_rows() -> None:
     table = TableBuilder(SCHEMA, format_version=3)
     file = replace(table.write_data(ROWS, row_group_size=3), first_row_id=100)
     found = read(table, file, POS, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, FILE, SPEC_ID, residual="id in (2, 5, 9)")
@@ -68,7 +68,7 @@ def test_metadata_columns_follow_the_rows_that_are_left() -> None:
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_stored_lineage_counts_where_it_is_not_null(file_format: str) -> None:
+def test_stored_lineage_is_used_unless_null(file_format: str) -> None:
     table = TableBuilder(SCHEMA, format_version=3)
     rows: Rows = [
         {"id": 1, "_row_id": 7, "_last_updated_sequence_number": 1},
@@ -85,7 +85,7 @@ def test_stored_lineage_counts_where_it_is_not_null(file_format: str) -> None:
     assert read(table, file, *columns) == {"_row_id": [None] * 3, "_last_updated_sequence_number": [None] * 3}
 
 
-def test_deleted_rows_are_shown_where_the_column_is_asked_for() -> None:
+def test_deleted_rows_are_shown_if_their_column_is_requested() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS)
     table.commit(file)
@@ -98,7 +98,7 @@ def test_deleted_rows_are_shown_where_the_column_is_asked_for() -> None:
     assert scan_table(table.load(), "id < 6").count() == 3
 
 
-def test_the_partition_is_shown_under_the_union_of_all_specs() -> None:
+def test_partition_column_uses_the_union_of_all_specs() -> None:
     table = TableBuilder(SCHEMA, partition_by=["kind"])
     (first,) = table.append([{"id": 1, "kind": "a"}])
     table.update_spec(lambda u: u.add_field("bucket(4, id)", "b").remove_field("kind"))
@@ -112,19 +112,19 @@ def test_the_partition_is_shown_under_the_union_of_all_specs() -> None:
     }
 
 
-def test_an_unpartitioned_table_has_an_empty_partition() -> None:
+def test_unpartitioned_table_has_an_empty_partition() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS[:2])
     assert read(table, file, partition_column(StructType(()))) == {"_partition": [None, None]}
 
 
-def test_only_metadata_columns_read_no_data() -> None:
+def test_metadata_columns_alone_read_no_data() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS, row_group_size=4)
     assert read(table, file, POS)["_pos"] == list(range(10))
 
 
-def test_identity_partition_values_fill_columns_that_the_file_does_not_store() -> None:
+def test_identity_partition_values_fill_missing_columns() -> None:
     table = TableBuilder(SCHEMA, partition_by=["kind", "num"])
     stored = table.schema.select(["id"])
     file = table.write_data([{"id": 1}, {"id": 2}], schema=stored, partition=("hive", 7))
@@ -139,7 +139,7 @@ def test_identity_partition_values_fill_columns_that_the_file_does_not_store() -
     assert read(table, null) == {"id": [1], "kind": [None], "num": [None]}
 
 
-def test_a_struct_that_the_partition_tells_a_part_of_is_there_whatever_parts_are_asked_for() -> None:
+def test_struct_with_a_partition_value_is_present_for_any_projection() -> None:
     place = StructType((NestedField(4, "land", STRING), NestedField(5, "zone", INT, initial_default=7)))
     table = TableBuilder(
         Schema((*SCHEMA.fields, NestedField(3_000, "place", place))), partition_by=["place.land"], format_version=3
@@ -158,7 +158,7 @@ def test_a_struct_that_the_partition_tells_a_part_of_is_there_whatever_parts_are
     assert scan_table(table.load(), "place.zone = 7").to_arrow().column("id").to_pylist() == [1, 2]
 
 
-def test_a_struct_whose_parts_alone_are_numbered_is_there_whatever_parts_are_asked_for() -> None:
+def test_struct_with_ids_on_its_fields_only_is_present_for_any_projection() -> None:
     place = StructType((NestedField(3, "land", STRING), NestedField(4, "zone", INT, initial_default=7)))
     table = TableBuilder(Schema((NestedField(1, "id", LONG), NestedField(2, "place", place))), format_version=3)
     file = table.write_data([{"id": 1}], schema=table.schema.select(["id"]))
@@ -175,19 +175,19 @@ def test_a_struct_whose_parts_alone_are_numbered_is_there_whatever_parts_are_ask
     assert read(table, found, *table.schema.select(["place.zone"]).fields) == {"place": [{"zone": 7}, None]}
 
 
-def test_stored_values_count_before_partition_values() -> None:
+def test_stored_values_win_over_partition_values() -> None:
     table = TableBuilder(SCHEMA, partition_by=["kind"])
     file = table.write_data([{"id": 1, "kind": "stored", "num": 1}], partition=("other",))
     assert read(table, file)["kind"] == ["stored"]
 
 
-def test_transformed_partition_values_are_no_values() -> None:
+def test_transformed_partition_values_are_not_used_as_values() -> None:
     table = TableBuilder(SCHEMA, partition_by=["truncate(1, kind)"])
     file = table.write_data([{"id": 1}], schema=table.schema.select(["id"]), partition=("h",))
     assert read(table, file)["kind"] == [None]
 
 
-def test_a_name_mapping_gives_ids_to_files_without() -> None:
+def test_name_mapping_gives_ids_to_files_without() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS[:2], with_ids=False)
     mapping = NameMapping((MappedField(("num",), 3), MappedField(("id",), 1)))
@@ -195,7 +195,7 @@ def test_a_name_mapping_gives_ids_to_files_without() -> None:
     assert read(table, file) == {"id": [0, 1], "kind": [None, None], "num": [None, 1]}
 
 
-def test_a_renamed_column_is_found_by_the_names_it_had() -> None:
+def test_renamed_column_is_found_by_its_former_names() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS[:1], with_ids=False)
     table.set_properties(schema__name_mapping__default=encode_name_mapping(create_name_mapping(table.schema)))
@@ -203,7 +203,7 @@ def test_a_renamed_column_is_found_by_the_names_it_had() -> None:
     assert read(table, file)["sort"] == ["k"]
 
 
-def test_without_ids_and_mapping_parquet_goes_by_position_and_others_by_name() -> None:
+def test_without_ids_and_mapping_parquet_uses_positions_and_others_names() -> None:
     table = TableBuilder(SCHEMA)
     files = {one: table.write_data(ROWS[:1], with_ids=False, file_format=one) for one in ("parquet", "orc", "avro")}
     table.update_schema(lambda u: u.rename_column("kind", "sort"))
@@ -212,20 +212,20 @@ def test_without_ids_and_mapping_parquet_goes_by_position_and_others_by_name() -
     assert read(table, files["avro"])["sort"] == [None]
 
 
-def test_partition_values_count_before_mapped_columns() -> None:
+def test_partition_values_win_over_mapped_columns() -> None:
     table = TableBuilder(SCHEMA, partition_by=["kind"])
     file = table.write_data([{"id": 1, "kind": "stored", "num": 1}], with_ids=False, partition=("path",))
     assert read(table, file)["kind"] == ["path"]
 
 
-def test_filters_on_columns_that_are_not_shown_are_applied() -> None:
+def test_filters_on_unselected_columns_are_applied() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS)
     (num,) = table.schema.select(["num"]).fields
     assert read(table, file, num, residual="id >= 8") == {"num": [2, 0]}
 
 
-def test_filters_on_text_of_few_values_go_by_dictionary() -> None:
+def test_filters_on_low_cardinality_text_use_dictionaries() -> None:
     table = TableBuilder(SCHEMA)
     rows: Rows = [{"id": at, "kind": [None, "a", "b", "ab"][at % 4]} for at in range(2000)]
     file = table.write_data(rows)
@@ -248,7 +248,7 @@ def test_filters_on_text_of_few_values_go_by_dictionary() -> None:
         assert len(found["id"]) == sum(row["kind"] in kinds for row in rows), text
 
 
-def test_batches_are_as_small_as_asked_for() -> None:
+def test_batches_are_as_small_as_requested() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(table.write_data(ROWS))
     loaded = table.load()
@@ -259,7 +259,7 @@ def test_batches_are_as_small_as_asked_for() -> None:
     assert lengths == [4, 4, 2]
 
 
-def test_everything_an_executor_needs_can_be_sent() -> None:
+def test_task_is_picklable_for_executors() -> None:
     table = TableBuilder(SCHEMA, partition_by=["kind"], format_version=3)
     (file,) = table.append(ROWS)
     table.commit(*table.write_vectors({file: [0]}))
@@ -283,7 +283,7 @@ def test_required_columns_with_nulls_are_refused_with_the_path() -> None:
     assert caught.value.context["path"] == file.file_path
 
 
-def test_a_type_that_is_no_promotion_is_refused_with_the_path() -> None:
+def test_invalid_type_promotion_is_refused_with_the_path() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data([{"id": 1}], schema=Schema((NestedField(1, "id", DATE),)))
     with pytest.raises(InvalidDataFileError, match=r"'id' .* date32") as caught:
@@ -291,7 +291,7 @@ def test_a_type_that_is_no_promotion_is_refused_with_the_path() -> None:
     assert caught.value.context["path"] == file.file_path
 
 
-def test_a_missing_file_is_named() -> None:
+def test_error_names_the_missing_file() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS)
     table.storage.delete(file.file_path)
@@ -299,7 +299,7 @@ def test_a_missing_file_is_named() -> None:
         read(table, file)
 
 
-def test_a_file_of_an_unknown_spec_or_format_is_refused() -> None:
+def test_file_of_an_unknown_spec_or_format_is_refused() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS)
     with pytest.raises(InvalidManifestError, match="no partition spec 9"):
@@ -308,14 +308,14 @@ def test_a_file_of_an_unknown_spec_or_format_is_refused() -> None:
         read(table, replace(file, file_format=FileFormat.PUFFIN))
 
 
-def test_a_filter_that_is_false_opens_nothing() -> None:
+def test_always_false_filter_opens_nothing() -> None:
     table = TableBuilder(SCHEMA)
     file = table.write_data(ROWS)
     table.storage.delete(file.file_path)
     assert read(table, file, residual="false") == {"id": [], "kind": [], "num": []}
 
 
-def test_a_column_named_like_a_metadata_column_is_the_table_s() -> None:
+def test_table_column_shadows_a_metadata_column() -> None:
     schema = Schema((NestedField(1, "_row_id", STRING), NestedField(2, "id", LONG)))
     table = TableBuilder(schema, format_version=2, keeps_ids=True)
     file = table.write_data([{"_row_id": "mine", "id": 1}])

@@ -12,7 +12,7 @@ from frazil.datafile.read_tasks import read_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_batches_come_in_the_order_of_the_items(threads: int) -> None:
+def test_batches_come_in_the_order_of_their_tasks(threads: int) -> None:
     def read(item: int) -> Iterator[tuple[int, int]]:
         for at in range(item % 7):
             time.sleep(0.001 * (item % 3))
@@ -23,7 +23,7 @@ def test_batches_come_in_the_order_of_the_items(threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_an_error_comes_at_its_place(threads: int) -> None:
+def test_error_is_raised_at_its_position(threads: int) -> None:
     def read(item: int) -> Iterator[int]:
         yield item
         if item == 2:
@@ -36,7 +36,7 @@ def test_an_error_comes_at_its_place(threads: int) -> None:
     assert found == [0, 1, 2]
 
 
-def test_an_error_of_the_items_is_raised() -> None:
+def test_error_of_the_task_iterator_is_raised() -> None:
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("broken plan")
@@ -63,7 +63,7 @@ def test_readers_do_not_run_far_ahead() -> None:
     stream.close()
 
 
-def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
+def test_stopping_early_stops_threads_and_closes_streams() -> None:
     closed: list[int] = []
 
     def read(item: int) -> Iterator[int]:
@@ -80,11 +80,11 @@ def test_stopping_early_stops_the_threads_and_closes_the_streams() -> None:
     assert sorted(closed) == [0, 1, 2]
 
 
-def test_no_items_give_no_batches() -> None:
+def test_no_tasks_give_no_batches() -> None:
     assert list(read_in_order(lambda item: iter([item]), [], threads=4)) == []
 
 
-def test_python_ends_though_somebody_holds_a_reader_that_is_half_read() -> None:
+def test_interpreter_exits_while_a_reader_is_half_read() -> None:
     script = """
 from frazil.datafile.read_tasks import read_in_order
 held = read_in_order(lambda item: iter(range(1000)), range(100), threads=4)

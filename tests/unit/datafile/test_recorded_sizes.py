@@ -41,9 +41,7 @@ class Counting(MemoryStorage):
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_files_are_read_whole_whatever_their_manifest_says_of_their_size(
-    file_format: str, wrong: Callable[[int], int]
-) -> None:
+def test_files_are_read_whole_whatever_size_the_manifest_records(file_format: str, wrong: Callable[[int], int]) -> None:
     table = TableBuilder(SCHEMA, storage=MemoryStorage())
     cut: dict[str, Any] = {"row_group_size": 50} if file_format == "parquet" else {}
     file = table.write_data(ROWS, file_format=file_format, **cut)
@@ -59,9 +57,7 @@ def test_files_are_read_whole_whatever_their_manifest_says_of_their_size(
 
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("kind", ["position", "equality"])
-def test_delete_files_are_read_whole_whatever_their_manifest_says_of_their_size(
-    kind: str, wrong: Callable[[int], int]
-) -> None:
+def test_delete_files_are_read_whole_whatever_size_the_manifest_records(kind: str, wrong: Callable[[int], int]) -> None:
     table = TableBuilder(SCHEMA, storage=MemoryStorage())
     data = table.write_data(ROWS)
     table.commit(data)
@@ -73,7 +69,7 @@ def test_delete_files_are_read_whole_whatever_their_manifest_says_of_their_size(
     assert scan_table(table.load()).to_arrow().to_pylist() == ROWS[100:]
 
 
-def test_a_right_size_saves_asking_for_it() -> None:
+def test_correct_recorded_size_saves_a_request() -> None:
     storage = Counting()
     table = TableBuilder(SCHEMA, storage=storage)
     table.append(ROWS)
@@ -83,7 +79,7 @@ def test_a_right_size_saves_asking_for_it() -> None:
     assert storage.asked == 0
 
 
-def test_vectors_are_found_whatever_their_manifest_says_of_the_size_of_their_file() -> None:
+def test_vectors_are_found_whatever_file_size_the_manifest_records() -> None:
     table = TableBuilder(SCHEMA, storage=MemoryStorage(), format_version=3)
     data = table.write_data(ROWS)
     table.commit(data)

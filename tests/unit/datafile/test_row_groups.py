@@ -72,7 +72,7 @@ def kept(text: str, kind: Type, groups: list[list[Any]], *, became: Type | None 
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_a_skipped_row_group_holds_no_match(kind: Type) -> None:
+def test_skipped_row_group_holds_no_match(kind: Type) -> None:
     rng = random.Random(str(kind))
     for _ in range(CASES // len(TYPES)):
         case = random_case(rng, kind)
@@ -103,14 +103,14 @@ def test_a_skipped_row_group_holds_no_match(kind: Type) -> None:
     ],
     ids=lambda one: str(one)[:30],
 )  # fmt: skip
-def test_row_groups_out_of_reach_are_skipped(
+def test_row_groups_outside_the_filter_are_skipped(
     text: str, kind: Type, groups: list[list[Any]], expected: list[bool]
 ) -> None:
     assert kept(text, kind, groups) == expected
 
 
 @pytest.mark.parametrize("kind", [FLOAT, DOUBLE], ids=str)
-def test_nan_hides_nothing(kind: Type) -> None:
+def test_nan_does_not_affect_skipping(kind: Type) -> None:
     groups: list[list[Any]] = [[math.nan, 1.0], [math.nan, math.nan], [math.nan, None], [1.0, 2.0]]
     assert kept("c < 0.5", kind, groups) == [False, True, True, False]
     # To SQL, NaN is greater than every number.
@@ -129,14 +129,14 @@ def test_without_statistics_every_row_group_is_read() -> None:
     assert kept("c = 5", LONG, [[1], [5]], write_statistics=False) == [True, True]
 
 
-def test_statistics_of_promoted_columns_still_prove() -> None:
+def test_statistics_of_promoted_columns_are_used() -> None:
     assert kept("c = 5", INT, [[1], [5]], became=LONG) == [False, True]
     assert kept("c = 2.5", FLOAT, [[1.5], [2.5]], became=DOUBLE) == [False, True]
     text = "c >= timestamp '1970-01-02T00:00:00'"
     assert kept(text, DATE, [[0], [1]], became=TIMESTAMP) == [False, True]
 
 
-def test_columns_the_file_does_not_have_are_judged_by_their_constant() -> None:
+def test_missing_columns_are_evaluated_as_their_constant() -> None:
     written = Schema((NestedField(1, "c", LONG),))
     wanted = Schema(
         (NestedField(1, "c", LONG), NestedField(2, "new", LONG), NestedField(3, "filled", LONG, initial_default=7))
@@ -153,7 +153,7 @@ def test_columns_the_file_does_not_have_are_judged_by_their_constant() -> None:
     assert kept_by("filled > 7 or c = 2") == [False, True]
 
 
-def test_nested_columns_are_judged_by_their_own_statistics() -> None:
+def test_nested_columns_use_their_own_statistics() -> None:
     inner = StructType((NestedField(2, "x", LONG), NestedField(3, "y", LONG)))
     schema = Schema((NestedField(1, "s", inner),))
     groups: list[list[dict[str, Any]]] = [
@@ -171,7 +171,7 @@ def test_nested_columns_are_judged_by_their_own_statistics() -> None:
     assert kept_by("s.x is null") == [True, True, True]
 
 
-def test_fields_below_a_struct_that_the_file_lacks_prove_nothing() -> None:
+def test_fields_below_a_missing_struct_are_not_used_for_skipping() -> None:
     written = Schema((NestedField(1, "s", StructType((NestedField(2, "x", LONG),))),))
     wanted = Schema((NestedField(1, "s", StructType((NestedField(3, "new", LONG, initial_default=1),))),))
     groups: list[list[dict[str, Any]]] = [[{"s": {"x": 1}}], [{"s": None}]]
@@ -179,7 +179,7 @@ def test_fields_below_a_struct_that_the_file_lacks_prove_nothing() -> None:
     assert found == [True, True]
 
 
-def test_transforms_are_judged_where_they_keep_the_order() -> None:
+def test_order_preserving_transforms_are_evaluated() -> None:
     schema = Schema((NestedField(1, "c", LONG),))
     groups = [[{"c": 5}], [{"c": 25}]]
     truncated = bind(schema, parse_predicate("system.truncate(10, c) = 20"))
@@ -188,7 +188,7 @@ def test_transforms_are_judged_where_they_keep_the_order() -> None:
     assert groups_of(bucketed, schema, groups) == [True, True]
 
 
-def test_unsigned_numbers_prove_nothing() -> None:
+def test_unsigned_numbers_are_not_used_for_skipping() -> None:
     sink = pa.BufferOutputStream()
     field = pa.field("c", pa.uint32(), metadata={"PARQUET:field_id": "1"})
     pq.write_table(pa.table([pa.array([1, 2**32 - 1], pa.uint32())], schema=pa.schema([field])), sink)
@@ -202,13 +202,13 @@ def test_unsigned_numbers_prove_nothing() -> None:
     assert test(0)
 
 
-def test_a_constant_filter_needs_no_statistics() -> None:
+def test_constant_filter_needs_no_statistics() -> None:
     schema = Schema((NestedField(1, "c", LONG),))
     assert groups_of(TRUE, schema, [[{"c": 1}]]) == [True]
     assert groups_of(FALSE, schema, [[{"c": 1}]]) == [False]
 
 
-def test_bounds_of_an_unknown_order_prove_nothing_but_for_numbers() -> None:
+def test_bounds_of_unknown_order_are_used_for_numbers_only() -> None:
     # Without column orders only the old bounds count, whose order is right for numbers alone.
     chunk = Chunk(BYTE_ARRAY, old_min=b"a", old_max=b"b", min_value=b"a", max_value=b"b")
     assert bounds(pa.string(), STRING, chunk, is_ordered=False) == (None, None)
@@ -233,7 +233,7 @@ def test_bounds_of_an_unknown_order_prove_nothing_but_for_numbers() -> None:
         (None, b"\x01", pa.int64(), LONG),
     ],
 )
-def test_bounds_that_cannot_be_read_prove_nothing(
+def test_unreadable_bounds_are_not_used_for_skipping(
     physical_type: int | None, raw: bytes, arrow: pa.DataType, kind: Type
 ) -> None:
     assert bounds(arrow, kind, Chunk(physical_type, min_value=raw, max_value=raw), is_ordered=True) == (None, None)

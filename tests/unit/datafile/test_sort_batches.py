@@ -67,7 +67,7 @@ def run(count: int, held_bytes: int, new_file: Any, **more: Any) -> pa.Table:
     return pa.Table.from_batches(made, ARROW)
 
 
-def test_rows_that_fit_touch_no_disk(tmp_path: Path) -> None:
+def test_rows_that_fit_in_memory_do_not_spill(tmp_path: Path) -> None:
     files = Files(tmp_path)
     rows = run(1000, 1 << 20, files)
     assert rows.column("k").to_pylist() == sorted(rows.column("k").to_pylist())
@@ -76,7 +76,7 @@ def test_rows_that_fit_touch_no_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spread", [1 << 40, 5, 1], ids=["all differ", "few values", "one value"])
-def test_rows_that_do_not_fit_are_sorted_and_equal_ones_stay_in_order(spread: int, tmp_path: Path) -> None:
+def test_spilled_rows_are_sorted_stably(spread: int, tmp_path: Path) -> None:
     files = Files(tmp_path)
     rows = run(MANY, 1 << 13, files, spread=spread)
     pairs = list(zip(rows.column("k").to_pylist(), rows.column("number").to_pylist(), strict=True))
@@ -87,16 +87,16 @@ def test_rows_that_do_not_fit_are_sorted_and_equal_ones_stay_in_order(spread: in
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_rows_are_sorted_too() -> None:
+def test_empty_input_can_be_sorted() -> None:
     assert run(0, 1, None).num_rows == 0
 
 
-def test_batches_are_small_however_many_rows_there_are() -> None:
+def test_output_batches_are_small() -> None:
     made = sort_batches(batches(12_000), ARROW, choose, held_bytes=1 << 16)
     assert max(one.nbytes for one in made) < 1 << 16
 
 
-def test_the_order_is_chosen_once_and_told_whether_all_rows_are_there() -> None:
+def test_sort_order_is_chosen_once_knowing_whether_all_rows_fit() -> None:
     told: list[bool] = []
 
     def asked(is_all: bool) -> RowOrder:
@@ -109,7 +109,7 @@ def test_the_order_is_chosen_once_and_told_whether_all_rows_are_there() -> None:
 
 
 @pytest.mark.parametrize("fails_at", [0, 100, MANY - STEP])
-def test_a_fault_in_the_middle_leaves_no_files(fails_at: int, tmp_path: Path) -> None:
+def test_failed_sort_leaves_no_files(fails_at: int, tmp_path: Path) -> None:
     files = Files(tmp_path)
     with pytest.raises(StorageError, match="it is gone"):
         run(MANY, 1 << 13, files, fails_at=fails_at)
@@ -117,7 +117,7 @@ def test_a_fault_in_the_middle_leaves_no_files(fails_at: int, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_who_stops_early_leaves_no_files(tmp_path: Path) -> None:
+def test_abandoned_sort_leaves_no_files(tmp_path: Path) -> None:
     files = Files(tmp_path)
     with closing(sort_batches(batches(MANY), ARROW, choose, held_bytes=1 << 13, fan_in=FAN_IN, new_file=files)) as made:
         assert next(made).num_rows > 0
@@ -127,7 +127,7 @@ def test_who_stops_early_leaves_no_files(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not FULL_DISK.exists(), reason="the system has no full disk to offer")
 @pytest.mark.parametrize("full_from", [0, 3, 33])
-def test_a_full_disk_is_an_error_that_says_what_to_do(full_from: int, tmp_path: Path) -> None:
+def test_full_disk_is_an_error_with_a_hint(full_from: int, tmp_path: Path) -> None:
     files = Files(tmp_path)
 
     def new_file() -> IO[bytes]:
@@ -137,12 +137,12 @@ def test_a_full_disk_is_an_error_that_says_what_to_do(full_from: int, tmp_path: 
         files.opened.append(made)
         return made
 
-    with pytest.raises(StorageError, match=r"temporary folder .*No space left on device") as caught:
+    with pytest.raises(StorageError, match=r"Cannot spill rows to .*No space left on device") as caught:
         run(MANY, 1 << 13, new_file)
     assert caught.value.hint is not None and "TMPDIR" in caught.value.hint
     assert files.open_count == 0
 
 
-def test_a_temporary_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="temporary folder"):
+def test_missing_temporary_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="Cannot spill rows to"):
         run(1000, 1 << 10, Files(tmp_path / "gone"))

@@ -60,7 +60,7 @@ CASES: list[tuple[Type, list[Any]]] = [
 
 
 @pytest.mark.parametrize("kind, values", CASES, ids=lambda one: str(one)[:20])
-def test_values_survive_the_way_through_arrow(kind: Type, values: list[Any]) -> None:
+def test_values_round_trip_through_arrow(kind: Type, values: list[Any]) -> None:
     array = array_of(values, kind)
     array.validate(full=True)
     assert array.type == to_arrow_type(kind)

@@ -95,7 +95,7 @@ def _stored(table: Schema) -> Schema:
     return Schema(tuple(part for part in table.fields if part.field_type != UNKNOWN))
 
 
-def test_another_reader_finds_the_values_that_were_written() -> None:
+def test_fastavro_reads_the_written_values() -> None:
     inner = StructType((field(21, "x", INT, required=True), field(22, "y", ListType(23, STRING))))
     table = schema(
         field(1, "i", INT),
@@ -138,7 +138,7 @@ def test_another_reader_finds_the_values_that_were_written() -> None:
 @pytest.mark.parametrize(
     "codec, stored", [("gzip", "deflate"), ("zstd", "zstandard"), ("snappy", "snappy"), ("uncompressed", "null")]
 )
-def test_the_codec_is_the_one_asked_for(codec: str, stored: str) -> None:
+def test_requested_codec_is_used(codec: str, stored: str) -> None:
     rows = [{"id": at, "kind": "k" * (at % 50)} for at in range(5000)]
     storage, files = write(schema(), rows, write__avro__compression_codec=codec)
     assert opened(storage, files[0]).metadata["avro.codec"] == stored
@@ -147,7 +147,7 @@ def test_the_codec_is_the_one_asked_for(codec: str, stored: str) -> None:
     assert files[0].split_offsets is None
 
 
-def test_files_of_one_write_have_their_own_sync_markers() -> None:
+def test_files_of_one_write_have_different_sync_markers() -> None:
     rows = pa.table({"id": pa.array(range(200_000)), "kind": pa.array(["x"] * 200_000)})
     storage, files = write(
         schema(), rows, write__target_file_size_bytes="50000", write__parquet__row_group_size_bytes="10000"
@@ -157,7 +157,7 @@ def test_files_of_one_write_have_their_own_sync_markers() -> None:
     assert sum(file.record_count for file in files) == 200_000
 
 
-def test_a_format_that_holds_no_rows_is_refused() -> None:
+def test_metadata_format_is_refused_for_rows() -> None:
     with pytest.raises(InvalidRequestError, match="Cannot write rows to a puffin file"):
         write_data_files([{"id": 1}], target(schema()), file_format="puffin")
     with pytest.raises(InvalidRequestError, match="Cannot use file format 'csv'"):

@@ -52,7 +52,7 @@ def rows(count: int, *, days: int = 3, start: int = 0) -> pa.Table:
     )
 
 
-def test_a_table_is_written_as_one_file_and_described() -> None:
+def test_table_is_written_as_one_described_file() -> None:
     place = target(TABLE)
     (file,) = write_data_files(rows(10), place, new_id=ids("op"))
     assert file.file_path == f"{LOCATION}/data/00000-0-op-0-00001.parquet"
@@ -64,7 +64,7 @@ def test_a_table_is_written_as_one_file_and_described() -> None:
     assert read_file(place.storage, file, TABLE).column("id").to_pylist() == list(range(10))
 
 
-def test_a_loaded_table_says_how_its_files_are_written() -> None:
+def test_loaded_table_determines_how_files_are_written() -> None:
     storage = MemoryStorage()
     place = target(TABLE, partition_by=["day"], sort_by=["x desc"], storage=storage)
     metadata = TableMetadata(
@@ -95,7 +95,7 @@ def test_no_rows_make_no_files() -> None:
     assert list(place.storage.list(LOCATION)) == []
 
 
-def test_partitions_have_their_folders_and_names_their_numbers() -> None:
+def test_partitions_have_folders_and_file_names_are_numbered() -> None:
     place = target(schema(field(1, "a b", STRING), field(2, "n", LONG)), partition_by=["`a b`", "bucket(4, n)"])
     data = pa.table({"a b": ["x/y", "", None, "x/y"], "n": [1, 1, 1, 1]})
     files = write_data_files(data, place, new_id=ids("op"), partition_id=3, task_id=17, threads=1)
@@ -108,7 +108,7 @@ def test_partitions_have_their_folders_and_names_their_numbers() -> None:
     assert [file.record_count for file in files] == [2, 1, 1]
 
 
-def test_files_go_where_the_properties_say() -> None:
+def test_file_location_follows_the_properties() -> None:
     place = target(
         TABLE, properties={"write.data.path": "memory://other/place", "write.object-storage.enabled": "true"}
     )
@@ -119,7 +119,7 @@ def test_files_go_where_the_properties_say() -> None:
 
 
 @pytest.mark.extended
-def test_files_have_about_the_size_asked_for() -> None:
+def test_files_have_about_the_target_size() -> None:
     place = target(TABLE)
     count = 280_000
     files = write_data_files(rows(count), place, target_file_bytes=100_000, new_id=ids())
@@ -131,7 +131,7 @@ def test_files_have_about_the_size_asked_for() -> None:
     assert len(write_data_files(rows(count), by_property, new_id=ids())) == len(files)
 
 
-def test_an_orc_file_is_closed_before_it_grows_far_beyond_the_size_asked_for() -> None:
+def test_orc_file_is_closed_before_it_exceeds_the_target_by_far() -> None:
     place = target(TABLE, write__format__default="orc")
     files = write_data_files(
         rows(200_000).to_reader(max_chunksize=10_000), place, target_file_bytes=300_000, held_bytes=400_000
@@ -140,7 +140,7 @@ def test_an_orc_file_is_closed_before_it_grows_far_beyond_the_size_asked_for() -
     assert max(file.file_size_in_bytes for file in files) < 900_000
 
 
-def test_rows_of_a_partition_that_come_late_go_into_its_open_file() -> None:
+def test_late_rows_of_a_partition_go_to_its_open_file() -> None:
     place = target(TABLE, partition_by=["day"])
     reader = rows(3000).to_reader(max_chunksize=100)
     files = write_data_files(reader, place, held_bytes=10_000, threads=1)
@@ -149,7 +149,7 @@ def test_rows_of_a_partition_that_come_late_go_into_its_open_file() -> None:
     assert sum(file.record_count for file in files) == 3000
 
 
-def test_open_files_are_bounded_and_the_largest_idle_ones_are_closed_first(tmp_path: Path) -> None:
+def test_open_files_are_bounded_and_the_largest_idle_one_is_closed_first(tmp_path: Path) -> None:
     place = target(TABLE, partition_by=["id"], storage=LocalStorage(durable=False), location=str(tmp_path))
     with DataFileWriter(place, rows(1).schema, max_open_files=4, held_bytes=1, threads=1, new_id=ids()) as writer:
         for start in range(0, 60, 3):
@@ -161,7 +161,7 @@ def test_open_files_are_bounded_and_the_largest_idle_ones_are_closed_first(tmp_p
     assert list(tmp_path.rglob("*.tmp")) == []
 
 
-def test_a_sorted_table_gets_sorted_files_and_sorted_input_goes_on_in_one_file() -> None:
+def test_sorted_table_gets_sorted_files_and_sorted_input_stays_in_one_file() -> None:
     place = target(TABLE, sort_by=["id"])
     mixed = rows(1000).take(pa.array([at * 7919 % 1000 for at in range(1000)]))
     (file,) = write_data_files(mixed, place, new_id=ids())
@@ -177,7 +177,7 @@ def test_a_sorted_table_gets_sorted_files_and_sorted_input_goes_on_in_one_file()
         assert one.sort_order_id == 1
 
 
-def test_void_fields_alone_leave_a_table_unpartitioned() -> None:
+def test_spec_with_void_fields_only_is_unpartitioned() -> None:
     place = target(TABLE)
     spec = PartitionSpec(
         2, (PartitionField((2,), 1000, "day_null", Void()), PartitionField((99,), 1001, "gone", Void()))
@@ -187,7 +187,7 @@ def test_void_fields_alone_leave_a_table_unpartitioned() -> None:
     assert file.file_path.startswith(f"{LOCATION}/data/00000-0-")
 
 
-def test_a_spec_or_an_order_of_an_unknown_transform_is_refused() -> None:
+def test_spec_or_order_with_an_unknown_transform_is_refused() -> None:
     place = target(TABLE)
     spec = PartitionSpec(1, (PartitionField((1,), 1000, "p", UnknownTransform("zorder[3]")),))
     with pytest.raises(UnsupportedError, match="unknown transform"):
@@ -197,7 +197,7 @@ def test_a_spec_or_an_order_of_an_unknown_transform_is_refused() -> None:
         write_data_files(rows(1), WriteTarget(TABLE, LOCATION, place.storage, sort_order=order))
 
 
-def test_a_partition_source_of_type_unknown_is_always_null() -> None:
+def test_partition_source_of_type_unknown_is_always_null() -> None:
     table = schema(field(1, "id", LONG), field(2, "u", UNKNOWN))
     place = target(table, partition_by=["u"], sort_by=["u", "id desc"])
     (file,) = write_data_files(pa.table({"id": [1, 2]}), place)
@@ -210,7 +210,7 @@ def test_encrypted_tables_are_refused() -> None:
         target(TABLE, properties={"encryption.key-id": "k"})
 
 
-def test_a_writer_takes_batches_of_one_schema_and_no_more_after_its_end() -> None:
+def test_writer_accepts_batches_of_one_schema_and_none_after_closing() -> None:
     place = target(TABLE)
     with DataFileWriter(place, rows(1).schema, new_id=ids()) as writer:
         assert writer.files == ()
@@ -224,12 +224,12 @@ def test_a_writer_takes_batches_of_one_schema_and_no_more_after_its_end() -> Non
 
 
 @pytest.mark.parametrize("wrong", [{"held_bytes": 0}, {"max_open_files": 0}, {"threads": 0}, {"target_file_bytes": 0}])
-def test_sizes_that_make_no_sense_are_refused(wrong: dict[str, int]) -> None:
+def test_invalid_sizes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidRequestError, match="must be positive"):
         write_data_files(rows(1).to_reader(), target(TABLE), **wrong)  # type: ignore[arg-type]
 
 
-def test_a_target_can_be_sent_elsewhere(tmp_path: Path) -> None:
+def test_write_location_can_be_overridden(tmp_path: Path) -> None:
     place = target(TABLE, partition_by=["day"], sort_by=["x"], storage=LocalStorage(), location=f"file://{tmp_path}")
     sent = pickle.loads(pickle.dumps(place))
     files = write_data_files(rows(5), sent)
@@ -239,7 +239,7 @@ def test_a_target_can_be_sent_elsewhere(tmp_path: Path) -> None:
 # --- what fails
 
 
-def test_nothing_is_written_where_the_columns_do_not_fit() -> None:
+def test_incompatible_columns_write_nothing() -> None:
     place = target(TABLE)
     with pytest.raises(SchemaMismatchError, match="extra: the table has no such column"):
         write_data_files(pa.table({"id": [1], "extra": [2]}), place)
@@ -247,7 +247,7 @@ def test_nothing_is_written_where_the_columns_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_bad_value_late_in_the_data_names_the_files_that_are_complete(threads: int) -> None:
+def test_invalid_value_late_in_the_data_reports_completed_files(threads: int) -> None:
     place = target(TABLE, partition_by=["id"])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -262,11 +262,11 @@ def test_a_bad_value_late_in_the_data_names_the_files_that_are_complete(threads:
     stored = {one.path for one in place.storage.list(LOCATION)}
     assert set(written) == stored
     assert len(stored) > 0
-    assert f"written files: {len(stored)}, the first of them" in str(caught.value)
+    assert f"written files: {len(stored)}, the first is" in str(caught.value)
     assert pickle.loads(pickle.dumps(caught.value)).context["written_files"] == written
 
 
-def test_an_error_of_the_data_itself_comes_through_with_a_note() -> None:
+def test_error_of_the_input_is_raised_with_a_note() -> None:
     place = target(TABLE, partition_by=["id"])
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -279,7 +279,7 @@ def test_an_error_of_the_data_itself_comes_through_with_a_note() -> None:
     assert "Files written before this" in caught.value.__notes__[0]
 
 
-def test_incomplete_files_leave_nothing_behind(tmp_path: Path) -> None:
+def test_incomplete_files_are_removed(tmp_path: Path) -> None:
     place = target(TABLE, storage=LocalStorage(), location=str(tmp_path), partition_by=["day"])
     with pytest.raises(RuntimeError, match="stop"), DataFileWriter(place, rows(1).schema, held_bytes=1) as writer:
         writer.write(rows(100).to_batches()[0])
@@ -290,7 +290,7 @@ def test_incomplete_files_leave_nothing_behind(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("call", [1, 2, 5])
-def test_a_storage_that_fails_stops_the_write_and_other_files_are_known(call: int, threads: int) -> None:
+def test_failing_storage_stops_the_write_and_other_files_are_known(call: int, threads: int) -> None:
     storage = FailingStorage(MemoryStorage(), Fault(call, FaultKind.NO_SPACE, frozenset({"create"})))
     place = target(TABLE, partition_by=["id"], storage=storage)
     with pytest.raises(StorageError, match="the disk is full") as caught:
@@ -301,7 +301,7 @@ def test_a_storage_that_fails_stops_the_write_and_other_files_are_known(call: in
     assert "unsettled_files" not in caught.value.context
 
 
-def test_a_file_of_unknown_outcome_is_not_among_those_that_may_be_deleted() -> None:
+def test_file_with_an_unknown_outcome_is_not_deletable() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(3, FaultKind.APPLIED_BUT_ERROR, frozenset({"create"})))
     place = target(TABLE, partition_by=["id"], storage=storage)
     with pytest.raises(WriteOutcomeUnknownError) as caught:
@@ -313,7 +313,7 @@ def test_a_file_of_unknown_outcome_is_not_among_those_that_may_be_deleted() -> N
     assert caught.value.may_clean_up is False
 
 
-def test_a_file_is_never_overwritten() -> None:
+def test_file_is_never_overwritten() -> None:
     place = target(TABLE)
     (first,) = write_data_files(rows(3), place, new_id=ids())
     before = place.storage.read(first.file_path)
@@ -322,7 +322,7 @@ def test_a_file_is_never_overwritten() -> None:
     assert place.storage.read(first.file_path) == before
 
 
-def test_values_that_arrow_cannot_write_are_this_packages_error() -> None:
+def test_values_arrow_cannot_write_are_a_frazil_error() -> None:
     table = Schema((field(1, "l", ListType(2, StructType((field(3, "x", INT),)))),))
     place = target(table, write__parquet__bloom_filter_max_bytes="1")
     (file,) = write_data_files([{"l": [{"x": 1}]}], place)

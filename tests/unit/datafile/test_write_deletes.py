@@ -86,7 +86,7 @@ def test_vectors_of_one_write_share_a_puffin_file() -> None:
         assert vector == DeletionVector(rows)
 
 
-def test_deletes_of_one_file_become_one_vector_and_files_without_deletes_none() -> None:
+def test_deletes_of_a_file_become_one_vector() -> None:
     place = target(TABLE)
     one = data_file("a")
     files = write_deletion_vectors(
@@ -97,7 +97,7 @@ def test_deletes_of_one_file_become_one_vector_and_files_without_deletes_none() 
     assert len(list(place.storage.list(LOCATION))) == 1
 
 
-def test_vectors_need_version_3_and_one_partition_for_each_file() -> None:
+def test_vectors_require_version_3_and_one_partition_per_file() -> None:
     deletes = [DeletedRows.of(data_file("a"), [1])]
     with pytest.raises(UnsupportedError, match="format version 2 has none"):
         write_deletion_vectors(deletes, target(TABLE, format_version=2))
@@ -111,7 +111,7 @@ def test_vectors_need_version_3_and_one_partition_for_each_file() -> None:
     )
 
 
-def test_rows_that_a_file_does_not_have_cannot_be_deleted() -> None:
+def test_positions_beyond_the_file_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match=r"Cannot delete row 1000 of .*: the file has 1000 rows"):
         DeletedRows.of(data_file("a"), [1000])
     with pytest.raises(InvalidRequestError, match="the position -1"):
@@ -120,7 +120,7 @@ def test_rows_that_a_file_does_not_have_cannot_be_deleted() -> None:
         DeletedRows.of(DataFile("x", FileFormat.PARQUET, 1, 1, content=FileContent.POSITION_DELETES), [0])
 
 
-def test_a_puffin_file_of_unknown_outcome_is_named() -> None:
+def test_puffin_file_with_an_unknown_outcome_is_named() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(1, FaultKind.APPLIED_BUT_ERROR))
     with pytest.raises(WriteOutcomeUnknownError) as caught:
         write_deletion_vectors([DeletedRows.of(data_file("a"), [1])], target(TABLE, storage=storage))
@@ -172,7 +172,7 @@ def test_each_data_file_has_its_own_delete_file_by_default() -> None:
         assert file.lower_bounds[DELETE_FILE_PATH.field_id] == file.upper_bounds[DELETE_FILE_PATH.field_id] == path
 
 
-def test_deletes_of_a_partition_go_into_one_file_sorted_by_path_and_position() -> None:
+def test_deletes_of_a_partition_are_sorted_by_path_and_position() -> None:
     place = v2()
     files = write_position_deletes(DELETES, place, granularity="partition")
     assert [file.record_count for file in files] == [4, 1, 1]
@@ -199,7 +199,7 @@ def test_position_deletes_are_written_in_any_format(file_format: str) -> None:
 
 
 @pytest.mark.extended
-def test_many_deletes_roll_over_and_keep_their_order() -> None:
+def test_many_deletes_roll_over_in_order() -> None:
     place = v2(
         properties={"write.delete.target-file-size-bytes": "100000", "write.delete.parquet.compression-codec": "snappy"}
     )
@@ -216,17 +216,17 @@ def test_many_deletes_roll_over_and_keep_their_order() -> None:
 
 
 @pytest.mark.parametrize("version, reason", [(1, "has no deletes"), (3, "uses deletion vectors instead")])
-def test_only_version_2_takes_position_delete_files(version: int, reason: str) -> None:
+def test_position_delete_files_require_version_2(version: int, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         write_position_deletes(DELETES, target(TABLE, format_version=version))
 
 
-def test_a_spec_that_the_table_does_not_have_is_refused() -> None:
+def test_unknown_spec_is_refused() -> None:
     with pytest.raises(NotFoundError, match="Cannot find partition spec 9"):
         write_position_deletes([DeletedRows.of(data_file("a", spec_id=9), [1])], v2())
 
 
-def test_a_failure_names_the_delete_files_that_are_complete() -> None:
+def test_failure_names_the_completed_delete_files() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(3, FaultKind.IO_ERROR, frozenset({"create"})))
     with pytest.raises(StorageError) as caught:
         write_position_deletes(DELETES, v2(storage=storage))
@@ -243,7 +243,7 @@ def test_no_deletes_make_no_files() -> None:
 # --- equality delete files
 
 
-def test_values_to_delete_are_written_under_the_tables_ids() -> None:
+def test_equality_delete_values_have_the_ids_of_the_table() -> None:
     place = v2(build_partition_spec(TABLE, []))
     files = write_equality_deletes(pa.table({"id": [3, 4]}), place, ["id"], new_id=ids("op"))
     (file,) = files
@@ -255,7 +255,7 @@ def test_values_to_delete_are_written_under_the_tables_ids() -> None:
     assert (file.lower_bounds or {})[1] == (3).to_bytes(8, "little")
 
 
-def test_further_columns_are_stored_and_not_compared() -> None:
+def test_extra_columns_are_stored_and_not_compared() -> None:
     place = v2(build_partition_spec(TABLE, []))
     data = pa.table({"s": pa.array([{"x": 7}, None], pa.struct([("x", pa.int64())])), "id": [1, 2]})
     (file,) = write_equality_deletes(data, place, ["s.x"])
@@ -265,7 +265,7 @@ def test_further_columns_are_stored_and_not_compared() -> None:
     assert stored.field("s").type.num_fields == 1
 
 
-def test_deletes_are_for_the_partition_of_each_row() -> None:
+def test_equality_deletes_go_to_the_partition_of_each_row() -> None:
     place = v2()
     data = pa.table({"id": [1, 2, 3], "day": ["x", "y", "x"]})
     files = write_equality_deletes(data, place, [1])
@@ -277,11 +277,11 @@ def test_deletes_are_for_the_partition_of_each_row() -> None:
     assert (file.partition, file.spec_id) == (("z",), 1)
     (file,) = write_equality_deletes(pa.table({"id": [1]}), place, ["id"], spec_id=0)
     assert (file.partition, file.spec_id) == ((), 0)
-    with pytest.raises(InvalidRequestError, match="2 partition values were passed for the 1 fields of spec 1"):
+    with pytest.raises(InvalidRequestError, match="2 partition values are given for the 1 fields of spec 1"):
         write_equality_deletes(pa.table({"id": [1]}), place, ["id"], partition=("a", "b"))
 
 
-def test_columns_that_rows_cannot_be_matched_by_are_refused() -> None:
+def test_unsupported_key_columns_are_refused() -> None:
     place = v2(build_partition_spec(TABLE, []))
     with pytest.raises(InvalidRequestError, match="no column 'day' to compare"):
         write_equality_deletes(pa.table({"id": [1]}), place, ["id", "day"])
@@ -296,7 +296,7 @@ def test_columns_that_rows_cannot_be_matched_by_are_refused() -> None:
         write_equality_deletes(pa.table({"id": [1]}), target(TABLE, format_version=1), ["id"])
 
 
-def test_deletes_apply_to_the_files_that_this_package_wrote() -> None:
+def test_deletes_apply_to_written_data_files() -> None:
     place = target(TABLE)
     (file,) = write_data_files([{"id": at} for at in range(10)], place, new_id=ids())
     (vector,) = write_deletion_vectors([DeletedRows.of(file, [0, 9])], place)
@@ -304,7 +304,7 @@ def test_deletes_apply_to_the_files_that_this_package_wrote() -> None:
     assert vector.record_count == 2
 
 
-def test_names_may_differ_in_case() -> None:
+def test_column_names_may_differ_in_case() -> None:
     place = v2(build_partition_spec(TABLE, []))
     (file,) = write_equality_deletes(pa.table({"ID": [1]}), place, ["Id"], case_sensitive=False)
     assert file.equality_ids == (1,)

@@ -53,7 +53,7 @@ def attributes(part: pa.Field) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in (part.metadata or {}).items()}
 
 
-def test_ids_and_types_are_in_the_attributes_of_each_type() -> None:
+def test_ids_and_types_are_in_type_attributes() -> None:
     table = schema(
         field(1, "t", TIME, required=True),
         field(2, "l", LONG),
@@ -103,7 +103,7 @@ NESTED = schema(
 )
 
 
-def test_values_after_a_null_struct_are_those_that_were_written() -> None:
+def test_values_after_a_null_struct_are_preserved() -> None:
     rows: list[dict[str, Any]] = []
     for at in range(300):
         inner = None if at % 3 == 0 else {"x": at, "y": None if at % 5 == 0 else f"y{at}"}
@@ -123,7 +123,7 @@ def test_values_after_a_null_struct_are_those_that_were_written() -> None:
     assert [row["s"] for row in read_rows(storage, files, NESTED)] == [row["s"] for row in rows]
 
 
-def test_parts_of_a_table_are_written_from_where_they_begin() -> None:
+def test_table_slices_are_written_from_their_offset() -> None:
     rows = [{"s": None if at % 3 == 0 else {"c": {"x": at, "y": f"y{at}"}}} for at in range(100)]
     whole = rows_to_table(rows, NESTED)
     for start in (1, 7, 33):
@@ -132,7 +132,7 @@ def test_parts_of_a_table_are_written_from_where_they_begin() -> None:
 
 
 @pytest.mark.parametrize("kind", [TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_NS, TIMESTAMPTZ_NS], ids=str)
-def test_fractions_of_seconds_before_1970_are_refused(kind: Any) -> None:
+def test_sub_second_times_before_1970_are_refused(kind: Any) -> None:
     second = 1_000_000_000 if str(kind).endswith("_ns") else 1_000_000
     table = schema(field(1, "t", kind), field(2, "l", ListType(3, StructType((field(4, "u", kind),)))))
     good = [{"t": -second, "l": [{"u": -5 * second}]}, {"t": 1, "l": None}, {"t": None, "l": [None]}]
@@ -147,7 +147,7 @@ def test_fractions_of_seconds_before_1970_are_refused(kind: Any) -> None:
     "codec, stored",
     [("zlib", "ZLIB"), ("zstd", "ZSTD"), ("snappy", "SNAPPY"), ("lz4", "LZ4"), ("none", "UNCOMPRESSED")],
 )
-def test_the_codec_is_the_one_asked_for_and_stripes_are_described(codec: str, stored: str) -> None:
+def test_requested_codec_is_used_and_stripes_are_described(codec: str, stored: str) -> None:
     rows = pa.table({"id": pa.array(range(100_000)), "kind": pa.array([str(at * at) for at in range(100_000)])})
     storage, files = write(schema(), rows, write__orc__compression_codec=codec, write__orc__stripe_size_bytes="65536")
     file = opened(storage, files[0])
@@ -159,12 +159,12 @@ def test_the_codec_is_the_one_asked_for_and_stripes_are_described(codec: str, st
     assert files[0].column_sizes is None
 
 
-def test_a_codec_that_arrow_lacks_is_refused() -> None:
+def test_unsupported_codec_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="the codec lzo"):
         write(schema(), [{"id": 1}], write__orc__compression_codec="lzo")
 
 
-def test_bloom_filters_are_for_the_columns_named() -> None:
+def test_bloom_filters_are_written_for_named_columns() -> None:
     table = schema(field(1, "s", StructType((field(2, "x", LONG), field(3, "y", LONG)))), field(4, "z", LONG))
     rows = [{"s": {"x": at, "y": at}, "z": at} for at in range(1000)]
     sizes = []

@@ -150,18 +150,18 @@ def write_one(table: Schema, rows: Any, properties: Mapping[str, str] | None = N
     return opened(storage, files[0])
 
 
-def test_every_type_is_stored_as_the_specification_says() -> None:
+def test_every_type_is_stored_as_specified() -> None:
     file = write_one(ALL_TYPES, [{"i": 1}])
     assert str(file.schema).partition("\n")[2] == PARQUET_SCHEMA
 
 
-def test_the_table_schema_is_kept_as_json_and_the_arrow_schema_is_not() -> None:
+def test_table_schema_is_stored_as_json_and_the_arrow_schema_is_not() -> None:
     file = write_one(schema(), [{"id": 1}])
     assert json.loads(file.metadata.metadata[b"iceberg.schema"]) == json.loads(json.dumps(encode_schema(schema())))
     assert b"ARROW:schema" not in file.metadata.metadata
 
 
-def test_names_are_escaped_as_the_reference_does_and_ids_tell_columns_apart() -> None:
+def test_names_are_escaped_like_in_iceberg_java_and_ids_distinguish_columns() -> None:
     table = schema(
         field(1, "a.b", LONG),
         field(2, "a_x2Eb", LONG),
@@ -183,19 +183,19 @@ def test_names_are_escaped_as_the_reference_does_and_ids_tell_columns_apart() ->
     "codec, stored", [("zstd", "ZSTD"), ("gzip", "GZIP"), ("snappy", "SNAPPY"), ("lz4", "LZ4"), ("lz4_raw", "LZ4"),
                       ("brotli", "BROTLI"), ("uncompressed", "UNCOMPRESSED")],
 )  # fmt: skip
-def test_the_codec_is_the_one_asked_for(codec: str, stored: str) -> None:
+def test_requested_codec_is_used(codec: str, stored: str) -> None:
     file = write_one(schema(), [{"id": at} for at in range(100)], write__parquet__compression_codec=codec)
     assert file.metadata.row_group(0).column(0).compression == stored
 
 
-def test_without_a_property_files_are_gzipped() -> None:
+def test_default_codec_is_gzip() -> None:
     place = target(schema())
     plain = type(place)(place.schema, place.location, place.storage)
     files = write_data_files([{"id": 1}], plain, new_id=ids())
     assert opened(place.storage, files[0]).metadata.row_group(0).column(0).compression == "GZIP"
 
 
-def test_levels_are_used_and_checked() -> None:
+def test_compression_levels_are_used_and_validated() -> None:
     rows = [{"id": at, "kind": f"text {at * at % 7919} and {at}"} for at in range(20_000)]
     sizes = {}
     for level in ("1", "9"):
@@ -209,7 +209,7 @@ def test_levels_are_used_and_checked() -> None:
     write(schema(), rows[:5], write__parquet__compression_codec="snappy", write__parquet__compression_level="10")
 
 
-def test_a_column_of_values_that_hardly_repeat_has_no_dictionary() -> None:
+def test_high_cardinality_column_has_no_dictionary() -> None:
     table = schema(field(1, "id", LONG), field(2, "kind", STRING), field(3, "key", STRING), field(4, "empty", LONG))
     rows = [{"id": at, "kind": f"v{at % 5}", "key": f"key-{at}", "empty": None} for at in range(5000)]
     file = write_one(table, rows, {})
@@ -218,7 +218,7 @@ def test_a_column_of_values_that_hardly_repeat_has_no_dictionary() -> None:
     assert file.read().to_pylist() == rows
 
 
-def test_columns_have_dictionaries_statistics_and_bloom_filters_as_asked_for() -> None:
+def test_dictionaries_statistics_and_bloom_filters_are_configurable() -> None:
     table = schema(
         field(1, "a", STRING), field(2, "b", STRING), field(3, "l", ListType(4, STRING)), field(5, "f", BOOLEAN)
     )
@@ -246,7 +246,7 @@ def test_columns_have_dictionaries_statistics_and_bloom_filters_as_asked_for() -
     assert columns[2].bloom_filter_length <= 5000
 
 
-def test_pages_are_as_asked_for() -> None:
+def test_page_size_is_configurable() -> None:
     rows = [{"id": at} for at in range(5000)]
     plain = write_one(schema(), rows)
     paged = write_one(schema(), rows, write__parquet__page_row_limit="100", write__parquet__page_version="v2")
@@ -258,14 +258,14 @@ def test_pages_are_as_asked_for() -> None:
     assert paged.read().num_rows == 5000
 
 
-def test_geometries_have_no_statistics_that_would_be_read_as_an_order() -> None:
+def test_geometries_have_no_ordered_statistics() -> None:
     file = write_one(ALL_TYPES, [{"i": 1, "geo": b"\x01\x01\0\0\0" + bytes(16)}])
     by_path = {file.metadata.row_group(0).column(at).path_in_schema: at for at in range(file.metadata.num_columns)}
     assert not file.metadata.row_group(0).column(by_path["geo"]).is_stats_set
     assert file.metadata.row_group(0).column(by_path["i"]).is_stats_set
 
 
-def test_row_groups_are_cut_and_their_offsets_and_sizes_described() -> None:
+def test_row_groups_are_split_and_described() -> None:
     table = schema(field(1, "id", LONG, required=True), field(2, "tags", ListType(3, STRING)), field(4, "v", VARIANT))
     rows = pa.table(
         {
@@ -291,14 +291,14 @@ def test_row_groups_are_cut_and_their_offsets_and_sizes_described() -> None:
     }
 
 
-def test_a_column_that_needs_a_value_of_each_row_group_is_whole_in_every_one() -> None:
+def test_column_unique_across_row_groups_is_read_whole() -> None:
     rows = [{"id": at, "kind": f"{at:05d}"} for at in range(5000)]
     storage, files = write(schema(), rows, write__parquet__row_group_size_bytes="5000")
     assert opened(storage, files[0]).metadata.num_row_groups > 2
     assert [row["id"] for row in read_rows(storage, files, schema())] == list(range(5000))
 
 
-def test_a_footer_that_is_not_understood_is_refused() -> None:
+def test_unreadable_footer_is_refused() -> None:
     place, files = write(schema(), [{"id": 1}])
     data = place.read(files[0].file_path)
     assert annotate_footer(data, {}) == data

@@ -67,7 +67,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
         ),
     ],
 )
-def test_an_example_prints_what_it_promises(
+def test_example_prints_its_expected_output(
     name: str,
     lines: list[str],
     tmp_path: Path,

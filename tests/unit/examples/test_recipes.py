@@ -31,7 +31,7 @@ def run_with_retries(step: Callable[[], object], times: int = 3) -> None:
                 raise
 
 
-def test_a_step_that_fails_after_its_commit_and_runs_again_writes_once(lake: frazil.Lake) -> None:
+def test_rerun_of_a_step_that_failed_after_its_commit_writes_once(lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, day string")
     tries: list[str] = []
 
@@ -47,7 +47,7 @@ def test_a_step_that_fails_after_its_commit_and_runs_again_writes_once(lake: fra
     assert sorted(row["day"] for row in table.scan().to_arrow().to_pylist()) == ["2026-01-01", "2026-01-02"]
 
 
-def test_pandas_goes_in_and_comes_out(lake: frazil.Lake) -> None:
+def test_pandas_round_trip(lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     table.append(pd.DataFrame({"id": [1, 2, 3], "kind": ["a", "b", "a"]}))
     table.upsert(pd.DataFrame({"id": [2], "kind": ["z"]}), keys=["id"])
@@ -55,14 +55,14 @@ def test_pandas_goes_in_and_comes_out(lake: frazil.Lake) -> None:
     assert frame.to_dict("records") == [{"id": 2, "kind": "z"}]
 
 
-def test_polars_goes_in_and_comes_out(lake: frazil.Lake) -> None:
+def test_polars_round_trip(lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     table.append(pl.DataFrame({"id": [1, 2, 3], "kind": ["a", "b", "a"]}))
     counted = table.scan().to_polars_lazy().group_by("kind").len().sort("kind").collect()
     assert counted.rows() == [("a", 2), ("b", 1)]
 
 
-def test_duckdb_queries_a_table_and_its_answer_is_written(lake: frazil.Lake) -> None:
+def test_duckdb_queries_a_table_and_its_result_is_written(lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", "id bigint, kind string")
     table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}, {"id": 3, "kind": "a"}])
     with duckdb.connect() as connection:

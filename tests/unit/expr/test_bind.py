@@ -157,7 +157,7 @@ PLACED = [
 
 
 @pytest.mark.parametrize(("text", "bound"), PLACED, ids=[text for text, _ in PLACED])
-def test_literals_are_placed_exactly(text: str, bound: str) -> None:
+def test_literals_are_converted_exactly(text: str, bound: str) -> None:
     assert str(bind(SCHEMA, parse_predicate(text))) == bound
 
 
@@ -194,13 +194,13 @@ REFUSED_TEXT = [
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED_TEXT, ids=[text for text, _ in REFUSED_TEXT])
-def test_text_that_only_spark_could_compute_is_refused(text: str, reason: str) -> None:
+def test_text_that_only_spark_could_convert_is_refused(text: str, reason: str) -> None:
     with pytest.raises(FrazilError, match=reason):
         bind(SCHEMA, parse_predicate(text))
 
 
 @pytest.mark.parametrize("predicate", [equal("flag", np.bool_(1)), is_in("flag", [np.True_])], ids=repr)
-def test_numpys_booleans_are_booleans(predicate: Predicate) -> None:
+def test_numpy_booleans_are_booleans(predicate: Predicate) -> None:
     assert str(bind(SCHEMA, predicate)) == "flag = true"
 
 
@@ -215,14 +215,14 @@ def test_numpys_booleans_are_booleans(predicate: Predicate) -> None:
     ],
     ids=str,
 )
-def test_a_float_is_compared_with_decimals_as_it_is_written(predicate: Predicate, found: str) -> None:
+def test_float_is_compared_with_decimals_as_written(predicate: Predicate, found: str) -> None:
     assert str(bind(SCHEMA, predicate)) == found
 
 
 @pytest.mark.parametrize(
     "predicate", [equal("s", "\ud800"), starts_with("s", "\ud800"), not_(starts_with("s", "a\udfff"))], ids=repr
 )
-def test_text_that_is_no_unicode_is_refused_by_every_test(predicate: Predicate) -> None:
+def test_invalid_unicode_is_refused_in_every_comparison(predicate: Predicate) -> None:
     with pytest.raises(SchemaMismatchError):
         bind(SCHEMA, predicate)
 
@@ -246,12 +246,12 @@ def test_text_that_is_no_unicode_is_refused_by_every_test(predicate: Predicate) 
     ],
     ids=str,
 )
-def test_what_cannot_be_compared_is_refused(predicate: Predicate, error: type[Exception], reason: str) -> None:
+def test_incomparable_values_are_refused(predicate: Predicate, error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         bind(SCHEMA, predicate)
 
 
-def test_names_match_in_any_case_when_asked() -> None:
+def test_names_match_in_any_case_on_request() -> None:
     assert str(bind(SCHEMA, equal("P.x", 1), case_sensitive=False)) == "p.X = 1"
 
 
@@ -265,7 +265,7 @@ def test_names_match_in_any_case_when_asked() -> None:
         (-math.inf, "false", "i is not null"),
     ],
 )
-def test_numbers_beyond_every_type_still_have_a_place(literal: Any, below: str, above: str) -> None:
+def test_numbers_outside_the_type_range_still_compare(literal: Any, below: str, above: str) -> None:
     assert str(bind(SCHEMA, less_than("i", literal))) == below
     assert str(bind(SCHEMA, greater_than("i", literal))) == above
     assert str(bind(SCHEMA, equal("i", literal))) == "false"
@@ -290,18 +290,18 @@ def test_python_dates_are_literals() -> None:
      is_in("d", [1, 5]), is_null("d"), not_null("d"), is_nan("d")],
     ids=str,
 )  # fmt: skip
-def test_a_pushed_negation_is_the_negation(predicate: Predicate, value: Any) -> None:
+def test_pushed_down_negation_equals_the_negation(predicate: Predicate, value: Any) -> None:
     row = {"d": value}
     plain = evaluate_row(bind(SCHEMA, predicate), row)
     assert evaluate_row(bind(SCHEMA, not_(predicate)), row) is not plain
     assert evaluate_row(bind(SCHEMA, push_not(not_(predicate))), row) is not plain
 
 
-def test_a_predicate_has_no_truth_value() -> None:
+def test_predicate_has_no_truth_value() -> None:
     with pytest.raises(TypeError, match="no truth value"):
         bool(equal("i", 1))
 
 
-def test_operators_combine() -> None:
+def test_operators_combine_predicates() -> None:
     combined = (equal("i", 1) | equal("i", 2)) & ~is_null("s")
     assert str(combined) == "(i = 1 or i = 2) and not (s is null)"

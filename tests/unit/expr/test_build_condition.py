@@ -83,7 +83,7 @@ def lake() -> Any:
 
 
 @pytest.mark.parametrize(("built", "text", "rows"), BUILT, ids=[text for _, text, _ in BUILT])
-def test_what_is_built_is_the_predicate_of_the_text(lake: Any, built: Condition, text: str, rows: set[int]) -> None:
+def test_built_condition_equals_its_text(lake: Any, built: Condition, text: str, rows: set[int]) -> None:
     assert parse_predicate(built) == parse_predicate(text)
     assert set(lake.table("db.page").scan(built).to_arrow()["id"].to_pylist()) == rows
 
@@ -100,7 +100,7 @@ def test_values_are_never_read_as_sql() -> None:
             assert number in table.scan(col("x.select").starts_with(one)).to_arrow()["id"].to_pylist()
 
 
-def test_names_that_are_words_of_sql_are_names() -> None:
+def test_sql_keywords_can_be_names() -> None:
     with frazil.connect("memory:") as made:
         table = made.create_table("db.t", "`null` int, `true` int, `order` int")
         table.append(pa.table({one: pa.array([1, 2], pa.int32()) for one in ("null", "true", "order")}))
@@ -108,7 +108,7 @@ def test_names_that_are_words_of_sql_are_names() -> None:
             assert table.scan(col(name) == 1).count() == 1
 
 
-def test_conditions_are_taken_wherever_text_is() -> None:
+def test_conditions_are_accepted_wherever_text_is() -> None:
     with frazil.connect("memory:") as made:
         table = made.create_table("db.t", "id bigint, kind string")
         table.append(pa.table({"id": range(10), "kind": ["a", "b"] * 5}))
@@ -137,14 +137,14 @@ def test_ten_thousand_alternatives_are_one_flat_condition() -> None:
     assert parse_predicate(made) == parse_predicate(" or ".join(f"id = {number}" for number in range(10_000)))
 
 
-def test_infinity_is_a_value_like_any_other() -> None:
+def test_infinity_is_an_ordinary_value() -> None:
     for value in (float("inf"), -float("inf")):
         made = parse_predicate(col("a") < value)
         assert made == parse_predicate("a < :x", {"x": value})
         assert parse_predicate(str(made)) == made
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
+def test_meaningless_conditions_are_refused() -> None:
     for value in (None, [1, None]):
         with pytest.raises(frazil.InvalidRequestError, match=r"with None(?s:.*)is_null\(\)"):
             _ = col("a").isin(value) if isinstance(value, list) else col("a") == value
@@ -166,7 +166,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
         _ = (col("a") > 1) & 5  # type: ignore[operator]
 
 
-def test_a_condition_reads_as_its_text_and_is_kept_whole() -> None:
+def test_condition_round_trips_through_text_and_pickle() -> None:
     made = (col("id") > 5) & (col("key") == uuid.UUID(int=7))
     assert str(made) == "`id` > 5 and `key` = '00000000-0000-0000-0000-000000000007'"
     again = pickle.loads(pickle.dumps(made))
@@ -174,7 +174,7 @@ def test_a_condition_reads_as_its_text_and_is_kept_whole() -> None:
     assert repr(col("a.b")) == "col(`a`.`b`)"
 
 
-def test_columns_are_compared_where_rows_are_changed() -> None:
+def test_columns_can_be_compared_in_changes() -> None:
     with frazil.connect("memory:") as made:
         table = made.create_table("db.t", "a bigint, b bigint")
         table.append(pa.table({"a": [1, 5], "b": [2, 2]}))

@@ -138,13 +138,13 @@ IDS = [f"{what}: {text}" for what, _, text, _, _ in TABLE]
 
 
 @pytest.mark.parametrize(("what", "known", "text", "may", "must"), TABLE, ids=IDS)
-def test_metrics_decide_as_the_table_says(what: str, known: DataFile, text: str, may: bool, must: bool) -> None:
+def test_metrics_evaluation_matches_the_table(what: str, known: DataFile, text: str, may: bool, must: bool) -> None:
     predicate = bind(SCHEMA, parse_predicate(text))
     assert may_contain_match(predicate, known) is may, what
     assert contains_only_matches(predicate, known) is must, what
 
 
-def test_a_bound_that_cannot_be_read_proves_nothing() -> None:
+def test_unreadable_bound_cannot_rule_out_a_file() -> None:
     broken = DataFile(
         "file:/f",
         FileFormat.PARQUET,
@@ -187,11 +187,11 @@ MANIFESTS = [
 
 
 @pytest.mark.parametrize(("text", "summaries", "may"), MANIFESTS, ids=[one[0] for one in MANIFESTS])
-def test_summaries_decide_as_the_table_says(text: str, summaries: tuple[FieldSummary, ...], may: bool) -> None:
+def test_summary_evaluation_matches_the_table(text: str, summaries: tuple[FieldSummary, ...], may: bool) -> None:
     manifest = ManifestFile("m", 1, 0, 1, partitions=summaries)
     assert may_hold_match(bind(PARTITION, parse_predicate(text)), manifest, PARTITION.struct) is may
 
 
-def test_a_manifest_without_summaries_is_kept() -> None:
+def test_manifest_without_summaries_is_kept() -> None:
     predicate = bind(PARTITION, parse_predicate("p = 5"))
     assert may_hold_match(predicate, ManifestFile("m", 1, 0, 1), PARTITION.struct)

@@ -14,21 +14,21 @@ from tests.support.condition_texts import NUMBERS, STRINGS
 
 
 @pytest.mark.parametrize(("text", "meaning"), STRINGS, ids=[text for text, _ in STRINGS])
-def test_a_string_is_the_text_that_spark_reads(text: str, meaning: str) -> None:
+def test_string_literal_equals_spark(text: str, meaning: str) -> None:
     [token, _] = cut(text)
     assert token.kind == "string"
     assert read_text(token.text) == meaning
 
 
 @pytest.mark.parametrize(("text", "meaning"), NUMBERS, ids=[text for text, _ in NUMBERS])
-def test_a_number_has_the_value_and_the_type_that_spark_gives_it(text: str, meaning: object) -> None:
+def test_number_literal_has_the_value_and_type_of_spark(text: str, meaning: object) -> None:
     [token, _] = cut(text)
     assert token.kind == "number"
     value = read_number(token.text)
     assert (value, type(value)) == (meaning, type(meaning))
 
 
-def test_a_sign_belongs_to_the_number_so_that_the_smallest_fit() -> None:
+def test_sign_is_part_of_the_smallest_numbers() -> None:
     assert read_number("9223372036854775808L", "-") == -(2**63)
     assert read_number("128Y", "-") == -128
     assert read_number("0.10BD", "-") == Decimal("-0.10")
@@ -42,13 +42,13 @@ def test_numbers_that_spark_refuses_are_refused(number: str) -> None:
         read_number(number)
 
 
-def test_a_long_text_is_cut_in_time_that_grows_with_it() -> None:
+def test_lexing_takes_linear_time() -> None:
     assert len(cut("'" + "''" * 500_000 + "'")) == 2
     assert len(cut("'" + r"\'" * 500_000 + "'")) == 2
     assert len(cut("/*" + "*" * 500_000 + "*/x")) == 2
 
 
-def test_bytes_are_pairs_of_digits() -> None:
+def test_binary_literals_are_pairs_of_digits() -> None:
     assert read_hex("X'00fF'") == b"\x00\xff"
     for wrong in ("X'0'", "X'0g'", "X'6 1'", "X'61 62'"):
         with pytest.raises(ValueError, match="pairs of hexadecimal digits"):

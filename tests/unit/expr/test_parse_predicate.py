@@ -85,7 +85,7 @@ PARSED = [
 
 
 @pytest.mark.parametrize(("text", "meaning"), PARSED, ids=[text for text, _ in PARSED])
-def test_a_filter_means_what_sql_says(text: str, meaning: str) -> None:
+def test_filter_has_sql_semantics(text: str, meaning: str) -> None:
     parsed = parse_predicate(text)
     assert str(parsed) == meaning
     assert parse_predicate(str(parsed)) == parsed, "what it prints reads back"
@@ -142,7 +142,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "reason", "line", "column"), REFUSED, ids=[one[0] for one in REFUSED])
-def test_what_does_not_parse_is_refused_with_the_place(text: str, reason: str, line: int, column: int) -> None:
+def test_syntax_error_is_reported_with_its_position(text: str, reason: str, line: int, column: int) -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_predicate(text)
     message = str(caught.value)
@@ -151,7 +151,7 @@ def test_what_does_not_parse_is_refused_with_the_place(text: str, reason: str, l
     assert "^" in message
 
 
-def test_the_underline_stands_below_the_wrong_word() -> None:
+def test_caret_points_below_the_wrong_word() -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_predicate("a = 1 and foo(x) = 2")
     shown, underline = caught.value.message.splitlines()[2:4]
@@ -168,25 +168,25 @@ def test_deep_nesting_is_refused_and_long_chains_are_not() -> None:
     assert len(chain.children) == 20_000
 
 
-def test_a_vast_number_is_refused() -> None:
+def test_huge_number_is_refused() -> None:
     with pytest.raises(TextSyntaxError, match="too many digits"):
         parse_predicate("x = " + "9" * 100_000)
     with pytest.raises(TextSyntaxError, match="too many digits"):
         parse_predicate("x = 1e" + "9" * 100 + "BD")
 
 
-def test_conjunctions_flatten() -> None:
+def test_conjunctions_are_flattened() -> None:
     parsed = parse_predicate("a = 1 and (b = 2 and (c = 3 and d = 4))")
     assert isinstance(parsed, And)
     assert len(parsed.children) == 4
     assert names_of(parsed) == {"a", "b", "c", "d"}
 
 
-def test_an_empty_set_matches_nothing() -> None:
+def test_empty_list_matches_nothing() -> None:
     assert is_in("x", []) is FALSE
 
 
-def test_parameters_stand_for_values_and_are_never_read_as_sql() -> None:
+def test_parameters_are_values_and_never_read_as_sql() -> None:
     given = {"x": "it's \\ or 1 = 1", "day": datetime.date(2024, 1, 1)}
     parsed = parse_predicate("kind = :x and d < :day", given)
     assert [one.literals for one in leaves_of(parsed)] == [(given["x"],), (TypedText("date", "2024-01-01"),)]
@@ -195,7 +195,7 @@ def test_parameters_stand_for_values_and_are_never_read_as_sql() -> None:
     assert parse_predicate("x = :m", {"m": moment}) == parse_predicate("x = timestamp '2024-01-01 00:00:00+00:00'")
 
 
-def test_parameters_that_are_no_values_or_not_named_are_refused() -> None:
+def test_invalid_or_missing_parameters_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="a dict is no literal"):
         parse_predicate("x = :x", {"x": {}})
     for value in (Decimal("NaN"), Decimal("Infinity")):

@@ -39,7 +39,7 @@ FORMS = [
 
 
 @pytest.mark.parametrize(("text", "encoded"), FORMS, ids=[text for text, _ in FORMS])
-def test_json_is_the_rest_protocols_and_reads_back(text: str, encoded: Any) -> None:
+def test_json_of_the_rest_protocol_round_trips(text: str, encoded: Any) -> None:
     predicate = bind(SCHEMA, parse_predicate(text))
     assert encode_predicate(predicate) == encoded
     assert bind(SCHEMA, decode_predicate(encoded)) == predicate
@@ -103,7 +103,7 @@ def test_both_json_forms_are_read(encoded: Any, text: str) -> None:
         ({"type": "is-null", "child": {"type": "reference", "id": 1}}, "needs a schema"),
     ],
 )
-def test_broken_json_is_refused(encoded: Any, reason: str) -> None:
+def test_invalid_json_is_refused(encoded: Any, reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         decode_predicate(encoded)
 
@@ -116,17 +116,17 @@ def test_deep_json_is_refused() -> None:
         decode_predicate(nested)
 
 
-def test_a_long_chain_becomes_a_shallow_tree() -> None:
+def test_long_chain_becomes_a_shallow_tree() -> None:
     chain = any_of(*(equal("id", at) for at in range(5000)))
     assert decode_predicate(encode_predicate(chain)) == chain
 
 
-def test_bound_literals_are_written_in_their_types_form() -> None:
+def test_bound_literals_are_written_in_the_form_of_their_type() -> None:
     bound = bind(SCHEMA, parse_predicate("d = '2024-01-01'"))
     assert encode_predicate(bound) == {"type": "eq", "term": "d", "value": "2024-01-01"}
 
 
-def test_text_whose_meaning_depends_on_types_is_no_json() -> None:
+def test_type_dependent_text_has_no_json_form() -> None:
     with pytest.raises(InvalidRequestError, match="depends on the column's type"):
         encode_predicate(parse_predicate("id > 5"))
 
@@ -141,11 +141,11 @@ SANITIZED = [
 
 
 @pytest.mark.parametrize(("text", "shown"), SANITIZED, ids=[text for text, _ in SANITIZED])
-def test_no_literal_is_left_in_sanitised_text(text: str, shown: str) -> None:
+def test_sanitized_text_contains_no_literal(text: str, shown: str) -> None:
     assert sanitize(parse_predicate(text)) == shown
     assert sanitize(bind(SCHEMA, parse_predicate(text))) == shown
 
 
-def test_equal_text_can_be_seen_to_be_equal() -> None:
+def test_equal_text_is_recognisable_as_equal_when_sanitized() -> None:
     assert sanitize(parse_predicate("name = 'Smith'")) == sanitize(parse_predicate("name = 'Smith'"))
     assert sanitize(parse_predicate("name = 'Smith'")) != sanitize(parse_predicate("name = 'Jones'"))

@@ -96,20 +96,20 @@ TABLE_IDS = [f"{text} by {transform}" for text, transform, _, _ in TABLE]
 
 
 @pytest.mark.parametrize(("text", "transform", "inclusive", "strict"), TABLE, ids=TABLE_IDS)
-def test_projections_follow_the_table(text: str, transform: str, inclusive: str, strict: str) -> None:
+def test_projections_match_the_table(text: str, transform: str, inclusive: str, strict: str) -> None:
     predicate, spec, kind = project(text, transform)
     assert str(project_inclusive(predicate, spec, kind)) == inclusive
     assert str(project_strict(predicate, spec, kind)) == strict
 
 
-def test_a_time_whose_hour_does_not_fit_says_nothing_of_partitions() -> None:
+def test_time_with_an_unrepresentable_hour_does_not_prune() -> None:
     _, spec, kind = project("ts is null", "hour")
     far = bind(SCHEMA, greater_than("ts", "+290000-01-01T00:00:00"))
     assert str(project_inclusive(far, spec, kind)) == "true"
     assert str(project_strict(far, spec, kind)) == "false"
 
 
-def test_several_fields_over_one_column_all_constrain() -> None:
+def test_several_fields_on_one_column_all_constrain() -> None:
     predicate = bind(SCHEMA, parse_predicate("n = 34"))
     fields = (
         PartitionField((1,), 1000, "b", parse_transform("bucket[16]")),
@@ -137,13 +137,13 @@ RESIDUALS = [
 @pytest.mark.parametrize(
     ("text", "partition", "residual"), RESIDUALS, ids=[f"{one[0]} in {one[1]}" for one in RESIDUALS]
 )
-def test_a_partition_reduces_the_filter(text: str, partition: int | None, residual: str) -> None:
+def test_partition_reduces_the_residual(text: str, partition: int | None, residual: str) -> None:
     spec = PartitionSpec(0, (PartitionField((4,), 1000, "ts_day", parse_transform("day")),))
     residuals = Residuals(bind(SCHEMA, parse_predicate(text)), spec, spec.partition_type(SCHEMA))
     assert str(residuals.of((partition,))) == residual
     assert residuals.of((partition,)) is residuals.of((partition,))
 
 
-def test_without_partitions_the_filter_stays() -> None:
+def test_unpartitioned_residual_is_the_filter() -> None:
     predicate = bind(SCHEMA, parse_predicate("n = 1"))
     assert Residuals(predicate, PartitionSpec(0, ()), StructType(())).of(()) is predicate

@@ -62,7 +62,7 @@ def _value(option: Option) -> str:
 
 
 @pytest.mark.parametrize("name", ["target-file-size-byte", "distribution_mode", "Compression-Codecs", "isolationlevel"])
-def test_a_misspelt_write_option_is_refused_with_those_there_are(name: str) -> None:
+def test_misspelt_write_option_is_refused_with_the_valid_ones(name: str) -> None:
     for options in (WRITE_OPTIONS, STREAM_WRITE_OPTIONS):
         with pytest.raises(InvalidRequestError, match="there is no such option") as found:
             options.check({name: "1"})
@@ -86,57 +86,57 @@ def test_a_misspelt_write_option_is_refused_with_those_there_are(name: str) -> N
         ("sink", "compact-every-batch", "compact-every-batches"),
     ],
 )
-def test_what_is_misspelt_is_refused_wherever_it_is_given(way: str, name: str, meant: str) -> None:
+def test_misspelt_option_is_refused_everywhere(way: str, name: str, meant: str) -> None:
     with pytest.raises(InvalidRequestError, match=f"Did you mean {meant}"):
         LISTS[way].check({name: "1"})
 
 
 @pytest.mark.parametrize("option", _with_wrong_values(WRITE), ids=lambda one: one.name)
-def test_a_wrong_value_of_a_write_option_is_refused_with_what_is_allowed(option: Option) -> None:
+def test_invalid_write_option_value_is_refused_with_valid_ones(option: Option) -> None:
     with pytest.raises(InvalidRequestError, match="Set it to") as found:
         WRITE_OPTIONS.check({option.name: WRONG})
     assert option.value_type.allowed in str(found.value)
 
 
 @pytest.mark.parametrize("option", _with_wrong_values(READ), ids=lambda one: one.name)
-def test_a_wrong_value_of_a_read_option_is_refused_with_what_is_allowed(option: Option) -> None:
+def test_invalid_read_option_value_is_refused_with_valid_ones(option: Option) -> None:
     with pytest.raises(InvalidRequestError, match="Set it to"):
         READ_OPTIONS.check({option.name: WRONG})
 
 
 @pytest.mark.parametrize("option", _with_wrong_values(STREAM_READ), ids=lambda one: one.name)
-def test_a_wrong_value_of_a_stream_option_is_refused_with_what_is_allowed(option: Option) -> None:
+def test_invalid_stream_option_value_is_refused_with_valid_ones(option: Option) -> None:
     with pytest.raises(InvalidRequestError, match="Set it to"):
         STREAM_READ_OPTIONS.check({option.name: WRONG})
 
 
 @pytest.mark.parametrize("option", [one for one in WRITE if one.answer == "warned"], ids=lambda one: one.name)
-def test_a_write_option_that_does_nothing_is_named_in_a_warning(option: Option) -> None:
+def test_ineffective_write_option_is_named_in_a_warning(option: Option) -> None:
     with pytest.warns(UserWarning, match=f"{_given(option)} .*options.md"):
         assert WRITE_OPTIONS.check({_given(option): _value(option)}) == {}
 
 
 @pytest.mark.parametrize("option", [one for one in READ if one.answer == "warned"], ids=lambda one: one.name)
-def test_a_read_option_that_does_nothing_is_named_in_a_warning(option: Option) -> None:
+def test_ineffective_read_option_is_named_in_a_warning(option: Option) -> None:
     with pytest.warns(UserWarning, match=f"{_given(option)} .*options.md"):
         assert READ_OPTIONS.check({_given(option): _value(option)}) == {}
 
 
 @pytest.mark.parametrize("option", [one for one in STREAM_READ if one.answer == "warned"], ids=lambda one: one.name)
-def test_a_stream_option_that_does_nothing_is_named_in_a_warning(option: Option) -> None:
+def test_ineffective_stream_option_is_named_in_a_warning(option: Option) -> None:
     for options in (STREAM_READ_OPTIONS, STREAM_FEED_OPTIONS):
         with pytest.warns(UserWarning, match=f"{option.name} .*options.md"):
             assert options.check({option.name: _value(option)}) == {}
 
 
 @pytest.mark.parametrize("name", ["lookback", "locality", "vectorization-enabled", "batch-size"])
-def test_a_read_option_that_does_nothing_to_a_stream_is_named_in_a_warning(name: str) -> None:
+def test_read_option_without_effect_on_a_stream_is_named_in_a_warning(name: str) -> None:
     with pytest.warns(UserWarning, match=f"{name} .an option of reads"):
         assert STREAM_READ_OPTIONS.check({name: "1"}) == {}
 
 
 @pytest.mark.parametrize("option", STREAM_READ, ids=lambda one: one.name)
-def test_a_stream_option_of_a_read_that_is_no_stream_is_named(option: Option) -> None:
+def test_stream_option_on_a_batch_read_is_reported(option: Option) -> None:
     if option.decides_rows:
         with pytest.raises(UnsupportedError, match=option.name):
             READ_OPTIONS.check({option.name: "7"})
@@ -145,13 +145,13 @@ def test_a_stream_option_of_a_read_that_is_no_stream_is_named(option: Option) ->
             READ_OPTIONS.check({option.name: "7"})
 
 
-def test_a_warning_says_where_to_read_on() -> None:
+def test_warning_links_to_the_documentation() -> None:
     with pytest.warns(UserWarning, match=r"docs/options\.md#options-of-streams-that-read of https://"):
         STREAM_READ_OPTIONS.check({"maxFilesPerTrigger": "10"})
 
 
 @pytest.mark.parametrize("way", LISTS)
-def test_what_decides_which_rows_there_are_is_honoured_or_refused_and_never_passed_over(way: str) -> None:
+def test_options_that_select_rows_are_honoured_or_refused(way: str) -> None:
     """A warning is not enough: rows would be wrong."""
     taken = LISTS[way]
     for option in (*READ, *SOURCE, *CHANGE_FEED, *STREAM_READ, *STREAM_WRITE):
@@ -182,12 +182,14 @@ def test_what_decides_which_rows_there_are_is_honoured_or_refused_and_never_pass
         ("sink", "overwrite-mode", "dynamic", "output mode"),
     ],
 )
-def test_what_would_give_wrong_rows_is_refused_with_what_to_use(way: str, name: str, value: str, hint: str) -> None:
+def test_options_that_would_return_wrong_rows_are_refused_with_an_alternative(
+    way: str, name: str, value: str, hint: str
+) -> None:
     with pytest.raises(UnsupportedError, match=hint):
         LISTS[way].check({name: value})
 
 
-def test_merging_appends_of_streams_is_what_happens_and_cannot_be_switched_off() -> None:
+def test_append_merging_of_streams_is_always_on() -> None:
     (option,) = (one for one in STREAM_WRITE if one.name == "use-merge-append-for-streaming")
     assert STREAM_WRITE_OPTIONS.check({option.name: "true"}) == {option.name: "true"}
     with pytest.raises(UnsupportedError, match=r"commit\.manifest-merge\.enabled"):
@@ -195,7 +197,7 @@ def test_merging_appends_of_streams_is_what_happens_and_cannot_be_switched_off()
 
 
 @pytest.mark.parametrize("option", FOREIGN, ids=lambda one: one.name)
-def test_options_of_other_formats_are_refused_where_rows_would_be_wrong_and_warned_about_elsewhere(
+def test_options_of_other_formats_are_refused_or_warned_about(
     option: Option,
 ) -> None:
     for options in (READ_OPTIONS, WRITE_OPTIONS, STREAM_READ_OPTIONS, STREAM_WRITE_OPTIONS):
@@ -207,7 +209,7 @@ def test_options_of_other_formats_are_refused_where_rows_would_be_wrong_and_warn
                 options.check({_given(option): _value(option)})
 
 
-def test_all_that_does_nothing_is_in_one_warning() -> None:
+def test_all_ineffective_options_are_in_one_warning() -> None:
     with pytest.warns(UserWarning, match=r"batch-size .*header .*queer") as found:
         READ_OPTIONS.check({"header": "true", "queer": "1", "batch-size": "5000"})
     assert len(found) == 1
@@ -223,14 +225,14 @@ def test_all_that_does_nothing_is_in_one_warning() -> None:
         (READ_OPTIONS, {"readChangeFeed": "false"}),
     ],
 )
-def test_what_asks_for_what_happens_anyway_is_no_warning(options: OptionList, given: dict[str, str]) -> None:
+def test_option_requesting_the_default_behaviour_gives_no_warning(options: OptionList, given: dict[str, str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert options.check(given) == {name.lower(): value for name, value in given.items()}
 
 
 @pytest.mark.parametrize("option", [one for one in SETTINGS if one.answer == "warned"], ids=lambda one: one.name)
-def test_a_setting_that_does_nothing_is_named_in_a_warning(option: Option) -> None:
+def test_ineffective_setting_is_named_in_a_warning(option: Option) -> None:
     with pytest.warns(UserWarning, match="These settings do nothing") as found:
         assert check_settings({option.name: _value(option)}) == {}
     assert option.name in str(found[0].message)
@@ -241,22 +243,22 @@ def test_a_setting_that_does_nothing_is_named_in_a_warning(option: Option) -> No
     [one for one in _with_wrong_values(SETTINGS) if one.name.startswith("spark.sql.iceberg.")],
     ids=lambda one: one.name,
 )
-def test_a_wrong_value_of_a_setting_is_refused_with_what_is_allowed(option: Option) -> None:
+def test_invalid_setting_value_is_refused_with_valid_ones(option: Option) -> None:
     with pytest.raises(InvalidRequestError, match="Set it to"):
         check_settings({option.name: WRONG})
 
 
-def test_a_misspelt_setting_is_refused_with_the_right_one() -> None:
+def test_misspelt_setting_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InvalidRequestError, match=r"Did you mean spark\.sql\.iceberg\.distribution-mode"):
         check_settings({"spark.sql.iceberg.distribution-mod": "hash"})
 
 
-def test_a_setting_that_nobody_knows_is_named_in_a_warning() -> None:
+def test_unknown_setting_is_named_in_a_warning() -> None:
     with pytest.warns(UserWarning, match=r"spark\.sql\.iceberg\.queer .unknown"):
         assert check_settings({"spark.sql.iceberg.queer": "1"}) == {}
 
 
-def test_names_of_options_are_there_once() -> None:
+def test_option_names_are_unique() -> None:
     for options in (READ, SOURCE, CHANGE_FEED, WRITE, SETTINGS, STREAM_READ, STREAM_WRITE, FOREIGN):
         names = [one.key for one in options]
         assert len(names) == len(set(names))

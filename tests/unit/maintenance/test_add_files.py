@@ -45,7 +45,7 @@ def ids(table: frazil.Table, where: str | None = None) -> list[int]:
     return found
 
 
-def test_files_of_a_folder_are_added_where_they_are(tmp_path: Path) -> None:
+def test_files_of_a_folder_are_added_in_place(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for at in range(3):
         write(tmp_path / "in", f"{at}.parquet", {"kind": ["a", None], "id": [at, at + 10]})
@@ -62,7 +62,7 @@ def test_files_of_a_folder_are_added_where_they_are(tmp_path: Path) -> None:
     assert table.scan(columns=["sort"]).to_arrow().column(0).null_count == 3
 
 
-def test_partitions_come_from_folders(tmp_path: Path) -> None:
+def test_partitions_are_read_from_folder_names(tmp_path: Path) -> None:
     table = new_table(tmp_path, "id bigint, kind string, day date", partition_by=["kind", "day"])
     root = tmp_path / "with=mark" / "in"
     write(root, "kind=a%20b/day=2024-01-02/0.parquet", {"id": [1]})
@@ -76,7 +76,7 @@ def test_partitions_come_from_folders(tmp_path: Path) -> None:
     assert ids(table, "kind = 'a b'") == [1]
 
 
-def test_partitions_come_from_bounds_where_they_leave_one(tmp_path: Path) -> None:
+def test_partitions_are_derived_from_unambiguous_bounds(tmp_path: Path) -> None:
     table = new_table(tmp_path, "id bigint, ts timestamp", partition_by=["day(ts)", "bucket(4, id)"])
     moments = [datetime.datetime(2024, 1, 1, hour) for hour in (1, 23)]
     write(tmp_path / "in", "0.parquet", {"id": [7, 7], "ts": pa.array(moments, pa.timestamp("us"))})
@@ -87,39 +87,39 @@ def test_partitions_come_from_bounds_where_they_leave_one(tmp_path: Path) -> Non
         add(table, [str(several)])
 
 
-def test_files_can_be_chosen_by_partition(tmp_path: Path) -> None:
+def test_files_can_be_selected_by_partition(tmp_path: Path) -> None:
     table = new_table(tmp_path, partition_by=["kind"])
     for kind in "ab":
         write(tmp_path / "in", f"kind={kind}/0.parquet", {"id": [ord(kind)]})
     assert add(table, str(tmp_path / "in"), partition_filter={"kind": "b"}) == AddFilesResult(1, 1)
     assert ids(table) == [98]
-    with pytest.raises(InvalidRequestError, match="in no folder of that name"):
+    with pytest.raises(InvalidRequestError, match="not in a folder of that name"):
         add(table, str(tmp_path / "in"), partition_filter={"nope": "b"})
 
 
-def test_a_file_is_added_once_unless_asked(tmp_path: Path) -> None:
+def test_file_is_added_once_unless_duplicates_are_allowed(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     path = write(tmp_path / "in", "0.parquet", {"id": [1]})
     add(table, [str(path)])
-    with pytest.raises(InvalidRequestError, match="has it already"):
+    with pytest.raises(InvalidRequestError, match="is already in the table"):
         add(table, [f"file:{path}"])
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="listed twice"):
         add(table, [str(path), f"file://{path}"], checks_duplicates=True)
     add(table, [str(path)], checks_duplicates=False)
     assert ids(table) == [1, 1]
 
 
-def test_a_file_that_another_writer_adds_meanwhile_is_refused(tmp_path: Path) -> None:
+def test_file_added_concurrently_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     path = write(tmp_path / "in", "0.parquet", {"id": [1]})
     stale = table.state
     add(table, [str(path)])
-    with pytest.raises(FrazilError, match="has it already"):
+    with pytest.raises(FrazilError, match="is already in the table"):
         add_files(table._catalog, stale, [str(path)], threads=1)
     assert ids(table.refresh()) == [1]
 
 
-def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
+def test_dry_run_adds_nothing(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     write(tmp_path / "in", "0.parquet", {"id": [1]})
     before = table.metadata
@@ -136,7 +136,7 @@ def test_a_dry_run_adds_nothing(tmp_path: Path) -> None:
         ("part-0", {"id": ["text"]}, FrazilError),
     ],
 )
-def test_files_that_the_table_cannot_read_are_refused(
+def test_incompatible_files_are_refused(
     tmp_path: Path, name: str, data: dict[str, Any], error: type[FrazilError]
 ) -> None:
     table = new_table(tmp_path)
@@ -146,16 +146,16 @@ def test_files_that_the_table_cannot_read_are_refused(
     assert table.refresh().current_snapshot is None
 
 
-def test_wrong_folders_are_refused(tmp_path: Path) -> None:
+def test_invalid_folders_are_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, "id bigint, n int", partition_by=["n"])
-    with pytest.raises(InvalidRequestError, match="there are none"):
+    with pytest.raises(InvalidRequestError, match="no data files found"):
         add(table, str(tmp_path / "nowhere"))
     write(tmp_path / "in", "n=many/0.parquet", {"id": [1]})
     with pytest.raises(InvalidDataFileError, match="n='many'"):
         add(table, str(tmp_path / "in"))
 
 
-def test_files_that_are_no_parquet_are_refused(tmp_path: Path) -> None:
+def test_non_parquet_files_are_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "readme.txt").write_text("hello, this is no file of rows")
@@ -163,7 +163,7 @@ def test_files_that_are_no_parquet_are_refused(tmp_path: Path) -> None:
         add(table, str(tmp_path / "in"))
 
 
-def test_folders_are_read_as_they_are_written() -> None:
+def test_folder_names_are_read_literally() -> None:
     assert partition_folders("a=1/b%3Dc=x%2Fy/f=.parquet") == {"a": "1", "b=c": "x/y"}
 
 
@@ -224,7 +224,7 @@ def test_orc_and_avro_folders_are_added_with_exact_bounds(tmp_path: Path, kind: 
 
 
 @pytest.mark.parametrize("kind", ["orc", "avro"])
-def test_partitions_of_orc_and_avro_come_from_folders_and_bounds(tmp_path: Path, kind: str) -> None:
+def test_orc_and_avro_partitions_come_from_folders_and_bounds(tmp_path: Path, kind: str) -> None:
     table = new_table(tmp_path, "id bigint, ts timestamptz, part string", partition_by=["part", "day(ts)"])
     write_foreign(tmp_path / "in", f"part=a/0.{kind}", [1, 2], kind=kind)
     write_foreign(tmp_path / "in", f"part=b/0.{kind}", [3], kind=kind)
@@ -234,7 +234,7 @@ def test_partitions_of_orc_and_avro_come_from_folders_and_bounds(tmp_path: Path,
     assert table.check(bounds=True).ok
 
 
-def test_a_file_that_is_no_data_file_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_a_data_file_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "rows.csv").write_text("id,kind\n1,a\n")
@@ -275,11 +275,11 @@ def write_numbered(path: Path, names: dict[str, int]) -> str:
     ("names", "reason"),
     [
         ({"v": 2, "k": 1}, "its column 'v' has the field id 2, which is 'k' in the table"),
-        ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not know"),
+        ({"v": 1, "k": 3}, "its column 'k' has the field id 3, which the table does not have"),
         ({"v": 1, "other": 2}, "its column 'other' has the field id 2, which is 'k' in the table"),
     ],
 )
-def test_files_whose_ids_are_of_another_table_are_refused(
+def test_files_with_foreign_column_ids_are_refused(
     tmp_path: Path, ending: str, names: dict[str, int], reason: str
 ) -> None:
     table = new_table(tmp_path, "v bigint, k bigint")
@@ -291,7 +291,7 @@ def test_files_whose_ids_are_of_another_table_are_refused(
 
 
 @pytest.mark.parametrize("ending", ["parquet", "orc", "avro"])
-def test_files_whose_ids_are_the_tables_are_taken(tmp_path: Path, ending: str) -> None:
+def test_files_with_the_column_ids_of_the_table_are_accepted(tmp_path: Path, ending: str) -> None:
     table = new_table(tmp_path, "v bigint, k bigint")
     with table.update_schema() as update:
         update.rename_column("k", "key")
@@ -300,7 +300,7 @@ def test_files_whose_ids_are_the_tables_are_taken(tmp_path: Path, ending: str) -
     assert table.scan().to_arrow().to_pylist() == [{"v": 10, "key": 20}]
 
 
-def test_ids_that_come_twice_or_not_for_all_columns_are_refused(tmp_path: Path) -> None:
+def test_duplicate_or_partial_column_ids_are_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path, "v bigint, k bigint")
     twice = numbered({"v": 1, "k": 2})
     twice = twice.rename_columns(["v", "k"]).cast(
@@ -315,7 +315,7 @@ def test_ids_that_come_twice_or_not_for_all_columns_are_refused(tmp_path: Path) 
         add(table, [str(tmp_path / "some.parquet")])
 
 
-def test_what_is_read_of_one_table_and_written_to_a_file_is_added_to_another_by_name(tmp_path: Path) -> None:
+def test_exported_file_is_added_to_another_table_by_name(tmp_path: Path) -> None:
     lake = frazil.connect(str(tmp_path / "lake"))
     source = lake.create_table("db.a", "k bigint, v bigint, s struct<a: bigint, b: bigint>")
     source.append([{"k": 1, "v": 100, "s": {"a": 1, "b": 2}}])

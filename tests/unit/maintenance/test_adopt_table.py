@@ -39,7 +39,7 @@ def lake(tmp_path: Path) -> frazil.Lake:
 
 
 @pytest.mark.parametrize("kind", ["parquet", "orc"])
-def test_a_folder_becomes_a_table_over_the_same_files(tmp_path: Path, lake: frazil.Lake, kind: str) -> None:
+def test_folder_becomes_a_table_over_the_same_files(tmp_path: Path, lake: frazil.Lake, kind: str) -> None:
     source = tmp_path / "old"
     for at in range(3):
         write(source, f"day=2024-01-0{at + 1}/n={at}/part-0.{kind}", [at, at + 10])
@@ -76,7 +76,7 @@ def test_a_folder_becomes_a_table_over_the_same_files(tmp_path: Path, lake: fraz
     assert contents(source) == before, "files outside the table's folders are never deleted"
 
 
-def test_parquet_instants_of_spark_are_instants(tmp_path: Path, lake: frazil.Lake) -> None:
+def test_spark_parquet_timestamps_become_timestamptz(tmp_path: Path, lake: frazil.Lake) -> None:
     write(tmp_path / "old", "0.parquet", [1], use_deprecated_int96_timestamps=True)
     lake.snapshot_table(f"parquet.`{tmp_path / 'old'}`", "db.new")
     assert str(lake.table("db.new").schema.field("ts").field_type) == "timestamptz"
@@ -84,7 +84,7 @@ def test_parquet_instants_of_spark_are_instants(tmp_path: Path, lake: frazil.Lak
     assert found == [MOMENT.replace(tzinfo=datetime.UTC)]
 
 
-def test_properties_and_location_are_taken_and_the_last_word_is_ours(tmp_path: Path, lake: frazil.Lake) -> None:
+def test_properties_and_location_are_taken_over_but_arguments_win(tmp_path: Path, lake: frazil.Lake) -> None:
     write(tmp_path / "old", "0.parquet", [1])
     lake.snapshot_table(
         f"parquet.`{tmp_path / 'old'}`",
@@ -99,16 +99,16 @@ def test_properties_and_location_are_taken_and_the_last_word_is_ours(tmp_path: P
 
 
 @pytest.mark.parametrize("location", ["old", "old/below", "."])
-def test_a_location_that_overlaps_with_the_source_is_refused(tmp_path: Path, lake: frazil.Lake, location: str) -> None:
+def test_location_overlapping_the_source_is_refused(tmp_path: Path, lake: frazil.Lake, location: str) -> None:
     write(tmp_path / "old", "0.parquet", [1])
     with pytest.raises(InvalidRequestError, match="would mix with those of the source"):
         lake.snapshot_table(f"parquet.`{tmp_path / 'old'}`", "db.new", location=str(tmp_path / location))
     assert not lake.table_exists("db.new")
 
 
-def test_what_cannot_be_a_table_is_refused(tmp_path: Path, lake: frazil.Lake) -> None:
+def test_unsuitable_folder_is_refused(tmp_path: Path, lake: frazil.Lake) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidRequestError, match="there are no files"):
+    with pytest.raises(InvalidRequestError, match="no data files found"):
         lake.snapshot_table(f"parquet.`{tmp_path / 'empty'}`", "db.new")
     write(tmp_path / "odd", "k=1/0.parquet", [1])
     write(tmp_path / "odd", "0.parquet", [1])

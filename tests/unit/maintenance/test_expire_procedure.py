@@ -66,7 +66,7 @@ def test_files_are_deleted_and_counted_by_kind() -> None:
     lab.check_readable()
 
 
-def test_a_dry_run_tells_what_would_happen_and_changes_nothing() -> None:
+def test_dry_run_reports_and_changes_nothing() -> None:
     lab = new_lab()
     with_every_kind(lab)
     before, files = lab.load(), lab.stored()
@@ -86,7 +86,7 @@ def test_files_are_deleted_by_several_threads() -> None:
     assert not [path for path in lab.stored() if "/data/" in path]
 
 
-def test_a_tag_keeps_its_snapshot_and_a_second_run_finds_nothing() -> None:
+def test_tag_keeps_its_snapshot_and_a_second_run_finds_nothing() -> None:
     lab = new_lab()
     with_every_kind(lab)
     first = lab.load().metadata.snapshots.ids
@@ -99,7 +99,7 @@ def test_a_tag_keeps_its_snapshot_and_a_second_run_finds_nothing() -> None:
     lab.check_readable()
 
 
-def test_a_file_that_somebody_adds_again_before_it_is_deleted_stays() -> None:
+def test_file_added_again_before_deletion_is_kept() -> None:
     lab = new_lab()
     one = lab.file([1])
     lab.commit(Append((one,)))
@@ -118,7 +118,7 @@ def test_a_file_that_somebody_adds_again_before_it_is_deleted_stays() -> None:
     assert one.file_path in lab.stored()
 
 
-def test_files_outside_the_tables_folders_stay_and_are_told() -> None:
+def test_files_outside_the_table_folders_are_kept_and_reported() -> None:
     lab = new_lab()
     outside = replace(lab.file([1]), file_path="memory://lake/elsewhere/x.parquet")
     lab.storage.create(outside.file_path, b"x")
@@ -130,7 +130,7 @@ def test_files_outside_the_tables_folders_stay_and_are_told() -> None:
     assert "outside the table's folders" in found.kept[0][1]
 
 
-def test_a_table_whose_files_may_be_shared_is_refused() -> None:
+def test_table_with_possibly_shared_files_is_refused() -> None:
     lab = new_lab(**{"gc.enabled": "false"})
     stored = lab.stored()
     with pytest.raises(InvalidRequestError, match="may be used by other tables"):

@@ -85,7 +85,7 @@ def with_files(lab: Lab) -> None:
     lab.storage.create(f"{folder}/version-hint.text", b"1")
 
 
-def test_only_files_that_nothing_leads_to_are_deleted() -> None:
+def test_only_unreferenced_files_are_deleted() -> None:
     lab = new_lab()
     with_files(lab)
     live = lab.stored()
@@ -99,7 +99,7 @@ def test_only_files_that_nothing_leads_to_are_deleted() -> None:
     lab.check_readable()
 
 
-def test_a_dry_run_deletes_nothing() -> None:
+def test_dry_run_deletes_nothing() -> None:
     lab = new_lab()
     with_files(lab)
     orphan = add(lab, "data/x.parquet")
@@ -109,7 +109,7 @@ def test_a_dry_run_deletes_nothing() -> None:
     assert lab.stored() == before
 
 
-def test_young_files_stay() -> None:
+def test_recent_files_are_kept() -> None:
     lab = new_lab()
     with_files(lab)
     young, aged = add(lab, "data/young.parquet", age_ms=DEFAULT_AGE_MS - 5000), add(lab, "data/y", age_ms=4 * DAY_MS)
@@ -118,13 +118,13 @@ def test_young_files_stay() -> None:
     assert remove(lab, older_than_ms=lab.now_ms - 2 * DAY_MS).orphan_file_locations == (young,)
 
 
-def test_a_day_is_the_least_age() -> None:
+def test_minimum_age_is_one_day() -> None:
     lab = new_lab()
     with pytest.raises(InvalidRequestError, match="less than 24 hours"):
         remove(lab, older_than_ms=lab.now_ms - DAY_MS + 5000)
 
 
-def test_hidden_files_stay_unless_their_folder_is_a_partition() -> None:
+def test_hidden_files_are_kept_unless_their_folder_is_a_partition() -> None:
     lab = new_lab()
     with_files(lab)
     hidden = {add(lab, "data/_SUCCESS"), add(lab, "data/.x.crc"), add(lab, "data/_temporary/0/x.parquet")}
@@ -138,7 +138,7 @@ def test_hidden_files_stay_unless_their_folder_is_a_partition() -> None:
     assert len(remove(partitioned).orphan_file_locations) == 1
 
 
-def test_what_is_committed_while_folders_are_listed_stays() -> None:
+def test_concurrently_committed_files_are_kept() -> None:
     lab = new_lab()
     with_files(lab)
     late = lab.file([7])
@@ -150,7 +150,7 @@ def test_what_is_committed_while_folders_are_listed_stays() -> None:
     assert late.file_path in lab.stored()
 
 
-def test_nothing_is_deleted_where_a_manifest_cannot_be_read() -> None:
+def test_nothing_is_deleted_if_a_manifest_is_unreadable() -> None:
     lab = new_lab()
     with_files(lab)
     add(lab, "data/x.parquet")
@@ -162,7 +162,7 @@ def test_nothing_is_deleted_where_a_manifest_cannot_be_read() -> None:
     assert lab.stored() == before
 
 
-def test_metadata_files_stay_as_far_back_as_logs_lead_unless_asked() -> None:
+def test_logged_metadata_files_are_kept_unless_requested() -> None:
     lab = new_lab(**{"write.metadata.previous-versions-max": "2"})
     for at in range(9):
         lab.commit(Append((lab.file([at]),)))
@@ -177,7 +177,7 @@ def test_metadata_files_stay_as_far_back_as_logs_lead_unless_asked() -> None:
 
 
 @pytest.mark.parametrize("place", ["inside", "same data folder"])
-def test_a_folder_that_another_table_uses_is_refused(place: str) -> None:
+def test_folder_used_by_another_table_is_refused(place: str) -> None:
     lab = new_lab()
     with_files(lab)
     location = lab.load().metadata.location
@@ -189,7 +189,7 @@ def test_a_folder_that_another_table_uses_is_refused(place: str) -> None:
         remove(lab)
 
 
-def test_a_sibling_whose_name_starts_alike_is_another_folder() -> None:
+def test_sibling_with_a_common_name_prefix_is_not_searched() -> None:
     lab = new_lab()
     with_files(lab)
     lab.add_table(("db", "t2"))
@@ -206,20 +206,20 @@ def test_metadata_of_a_table_of_another_catalog_is_refused() -> None:
         remove(lab)
 
 
-def test_a_table_that_is_the_warehouse_is_refused() -> None:
+def test_table_at_the_warehouse_root_is_refused() -> None:
     lab = new_lab()
     lab.commit(UpdateLocation("memory://lake"))
     with pytest.raises(InvalidRequestError, match="contains the whole warehouse"):
         remove(lab)
 
 
-def test_a_search_outside_the_tables_folders_is_refused() -> None:
+def test_search_outside_the_table_folders_is_refused() -> None:
     lab = new_lab()
     with pytest.raises(InvalidRequestError, match="outside the table's folders"):
         remove(lab, location="memory://lake/db")
 
 
-def test_a_search_of_one_folder_leaves_the_others() -> None:
+def test_search_of_one_folder_leaves_the_others() -> None:
     lab = new_lab()
     with_files(lab)
     here, there = add(lab, "data/x.parquet"), add(lab, "metadata/x.avro")
@@ -228,7 +228,7 @@ def test_a_search_of_one_folder_leaves_the_others() -> None:
     assert there in lab.stored()
 
 
-def test_files_can_be_given_in_place_of_a_listing() -> None:
+def test_files_may_be_given_in_place_of_a_listing() -> None:
     lab = new_lab()
     with_files(lab)
     orphan = add(lab, "data/x.parquet")
@@ -253,7 +253,7 @@ def spelt(lab: Lab, change: Callable[[str], str]) -> str:
     ],
     ids=["scheme", "authority"],
 )
-def test_other_schemes_and_authorities_are_refused_kept_or_deleted_as_asked(change: Callable[[str], str]) -> None:
+def test_other_schemes_and_authorities_are_refused_kept_or_deleted_as_requested(change: Callable[[str], str]) -> None:
     lab = new_lab()
     path = spelt(lab, change)
     with pytest.raises(InvalidRequestError, match="with another scheme or authority"):
@@ -275,7 +275,7 @@ def test_other_schemes_and_authorities_are_refused_kept_or_deleted_as_asked(chan
     ],
     ids=["slashes", "dot", "percent", "dots"],
 )
-def test_a_live_file_stays_however_metadata_spells_it(change: Callable[[str], str]) -> None:
+def test_live_file_is_kept_under_any_spelling(change: Callable[[str], str]) -> None:
     lab = new_lab()
     path = spelt(lab, change)
     assert remove(lab) == OrphanFilesResult()
@@ -303,7 +303,7 @@ class OnDisk:
         return remove_orphan_files(self.lake.catalog, self.table.refresh().state, threads=2)
 
 
-def test_files_of_this_machine_go_by_their_age(tmp_path: Path) -> None:
+def test_local_files_are_judged_by_age(tmp_path: Path) -> None:
     disk = OnDisk(tmp_path)
     (disk.root / "data" / "x.parquet").write_bytes(b"x")
     assert disk.remove() == OrphanFilesResult()
@@ -313,7 +313,7 @@ def test_files_of_this_machine_go_by_their_age(tmp_path: Path) -> None:
     assert disk.table.check().ok
 
 
-def test_a_live_file_stays_that_is_reached_through_links(tmp_path: Path) -> None:
+def test_live_file_reached_through_links_is_kept(tmp_path: Path) -> None:
     disk = OnDisk(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     file = next(iter(disk.table.scan().plan().tasks)).data_file
@@ -332,7 +332,7 @@ def test_a_live_file_stays_that_is_reached_through_links(tmp_path: Path) -> None
     assert table.scan().to_arrow().num_rows == 5
 
 
-def test_a_folder_that_is_a_link_to_elsewhere_is_not_searched(tmp_path: Path) -> None:
+def test_linked_folder_elsewhere_is_not_searched(tmp_path: Path) -> None:
     disk = OnDisk(tmp_path / "lake")
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -344,7 +344,7 @@ def test_a_folder_that_is_a_link_to_elsewhere_is_not_searched(tmp_path: Path) ->
     assert (outside / "precious.parquet").exists()
 
 
-def test_versions_of_a_filesystem_catalog_stay_taken(tmp_path: Path) -> None:
+def test_versions_of_a_filesystem_catalog_are_never_reused(tmp_path: Path) -> None:
     lake = frazil.connect(str(tmp_path), catalog="filesystem")
     properties = {"write.metadata.previous-versions-max": "1", "write.metadata.delete-after-commit.enabled": "true"}
     table = lake.create_table("db.t", "id bigint", properties=properties)
@@ -363,7 +363,7 @@ def test_versions_of_a_filesystem_catalog_stay_taken(tmp_path: Path) -> None:
     assert table.scan().count() == 6
 
 
-def test_reading_works_after_everything(tmp_path: Path) -> None:
+def test_table_is_readable_after_all_removals(tmp_path: Path) -> None:
     disk = OnDisk(tmp_path)
     disk.table.append(pa.table({"id": [7]}))
     disk.age()

@@ -16,7 +16,7 @@ from tests.support.partition_stats_lab import compute, rows_of
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_counts_are_those_of_the_partitions_table(version: int) -> None:
+def test_counts_equal_the_partitions_table(version: int) -> None:
     table = Damaged(version).table
     made = compute(table)
     found = rows_of(table, made)
@@ -36,7 +36,7 @@ def test_counts_are_those_of_the_partitions_table(version: int) -> None:
     assert table.check().ok
 
 
-def test_rows_left_are_known_where_only_vectors_delete() -> None:
+def test_remaining_rows_are_exact_if_only_vectors_delete() -> None:
     table = frazil.connect("memory:").create_table("db.t", "id bigint, k string", partition_by=["k"], format_version=3)
     table.append(pa.table({"id": [1, 2, 3], "k": ["b", "a", None]}))
     found = rows_of(table, compute(table))
@@ -46,7 +46,7 @@ def test_rows_left_are_known_where_only_vectors_delete() -> None:
     assert (ids["partition"], ids["spec_id"], ids["dv_count"]) == (b"1", b"2", b"13")
 
 
-def test_a_snapshot_keeps_the_statistics_it_has() -> None:
+def test_snapshot_keeps_its_existing_statistics() -> None:
     table = Damaged(2).table
     made = compute(table)
     assert compute(table) == made
@@ -56,7 +56,7 @@ def test_a_snapshot_keeps_the_statistics_it_has() -> None:
     assert len(table.metadata.partition_statistics) == 2
 
 
-def test_only_what_came_after_is_read(tmp_path: Path) -> None:
+def test_update_reads_only_later_changes(tmp_path: Path) -> None:
     table = frazil.connect(tmp_path).create_table("db.t", "id bigint, k string", partition_by=["k"])
     table.set_properties({"commit.manifest-merge.enabled": "false"})
     for number in range(3):
@@ -73,7 +73,7 @@ def test_only_what_came_after_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_the_partitions_table_is_the_same_with_statistics_and_without(version: int) -> None:
+def test_partitions_table_is_the_same_with_and_without_statistics(version: int) -> None:
     table = Damaged(version).table
     with table.update_spec() as update:
         update.add_field("bucket(4, id)")
@@ -85,7 +85,7 @@ def test_the_partitions_table_is_the_same_with_statistics_and_without(version: i
     assert sorted(map(repr, with_stats.to_pylist())) == sorted(map(repr, without.to_pylist()))
 
 
-def test_statistics_that_do_not_add_up_are_not_used(tmp_path: Path) -> None:
+def test_inconsistent_statistics_are_not_used(tmp_path: Path) -> None:
     table = frazil.connect(tmp_path).create_table("db.t", "id bigint, k string", partition_by=["k"])
     table.append(pa.table({"id": [1, 2], "k": ["a", "b"]}))
     made = compute(table)
@@ -107,7 +107,7 @@ def test_statistics_that_do_not_add_up_are_not_used(tmp_path: Path) -> None:
     assert table.inspect.partitions().num_rows == 2
 
 
-def test_a_dry_run_writes_nothing() -> None:
+def test_dry_run_writes_nothing() -> None:
     table = Damaged(2).table
     stored = {one.path for one in table.state.storage.list(table.location)}
     made = table.maintain.compute_partition_stats(dry_run=True)
@@ -116,7 +116,7 @@ def test_a_dry_run_writes_nothing() -> None:
     assert {one.path for one in table.state.storage.list(table.location)} == stored
 
 
-def test_columns_are_the_specifications() -> None:
+def test_columns_match_the_specification() -> None:
     for version, required in ((2, False), (3, True)):
         fields = {one.name: one for one in partition_stats_schema(Damaged(version).table.metadata).fields}
         assert ("dv_count" in fields) == required
@@ -124,7 +124,7 @@ def test_columns_are_the_specifications() -> None:
         assert fields["data_record_count"].required and not fields["total_record_count"].required
 
 
-def test_a_table_without_partitions_is_refused_and_one_without_rows_has_none() -> None:
+def test_unpartitioned_table_is_refused_and_an_empty_one_has_none() -> None:
     lake = frazil.connect("memory:")
     with pytest.raises(InvalidRequestError, match="has no partitions"):
         compute(lake.create_table("db.a", "id bigint"))

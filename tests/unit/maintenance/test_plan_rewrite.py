@@ -50,11 +50,11 @@ def add(lab: Lab, *bytes_of: int, k: str = "a") -> list[DataFile]:
     ("input_bytes", "files"),
     [(999, 1), (1000, 1), (1001, 1), (1090, 1), (1099, 1), (1100, 2), (1700, 2), (1760, 2), (10_090, 10), (10_800, 11)],
 )
-def test_a_small_rest_is_spread_over_the_other_files(input_bytes: int, files: int) -> None:
+def test_small_remainder_is_spread_over_the_other_files(input_bytes: int, files: int) -> None:
     assert sizes(1000).expected_files(input_bytes) == files
 
 
-def test_new_files_end_between_the_target_and_the_most() -> None:
+def test_output_size_is_between_target_and_maximum() -> None:
     found = sizes(512 * MB)
     assert found.write_max_bytes == int(512 * MB * 1.4)
     assert found.output_bytes(100 * MB) == 512 * MB
@@ -79,12 +79,12 @@ def test_new_files_end_between_the_target_and_the_most() -> None:
     ],
     ids=str,
 )
-def test_wrong_values_are_refused(options: dict[str, Any]) -> None:
+def test_invalid_values_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot run"):
         read_data_options(options, 1000, strategy="binpack")
 
 
-def test_unknown_options_are_refused_with_those_that_exist() -> None:
+def test_unknown_options_are_refused_with_the_valid_ones() -> None:
     with pytest.raises(InvalidRequestError, match="no option 'target-file-size'") as caught:
         read_data_options({"target-file-size": 1}, 1000, strategy="binpack")
     assert "Did you mean target-file-size-bytes?" in str(caught.value)
@@ -94,14 +94,14 @@ def test_unknown_options_are_refused_with_those_that_exist() -> None:
     read_data_options({"var-length-contribution": 8}, 1000, strategy="zorder")
 
 
-def test_names_may_be_written_as_in_python_and_not_twice() -> None:
+def test_options_accept_python_names_but_no_duplicates() -> None:
     found = read_data_options({"partial_progress_enabled": True, "rewrite_all": "TRUE"}, 1000, strategy="binpack")
     assert found.sizes.partial_progress and found.sizes.rewrite_all
-    with pytest.raises(InvalidRequestError, match="given twice"):
+    with pytest.raises(InvalidRequestError, match="set twice"):
         read_data_options({"rewrite_all": True, "rewrite-all": True}, 1000, strategy="binpack")
 
 
-def test_small_files_make_a_group_once_there_are_enough() -> None:
+def test_small_files_form_a_group_from_the_minimum_count_on() -> None:
     lab = Lab()
     add(lab, 100, 100, 100, 100)
     assert plan(lab) == []
@@ -110,26 +110,26 @@ def test_small_files_make_a_group_once_there_are_enough() -> None:
     assert len(group) == 5
 
 
-def test_two_files_are_enough_where_they_fill_one() -> None:
+def test_two_files_suffice_if_they_fill_one() -> None:
     lab = Lab()
     add(lab, 700, 700)
     assert [len(one) for one in plan(lab)] == [2]
 
 
-def test_a_file_of_the_right_size_stays() -> None:
+def test_file_of_the_target_size_is_kept() -> None:
     lab = Lab()
     add(lab, 750, 1000, 1800, *[100] * 5)
     (group,) = plan(lab)
     assert len(group) == 5
 
 
-def test_a_file_that_is_too_large_is_rewritten_alone() -> None:
+def test_oversized_file_is_rewritten_alone() -> None:
     lab = Lab()
     add(lab, 1801)
     assert [len(one) for one in plan(lab)] == [1]
 
 
-def test_what_is_too_small_or_too_large_may_be_said() -> None:
+def test_size_limits_are_configurable() -> None:
     lab = Lab()
     add(lab, *[700] * 6, 1900)
     assert [len(one) for one in plan(lab)] == [7]
@@ -137,7 +137,7 @@ def test_what_is_too_small_or_too_large_may_be_said() -> None:
     assert [len(one) for one in plan(lab, **{"min-file-size-bytes": 600, "max-file-size-bytes": 1500})] == [1]
 
 
-def test_hints_for_the_jars_shuffle_change_nothing() -> None:
+def test_shuffle_options_of_the_jar_change_nothing() -> None:
     hints = {
         "compression-factor": "2.5",
         "shuffle-partitions-per-file": "4",
@@ -147,7 +147,7 @@ def test_hints_for_the_jars_shuffle_change_nothing() -> None:
     assert read_data_options(hints, 512 * MB, strategy="zorder") == read_data_options({}, 512 * MB, strategy="zorder")
 
 
-def test_groups_are_of_one_partition_and_of_the_largest_size() -> None:
+def test_groups_are_of_one_partition_and_limited_in_size() -> None:
     lab = Lab(partition_by=["k"])
     for k in ("a", "b"):
         add(lab, *[100] * 6, k=k)
@@ -156,7 +156,7 @@ def test_groups_are_of_one_partition_and_of_the_largest_size() -> None:
     assert [len(one) for one in plan(lab, **{"max-file-group-input-files": 3, "min-input-files": 3})] == [3, 3, 3, 3]
 
 
-def test_files_of_other_specs_come_together() -> None:
+def test_files_of_other_specs_are_grouped_together() -> None:
     lab = Lab(partition_by=["k"])
     for k in ("a", "b", "c"):
         add(lab, 100, 100, k=k)
@@ -168,20 +168,20 @@ def test_files_of_other_specs_come_together() -> None:
         plan(lab, **{"output-spec-id": 9})
 
 
-def test_everything_is_rewritten_where_asked() -> None:
+def test_everything_is_rewritten_on_request() -> None:
     lab = Lab()
     add(lab, 1000)
     assert plan(lab) == []
     assert [len(one) for one in plan(lab, **{"rewrite-all": True})] == [1]
 
 
-def test_the_number_of_files_can_be_limited() -> None:
+def test_number_of_files_can_be_limited() -> None:
     lab = Lab()
     add(lab, *[100] * 8)
     assert [len(one) for one in plan(lab, **{"max-files-to-rewrite": 6})] == [6]
 
 
-def test_large_groups_come_first_where_asked() -> None:
+def test_largest_groups_come_first_on_request() -> None:
     lab = Lab(partition_by=["k"])
     add(lab, *[100] * 5, k="a")
     add(lab, *[50] * 7, k="b")
@@ -191,7 +191,7 @@ def test_large_groups_come_first_where_asked() -> None:
     assert [len(one) for one in plan(lab, **{"rewrite-job-order": "bytes-desc"})] == [5, 7]
 
 
-def test_a_file_with_many_deleted_rows_is_rewritten_whatever_its_size() -> None:
+def test_file_with_many_deleted_rows_is_rewritten_at_any_size() -> None:
     lab = Lab()
     one, two = add(lab, 1000, 1000)
     lab.commit(RowDelta((lab.position_deletes(one, 1),), ReadSet(lab.snapshot.snapshot_id), "delete"))
@@ -201,7 +201,7 @@ def test_a_file_with_many_deleted_rows_is_rewritten_whatever_its_size() -> None:
     assert two.file_path
 
 
-def test_deletes_of_several_files_do_not_count_as_rows_of_one() -> None:
+def test_shared_deletes_do_not_count_towards_one_file() -> None:
     lab = Lab()
     one, _ = add(lab, 1000, 1000)
     shared = lab.position_deletes(one, 2, names_file=False)
@@ -210,7 +210,7 @@ def test_deletes_of_several_files_do_not_count_as_rows_of_one() -> None:
     assert [len(group) for group in plan(lab, **{"delete-file-threshold": 1})] == [2]
 
 
-def test_a_filter_chooses_whole_files_with_all_their_deletes() -> None:
+def test_filter_selects_whole_files_with_all_their_deletes() -> None:
     lab = Lab()
     low, _ = add(lab, 100), add(lab, *[100] * 5)
     lab.commit(Append((lab.file([100, 101]),)))
@@ -225,7 +225,7 @@ def test_a_filter_chooses_whole_files_with_all_their_deletes() -> None:
     assert not any(path.endswith("00007.parquet") for path in tasks)
 
 
-def test_only_deletes_of_one_file_go_with_it() -> None:
+def test_only_file_scoped_deletes_are_removed_with_the_file() -> None:
     lab = Lab()
     one, two = add(lab, 100, 100)
     own, shared = lab.position_deletes(one), lab.position_deletes(two, names_file=False)
@@ -235,5 +235,5 @@ def test_only_deletes_of_one_file_go_with_it() -> None:
     assert [file.file_path for file in own_position_deletes(group.tasks)] == [own.file_path]
 
 
-def test_an_empty_table_has_no_groups() -> None:
+def test_empty_table_has_no_groups() -> None:
     assert plan(Lab()) == []

@@ -24,7 +24,7 @@ def verbs() -> list[str]:
 
 
 @pytest.mark.parametrize("name", verbs())
-def test_a_verb_takes_what_is_declared(name: str) -> None:
+def test_verb_accepts_its_declared_arguments(name: str) -> None:
     procedure = PROCEDURES[name]
     taken = inspect.signature(ON_THE_LAKE.get(name) or getattr(Maintain, name)).parameters
     declared = {one.python_name: one for one in procedure.parameters if one.name != "table"}
@@ -43,13 +43,13 @@ def test_a_verb_takes_what_is_declared(name: str) -> None:
         assert str(default).lower() == one.default.lower(), python_name
 
 
-def test_every_verb_of_maintain_is_declared() -> None:
+def test_every_maintenance_verb_is_declared() -> None:
     public = {one for one, _ in inspect.getmembers(Maintain, inspect.isfunction) if not one.startswith("_")}
     assert public <= set(PROCEDURES)
 
 
 @pytest.mark.parametrize("procedure", PROCEDURES.values(), ids=lambda one: str(one.name))
-def test_a_declaration_is_whole(procedure: Procedure) -> None:
+def test_every_declaration_is_complete(procedure: Procedure) -> None:
     assert procedure.doc.endswith(".")
     seen_optional = False
     for one in procedure.call_parameters:
@@ -60,6 +60,6 @@ def test_a_declaration_is_whole(procedure: Procedure) -> None:
     assert len(set(names)) == len(names)
 
 
-def test_the_page_is_what_is_declared() -> None:
+def test_procedures_page_matches_the_declarations() -> None:
     write_it = "python -c 'from tools.procedures_markdown import *; print(procedures_markdown(), end=str())'"
     assert PAGE.read_text("utf-8") == procedures_markdown(), f"docs/procedures.md is old; write it: {write_it}"

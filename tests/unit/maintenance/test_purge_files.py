@@ -41,7 +41,7 @@ def files(catalog: MemoryCatalog) -> list[str]:
     return [one.path for one in catalog.storage.list(catalog.warehouse)]
 
 
-def test_everything_that_any_snapshot_reaches_is_deleted_once(catalog: MemoryCatalog) -> None:
+def test_every_reachable_file_is_deleted_once(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog)
     data = [f"{loaded.metadata.location}/data/{at}.parquet" for at in range(4)]
     loaded = appended(catalog, loaded, 1, *data[:2])
@@ -64,7 +64,7 @@ def test_everything_that_any_snapshot_reaches_is_deleted_once(catalog: MemoryCat
     assert (report.deleted_count, report.kept_count) == (present, 0)
 
 
-def test_an_unreadable_list_stays_and_the_rest_goes(catalog: MemoryCatalog) -> None:
+def test_unreadable_manifest_list_is_kept_and_the_rest_deleted(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog)
     data = [f"{loaded.metadata.location}/data/{at}.parquet" for at in range(2)]
     loaded = appended(catalog, loaded, 1, data[0])
@@ -76,7 +76,7 @@ def test_an_unreadable_list_stays_and_the_rest_goes(catalog: MemoryCatalog) -> N
     assert set(files(catalog)) == {broken, data[0], f"{loaded.metadata.location}/metadata/m1.avro"}
 
 
-def test_manifests_that_a_snapshot_lists_inline_are_found(catalog: MemoryCatalog) -> None:
+def test_inline_manifests_are_found(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog, format_version=1)
     data = f"{loaded.metadata.location}/data/f.parquet"
     catalog.storage.create(data, b"rows")
@@ -93,7 +93,7 @@ def test_manifests_that_a_snapshot_lists_inline_are_found(catalog: MemoryCatalog
     assert files(catalog) == []
 
 
-def test_of_many_files_that_stay_some_are_named(catalog: MemoryCatalog) -> None:
+def test_error_names_some_of_many_kept_files(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog)
     outside = [f"memory://elsewhere/{at}.parquet" for at in range(MAX_REPORTED + 50)]
     report = purged(catalog, appended(catalog, loaded, 1, *outside))
@@ -102,7 +102,7 @@ def test_of_many_files_that_stay_some_are_named(catalog: MemoryCatalog) -> None:
     assert all("outside the table's folders" in reason for _, reason in report.kept)
 
 
-def test_a_file_that_cannot_be_deleted_stays_and_is_named(catalog: MemoryCatalog) -> None:
+def test_undeletable_file_is_kept_and_named(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog)
     data = f"{loaded.metadata.location}/data/f.parquet"
     loaded = appended(catalog, loaded, 1, data)
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_deleted_stays_and_is_named(catalog: MemoryCatalog
     assert files(catalog) == [data]
 
 
-def test_a_table_that_may_share_its_files_is_refused(catalog: MemoryCatalog) -> None:
+def test_table_with_possibly_shared_files_is_refused(catalog: MemoryCatalog) -> None:
     loaded = made_table(catalog, properties={"gc.enabled": "false"})
     with pytest.raises(InvalidRequestError, match="may be another table's"):
         purged(catalog, loaded)

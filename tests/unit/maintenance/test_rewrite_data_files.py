@@ -122,7 +122,7 @@ def delete(table: frazil.Table, file: DataFile, positions: list[int], *, command
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_small_files_become_one_with_the_same_rows(version: int) -> None:
+def test_small_files_are_merged_with_the_same_rows(version: int) -> None:
     table = with_appends(version)
     before = content(table)
     result = rewrite(table)
@@ -135,7 +135,7 @@ def test_small_files_become_one_with_the_same_rows(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_each_partition_is_rewritten_for_itself(version: int) -> None:
+def test_partitions_are_rewritten_separately(version: int) -> None:
     table = with_appends(version, 12, partition_by=["kind"])
     before = content(table)
     assert rewrite(table).added_data_files_count == 2
@@ -145,7 +145,7 @@ def test_each_partition_is_rewritten_for_itself(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_are_applied_and_those_left_dangling_go(version: int) -> None:
+def test_deletes_are_applied_and_dangling_ones_removed(version: int) -> None:
     table = Damaged(version).table
     before = content(table)
     result = rewrite(table, rewrite_all=True, remove_dangling_deletes=True)
@@ -156,7 +156,7 @@ def test_deletes_are_applied_and_those_left_dangling_go(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_of_rewritten_files_alone_go_in_the_same_commit(version: int) -> None:
+def test_file_scoped_deletes_are_removed_in_the_same_commit(version: int) -> None:
     table = Damaged(version).table
     before = content(table)
     result = rewrite(table, rewrite_all=True)
@@ -166,7 +166,7 @@ def test_deletes_of_rewritten_files_alone_go_in_the_same_commit(version: int) ->
     assert kinds <= {2}, "equality deletes may be about others"
 
 
-def test_rows_keep_their_ids_through_several_rewrites() -> None:
+def test_rows_keep_ids_through_several_rewrites() -> None:
     table = with_appends(3)
     before = content(table)
     for strategy in STRATEGIES:
@@ -176,7 +176,7 @@ def test_rows_keep_their_ids_through_several_rewrites() -> None:
     assert len({one.split("'_row_id': ")[1].split(",")[0] for one in content(table)}) == 61
 
 
-def test_rows_of_a_table_that_was_upgraded_get_ids_once() -> None:
+def test_upgraded_rows_get_ids_once() -> None:
     table = with_appends(2)
     table.upgrade(3)
     plain = sorted(map(repr, table.scan().to_arrow().to_pylist()))
@@ -189,7 +189,7 @@ def test_rows_of_a_table_that_was_upgraded_get_ids_once() -> None:
     assert content(table) == before
 
 
-def test_a_filter_leaves_other_files_and_keeps_rows_outside_it() -> None:
+def test_filter_leaves_other_files_and_keeps_rows_outside_it() -> None:
     table = with_appends(2, 12, partition_by=["kind"])
     before = content(table)
     loaded = table.state
@@ -204,7 +204,7 @@ def test_a_filter_leaves_other_files_and_keeps_rows_outside_it() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_sorted_files_hold_ranges(version: int) -> None:
+def test_sorted_files_have_disjoint_ranges(version: int) -> None:
     table = with_appends(version, 8, **{"write.parquet.compression-codec": "uncompressed"})
     before = content(table)
     table.set_sort_order(["score desc nulls last", "id"])
@@ -226,7 +226,7 @@ def test_sorted_files_hold_ranges(version: int) -> None:
     assert table.check(bounds=True).ok
 
 
-def test_an_order_that_is_not_the_tables_is_not_recorded() -> None:
+def test_order_other_than_the_table_order_is_not_recorded() -> None:
     table = with_appends(3)
     rewrite(table, "sort", sort_by=["id desc"])
     ids = table.scan(columns=["id"]).to_arrow().column(0).to_pylist()
@@ -234,7 +234,7 @@ def test_an_order_that_is_not_the_tables_is_not_recorded() -> None:
     assert {one.sort_order_id for one in files_of(table)} == {0}
 
 
-def test_after_z_order_a_filter_on_either_column_leaves_most_files_out(tmp_path: Path) -> None:
+def test_after_z_order_a_filter_on_either_column_skips_most_files(tmp_path: Path) -> None:
     lake = frazil.connect(str(tmp_path))
     table = lake.create_table(
         "db.t", "x bigint, y bigint, z string", properties={"write.parquet.row-group-size-bytes": "2048"}
@@ -263,7 +263,7 @@ def test_after_z_order_a_filter_on_either_column_leaves_most_files_out(tmp_path:
         assert len(table.scan(where).plan().tasks) < every / 2, where
 
 
-def test_a_dry_run_writes_nothing() -> None:
+def test_dry_run_writes_nothing() -> None:
     table = with_appends()
     before, files = table.metadata, stored(table)
     request = request_for(table)
@@ -272,7 +272,7 @@ def test_a_dry_run_writes_nothing() -> None:
     assert state.metadata == before and stored(table) == files
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     told: list[Progress] = []
     rewrite_data_files(table._catalog, table.state, request_for(table), on_progress=told.append, threads=1)
@@ -280,7 +280,7 @@ def test_progress_is_told() -> None:
     assert told[-1].done_bytes == told[-1].all_bytes > 0
 
 
-def test_files_follow_the_present_schema_and_spec() -> None:
+def test_files_use_the_current_schema_and_spec() -> None:
     table = with_appends(2, 6, partition_by=["kind"])
     with table.update_schema() as update:
         update.add_column("more", "int")
@@ -299,7 +299,7 @@ def test_files_follow_the_present_schema_and_spec() -> None:
 
 
 @pytest.mark.parametrize("old", ["orc", "avro"])
-def test_the_format_of_files_follows_the_table(old: str) -> None:
+def test_file_format_follows_the_table(old: str) -> None:
     table = with_appends(2, 6, **{"write.format.default": old})
     before = content(table)
     assert {one.file_format.value for one in files_of(table)} == {old}
@@ -309,7 +309,7 @@ def test_the_format_of_files_follows_the_table(old: str) -> None:
     assert content(table) == before
 
 
-def test_another_spec_can_be_asked_for() -> None:
+def test_output_spec_can_be_chosen() -> None:
     table = with_appends(2, 6, partition_by=["kind"])
     with table.update_spec() as spec:
         spec.remove_field("kind")
@@ -319,7 +319,7 @@ def test_another_spec_can_be_asked_for() -> None:
     assert content(table) == before
 
 
-def test_a_branch_is_rewritten_without_touching_the_others() -> None:
+def test_branch_is_rewritten_without_changing_others() -> None:
     table = with_appends(3)
     table.create_branch("audit")
     table.append(rows(500, 510), branch="audit")
@@ -363,14 +363,14 @@ def other_handle(table: frazil.Table) -> frazil.Table:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_append_meanwhile_is_no_conflict(version: int) -> None:
+def test_concurrent_append_is_not_a_conflict(version: int) -> None:
     table = with_appends(version)
     beside(table, lambda: other_handle(table).append(rows(700, 710)))
     assert len(content(table)) == 70
     assert len(files_of(table)) == 2
 
 
-def test_a_row_deleted_meanwhile_stays_deleted() -> None:
+def test_concurrently_deleted_row_stays_deleted() -> None:
     table = with_appends(3)
     victim = files_of(table)[0]
     files = stored(table)
@@ -388,14 +388,14 @@ def delete_by_value(table: frazil.Table) -> None:
     other._run(RowDelta(tuple(deletes), None))
 
 
-def test_an_equality_delete_meanwhile_reaches_the_new_files() -> None:
+def test_concurrent_equality_delete_applies_to_new_files() -> None:
     table = with_appends(2)
     result = beside(table, lambda: delete_by_value(table))
     assert result.rewritten_data_files_count == 6
     assert len(content(table)) == 59
 
 
-def test_an_equality_delete_meanwhile_is_a_conflict_where_new_files_get_a_new_number() -> None:
+def test_concurrent_equality_delete_conflicts_if_new_files_get_a_new_sequence_number() -> None:
     table = with_appends(2)
     with pytest.raises(ConcurrentChangeError):
         beside(table, lambda: delete_by_value(table), use_starting_sequence_number=False)
@@ -403,7 +403,7 @@ def test_an_equality_delete_meanwhile_is_a_conflict_where_new_files_get_a_new_nu
 
 
 @pytest.mark.parametrize("max_commits", [1, 10])
-def test_with_partial_progress_a_group_that_loses_is_rewritten_again(max_commits: int) -> None:
+def test_partial_progress_retries_a_conflicting_group(max_commits: int) -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     before = len(content(table))
     victim = next(one for one in files_of(table) if one.partition == ("a",))
@@ -432,7 +432,7 @@ class AfterEachGroup(Beside):
 
 
 @pytest.mark.parametrize("max_commits", [1, 10])
-def test_a_group_that_loses_twice_is_reported_and_the_others_land(max_commits: int) -> None:
+def test_group_that_conflicts_twice_is_reported_and_others_commit(max_commits: int) -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     before = len(content(table))
     files = stored(table)
@@ -455,7 +455,7 @@ def test_a_group_that_loses_twice_is_reported_and_the_others_land(max_commits: i
     assert len(content(table)) == before - 2
 
 
-def test_two_rewrites_at_once_double_nothing() -> None:
+def test_two_concurrent_rewrites_duplicate_nothing() -> None:
     table = with_appends(3)
     before = content(table)
     with pytest.raises(ConcurrentChangeError, match="not in the table"):
@@ -467,7 +467,7 @@ def test_two_rewrites_at_once_double_nothing() -> None:
 
 
 @pytest.mark.parametrize("appends", [1, 2])
-def test_a_start_that_expires_meanwhile_is_a_conflict_only_where_history_is_lost(appends: int) -> None:
+def test_expired_base_conflicts_only_if_history_is_lost(appends: int) -> None:
     table = with_appends(3)
 
     def act() -> None:
@@ -485,7 +485,7 @@ def test_a_start_that_expires_meanwhile_is_a_conflict_only_where_history_is_lost
     assert table.check(bounds=True).ok
 
 
-def test_too_many_failed_commits_end_it() -> None:
+def test_too_many_failed_commits_stop_the_rewrite() -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     victim = next(one for one in files_of(table) if one.partition == ("a",))
     with pytest.raises(ConcurrentChangeError):
@@ -498,7 +498,7 @@ def test_too_many_failed_commits_end_it() -> None:
     assert victim.file_path in {one.file_path for one in files_of(table)}
 
 
-def test_a_group_that_fails_is_reported_and_its_files_are_deleted() -> None:
+def test_failed_group_is_reported_and_its_files_deleted() -> None:
     table = with_appends(3, 12, partition_by=["kind"])
     before, files = content(table), stored(table)
 
@@ -515,7 +515,7 @@ def test_a_group_that_fails_is_reported_and_its_files_are_deleted() -> None:
     assert content(table) == before
 
 
-def test_a_rewriter_that_loses_rows_is_found_out() -> None:
+def test_rewriter_that_loses_rows_is_detected() -> None:
     table = with_appends(3)
     before, files = content(table), stored(table)
 
@@ -527,7 +527,7 @@ def test_a_rewriter_that_loses_rows_is_found_out() -> None:
     assert content(table.refresh()) == before and stored(table) == files
 
 
-def test_new_files_stay_where_it_is_not_known_whether_they_were_committed() -> None:
+def test_new_files_are_kept_if_the_commit_outcome_is_unknown() -> None:
     table = with_appends(3)
     files = stored(table)
 
@@ -548,7 +548,7 @@ def test_new_files_stay_where_it_is_not_known_whether_they_were_committed() -> N
     assert len(content(table)) == 60
 
 
-def test_nothing_is_written_for_a_group_whose_rows_are_all_deleted() -> None:
+def test_fully_deleted_group_writes_nothing() -> None:
     table = with_appends(3, 1)
     delete(table, files_of(table)[0], list(range(10)))
     table.refresh()
@@ -557,7 +557,7 @@ def test_nothing_is_written_for_a_group_whose_rows_are_all_deleted() -> None:
     assert content(table) == [] and files_of(table) == []
 
 
-def test_plans_say_which_number_new_files_keep() -> None:
+def test_plan_determines_the_sequence_number_of_new_files() -> None:
     table = with_appends(2)
     loaded: LoadedTable = table.state
     assert plan_rewrite(loaded, request_for(table)).data_sequence_number == 6

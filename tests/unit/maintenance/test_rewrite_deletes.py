@@ -117,7 +117,7 @@ class Deleted:
         return result
 
 
-def test_small_position_delete_files_become_one_for_each_partition() -> None:
+def test_small_position_delete_files_are_merged_per_partition() -> None:
     case = Deleted()
     for at in range(5):
         case.positions({0: [at], 1: [at], 2: [9 - at]}, per_file=False)
@@ -132,14 +132,14 @@ def test_small_position_delete_files_become_one_for_each_partition() -> None:
     assert case.rewrite() == RewritePositionDeletesResult()
 
 
-def test_few_position_delete_files_stay_unless_asked() -> None:
+def test_few_position_delete_files_are_kept_unless_requested() -> None:
     case = Deleted()
     case.positions({0: [1], 2: [1]}, per_file=True)
     assert case.rewrite() == RewritePositionDeletesResult()
     assert case.rewrite(rewrite_all=True).rewritten_delete_files_count == 2
 
 
-def test_rewritten_deletes_do_not_reach_rows_that_came_after_them() -> None:
+def test_rewritten_deletes_do_not_apply_to_later_rows() -> None:
     case = Deleted()
     case.positions({0: [1]}, per_file=False)
     case.append(100, "a")
@@ -149,7 +149,7 @@ def test_rewritten_deletes_do_not_reach_rows_that_came_after_them() -> None:
     assert case.ids() == before
 
 
-def test_a_filter_chooses_partitions() -> None:
+def test_filter_selects_partitions() -> None:
     case = Deleted()
     case.positions({0: [1], 1: [1]}, per_file=True)
     before = case.ids()
@@ -157,7 +157,7 @@ def test_a_filter_chooses_partitions() -> None:
     assert case.ids() == before
 
 
-def test_a_dry_run_of_deletes_changes_nothing() -> None:
+def test_dry_run_of_deletes_changes_nothing() -> None:
     case = Deleted()
     case.positions({0: [1], 1: [1]}, per_file=True)
     before = case.table.refresh().metadata
@@ -166,7 +166,7 @@ def test_a_dry_run_of_deletes_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("per_file", [True, False])
-def test_an_upgraded_table_gets_vectors(per_file: bool) -> None:
+def test_upgraded_table_gets_vectors(per_file: bool) -> None:
     case = Deleted()
     for at in range(3):
         case.positions({0: [at], 1: [at], 2: [9 - at]}, per_file=per_file)
@@ -182,7 +182,7 @@ def test_an_upgraded_table_gets_vectors(per_file: bool) -> None:
     assert case.ids() == [one for one in before if one not in (9, 30)]
 
 
-def test_a_vector_that_another_writer_makes_meanwhile_is_a_conflict() -> None:
+def test_concurrently_added_vector_is_a_conflict() -> None:
     case = Deleted()
     case.positions({0: [0], 2: [0]}, per_file=False)
     case.table.upgrade(3)
@@ -203,7 +203,7 @@ def test_a_vector_that_another_writer_makes_meanwhile_is_a_conflict() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_equality_deletes_become_positions(version: int) -> None:
+def test_equality_deletes_become_position_deletes(version: int) -> None:
     case = Deleted(version)
     case.equality([1, 2, 99], "a")
     case.append(0, "a")
@@ -219,7 +219,7 @@ def test_equality_deletes_become_positions(version: int) -> None:
     assert case.convert() == ConvertEqualityDeletesResult()
 
 
-def test_equality_deletes_join_the_vectors_there_are() -> None:
+def test_equality_deletes_are_merged_into_existing_vectors() -> None:
     case = Deleted(3)
     case.vectors({0: [5], 1: [5]})
     case.equality([1], "a")
@@ -229,7 +229,7 @@ def test_equality_deletes_join_the_vectors_there_are() -> None:
     assert case.deletes() == {"vector": 2}
 
 
-def test_equality_deletes_of_an_upgraded_table_take_position_deletes_with_them() -> None:
+def test_converted_equality_deletes_include_position_deletes_after_an_upgrade() -> None:
     case = Deleted(2)
     case.positions({0: [5], 2: [5]}, per_file=False)
     case.equality([1], "a")
@@ -244,7 +244,7 @@ def test_equality_deletes_of_an_upgraded_table_take_position_deletes_with_them()
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_a_compaction_that_began_before_cannot_bring_rows_back(version: int) -> None:
+def test_compaction_started_earlier_cannot_restore_rows(version: int) -> None:
     case = Deleted(version)
     request = RewriteRequest(read_data_options({"rewrite-all": True}, 1 << 20, strategy="binpack"))
     plan = plan_rewrite(case.table.state, request)
@@ -264,7 +264,7 @@ def dangling(case: Deleted) -> None:
     case.table._run(RemoveDanglingDeletes())
 
 
-def test_deletes_that_apply_to_nothing_go_and_the_others_stay() -> None:
+def test_dangling_deletes_are_removed_and_others_kept() -> None:
     case = Deleted(2)
     case.positions({0: [1]}, per_file=True)
     case.positions({1: [1], 3: [1]}, per_file=False)
@@ -284,7 +284,7 @@ def test_deletes_that_apply_to_nothing_go_and_the_others_stay() -> None:
     assert case.table.current_snapshot == head
 
 
-def test_a_global_equality_delete_stays_while_any_partition_has_older_rows() -> None:
+def test_global_equality_delete_is_kept_while_a_partition_has_older_rows() -> None:
     case = Deleted(2)
     with case.table.update_spec() as spec:
         spec.remove_field("kind")
@@ -300,7 +300,7 @@ def test_a_global_equality_delete_stays_while_any_partition_has_older_rows() -> 
     assert case.deletes() == {}
 
 
-def test_position_deletes_of_a_partition_stay_beside_data_of_their_own_commit() -> None:
+def test_position_deletes_are_kept_beside_data_of_their_own_commit() -> None:
     # Such deletes reach files of the same sequence number, so that they dangle only where all data is newer.
     lab = Lab(partition_by=["k"])
     data = lab.file([1, 2, 3], "a")

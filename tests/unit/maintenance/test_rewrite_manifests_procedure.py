@@ -37,11 +37,11 @@ def test_replaced_and_added_manifests_are_counted() -> None:
     assert rewrite(lab) == RewriteManifestsResult()
 
 
-def test_an_empty_table_has_nothing_to_rewrite() -> None:
+def test_empty_table_has_nothing_to_rewrite() -> None:
     assert rewrite(Lab()) == RewriteManifestsResult()
 
 
-def test_manifests_of_the_target_size_hold_neighbouring_partitions() -> None:
+def test_target_size_manifests_hold_neighbouring_partitions() -> None:
     lab = with_appends(60, target_bytes=2000)
     found = rewrite(lab)
     assert found.rewritten_manifests_count == 60
@@ -54,7 +54,7 @@ def test_manifests_of_the_target_size_hold_neighbouring_partitions() -> None:
     assert all(lows[at][1] <= lows[at + 1][0] for at in range(len(lows) - 1)), "manifests overlap at most at their ends"
 
 
-def test_the_fields_to_sort_by_come_first() -> None:
+def test_sort_fields_come_first() -> None:
     lab = with_appends(6, partition_by=("k", "v"))
     rewrite(lab, sort_by=("v",))
     assert [one.data_file.partition[1] for one in lab.live()] == list(range(6))

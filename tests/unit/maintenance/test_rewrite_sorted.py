@@ -61,7 +61,7 @@ def stored(table: frazil.Table) -> set[str]:
 @pytest.mark.extended
 @pytest.mark.parametrize("partition_by", [(), ("kind",)], ids=["one group", "a group for each partition"])
 @pytest.mark.parametrize("sort_by", ORDERS)
-def test_a_group_that_does_not_fit_is_written_as_one_that_does(sort_by: str, partition_by: tuple[str, ...]) -> None:
+def test_spilled_group_is_written_like_one_in_memory(sort_by: str, partition_by: tuple[str, ...]) -> None:
     whole = new_table(partition_by=partition_by)
     in_parts = copy_table(whole)
     before = sorted(rows(whole))
@@ -91,13 +91,13 @@ def no_file_above(size: int) -> Iterator[None]:
 @pytest.mark.extended
 @pytest.mark.parametrize("sort_by", ORDERS)
 @pytest.mark.parametrize("size", [0, 2_000])
-def test_a_full_disk_leaves_the_table_as_it_was(
+def test_full_disk_leaves_the_table_unchanged(
     size: int, sort_by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = new_table()
     before, files = rows(table), stored(table)
-    with no_file_above(size), pytest.raises(StorageError, match="temporary folder") as caught:
+    with no_file_above(size), pytest.raises(StorageError, match="Cannot spill rows to") as caught:
         rewrite(table, sort_by, sort_memory_bytes=10_000)
     assert caught.value.hint is not None and "max-file-group-size-bytes" in caught.value.hint
     assert (rows(table.refresh()), stored(table)) == (before, files)
@@ -107,18 +107,16 @@ def test_a_full_disk_leaves_the_table_as_it_was(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_temporary_folder_that_is_gone_is_an_error_only_where_it_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_temporary_folder_is_an_error_only_if_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
     table = new_table()
-    with pytest.raises(StorageError, match="temporary folder"):
+    with pytest.raises(StorageError, match="Cannot spill rows to"):
         rewrite(table, "id", sort_memory_bytes=6_000)
     rewrite(table, "id")
     assert len(table.scan().plan().tasks) == 1
 
 
-def test_memory_to_sort_in_is_an_option_of_sorting_alone() -> None:
+def test_sort_memory_is_an_option_of_sorting_only() -> None:
     table = new_table()
     with pytest.raises(InvalidRequestError, match="sort-memory-bytes is 0"):
         rewrite(table, "id", sort_memory_bytes=0)
@@ -126,7 +124,7 @@ def test_memory_to_sort_in_is_an_option_of_sorting_alone() -> None:
         table.maintain.rewrite_data_files(options={"sort-memory-bytes": 1})
 
 
-def test_a_sample_is_of_all_rows_alike_and_bounded() -> None:
+def test_sample_is_uniform_and_bounded() -> None:
     count, step = 10 * SAMPLE_ROWS, 10_000
     schema = pa.schema([("id", pa.int64())])
     made = (pa.record_batch([np.arange(at, at + step)], schema=schema) for at in range(0, count, step))

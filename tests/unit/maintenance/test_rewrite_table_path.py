@@ -80,7 +80,7 @@ def delete_row(table: frazil.Table, row_id: int) -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("is_partitioned", [False, True])
-def test_a_copied_table_reads_the_same_without_the_original(tmp_path: Path, version: int, is_partitioned: bool) -> None:
+def test_copied_table_reads_the_same_without_the_original(tmp_path: Path, version: int, is_partitioned: bool) -> None:
     table = new_table(
         tmp_path,
         version,
@@ -124,7 +124,7 @@ def test_a_copied_table_reads_the_same_without_the_original(tmp_path: Path, vers
     assert copied.check(bounds=True).ok
 
 
-def test_equality_deletes_are_copied_as_they_are(tmp_path: Path) -> None:
+def test_equality_deletes_are_copied_unchanged(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1, 2, 3))
     deletes = write_equality_deletes(pa.table({"id": pa.array([2], pa.int64())}), table.state, ["id"])
@@ -138,7 +138,7 @@ def test_equality_deletes_are_copied_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_what_came_after_a_copied_version_is_copied_alone(tmp_path: Path, version: int) -> None:
+def test_incremental_copy_has_only_later_files(tmp_path: Path, version: int) -> None:
     table = new_table(tmp_path, version)
     for at in range(4):
         table.append(rows(at * 10, at * 10 + 1))
@@ -164,7 +164,7 @@ def test_what_came_after_a_copied_version_is_copied_alone(tmp_path: Path, versio
     assert copied.check(bounds=True).ok
 
 
-def test_files_of_expired_snapshots_are_listed_as_long_as_they_are_live(tmp_path: Path) -> None:
+def test_files_of_expired_snapshots_are_listed_while_live(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     for at in range(3):
         table.append(rows(at))
@@ -177,7 +177,7 @@ def test_files_of_expired_snapshots_are_listed_as_long_as_they_are_live(tmp_path
     assert open_copy(tmp_path, target, result).scan().count() == 3
 
 
-def test_an_older_version_can_be_the_end(tmp_path: Path) -> None:
+def test_end_version_may_be_an_older_one(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1))
     older = table.metadata_location
@@ -190,7 +190,7 @@ def test_an_older_version_can_be_the_end(tmp_path: Path) -> None:
     assert open_copy(tmp_path, target, result).scan().to_arrow()["id"].to_pylist() == [1]
 
 
-def test_a_dry_run_writes_nothing_and_counts_the_same(tmp_path: Path) -> None:
+def test_dry_run_writes_nothing_and_counts_the_same(tmp_path: Path) -> None:
     table = new_table(tmp_path, 3)
     table.append(rows(1, 2))
     delete_row(table, 1)
@@ -204,7 +204,7 @@ def test_a_dry_run_writes_nothing_and_counts_the_same(tmp_path: Path) -> None:
     assert dry.file_list_location == "N/A"
 
 
-def test_the_staging_folder_can_be_chosen_and_used_again(tmp_path: Path) -> None:
+def test_staging_folder_can_be_chosen_and_reused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1))
     staging = f"file://{tmp_path}/staging/"
@@ -215,7 +215,7 @@ def test_the_staging_folder_can_be_chosen_and_used_again(tmp_path: Path) -> None
     assert none.file_list_location == "N/A"
 
 
-def test_staging_folders_do_not_stop_orphan_removal(tmp_path: Path) -> None:
+def test_staging_folders_do_not_block_orphan_removal(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1))
     table.maintain.rewrite_table_path(*prefixes(table, tmp_path / "copy"))
@@ -234,7 +234,7 @@ def test_staging_folders_do_not_stop_orphan_removal(tmp_path: Path) -> None:
         ("{location}", "file:///x", {"end_version": "v9.metadata.json"}, "no version 'v9.metadata.json'"),
     ],
 )
-def test_wrong_requests_are_refused(
+def test_invalid_requests_are_refused(
     tmp_path: Path, source: str, target: str, options: dict[str, Any], match: str
 ) -> None:
     table = new_table(tmp_path)
@@ -243,7 +243,7 @@ def test_wrong_requests_are_refused(
         table.maintain.rewrite_table_path(source.format(location=table.location), target, **options)
 
 
-def test_a_file_outside_the_prefix_is_refused(tmp_path: Path) -> None:
+def test_file_outside_the_prefix_is_refused(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -254,7 +254,7 @@ def test_a_file_outside_the_prefix_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../home/keys", "data/../../x", "%2e%2e/%2e%2e/x", "data\\..\\x"])
-def test_a_path_that_leads_out_of_the_prefix_is_refused(tmp_path: Path, name: str) -> None:
+def test_path_escaping_the_prefix_is_refused(tmp_path: Path, name: str) -> None:
     table = new_table(tmp_path)
     file = DataFile(f"{table.location}/{name}", FileFormat.PARQUET, 1, 1)
     commit_actions(table._catalog, table.state, Append((file,)))
@@ -264,7 +264,7 @@ def test_a_path_that_leads_out_of_the_prefix_is_refused(tmp_path: Path, name: st
     assert not (tmp_path / "copy").exists()
 
 
-def test_nothing_in_the_staging_folder_is_written_over(tmp_path: Path) -> None:
+def test_staging_files_are_never_overwritten(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.append(rows(1))
     listed = Path(str(table.current_snapshot.manifest_list)).name  # type: ignore[union-attr]

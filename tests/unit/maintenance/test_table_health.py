@@ -35,7 +35,7 @@ def append(table: frazil.Table, kind: str = "a", count: int = 1) -> None:
         table.append(pa.table({"id": [at], "kind": [kind]}))
 
 
-def test_a_new_table_is_healthy() -> None:
+def test_new_table_is_healthy() -> None:
     table = new_table()
     assert table.health().ok
     append(table)
@@ -44,7 +44,7 @@ def test_a_new_table_is_healthy() -> None:
     assert (report.facts["data_files"], report.facts["rows"], report.facts["snapshots"]) == (1, 1, 1)
 
 
-def test_small_files_count_where_a_partition_has_several() -> None:
+def test_small_files_count_if_a_partition_has_several() -> None:
     table = new_table()
     for kind in "abcdefgh":
         append(table, kind)
@@ -63,7 +63,7 @@ def test_files_of_the_target_size_are_not_small() -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3])
-def test_deletes_are_told_with_what_applies_them(version: int) -> None:
+def test_deletes_are_reported_with_their_remedy(version: int) -> None:
     report = Damaged(version).table.health()
     assert found(report) == {"equality-deletes": "rewrite_data_files", "deleted-rows": "rewrite_data_files"}
     assert report.facts["deletion_vectors" if version == 3 else "position_delete_files"] == 2
@@ -86,7 +86,7 @@ def test_many_small_manifests_should_be_merged() -> None:
     assert found(table.health())["small-manifests"] == "rewrite_manifests"
 
 
-def test_snapshots_that_have_expired_should_go() -> None:
+def test_expired_snapshots_should_be_removed() -> None:
     table = new_table()
     append(table, "a", 3)
     table.create_tag("old", max_ref_age_ms=1)
@@ -98,7 +98,7 @@ def test_snapshots_that_have_expired_should_go() -> None:
     assert kept.ok, "what may not be deleted need not be told"
 
 
-def test_metadata_files_that_are_left_behind_are_told() -> None:
+def test_leftover_metadata_files_are_reported() -> None:
     table = new_table(**{"write.metadata.previous-versions-max": "3"})
     for at in range(4):
         table.set_properties({"owner": str(at)})
@@ -118,7 +118,7 @@ def test_health_reads_metadata_only(tmp_path: Path) -> None:
         assert not any("/data/" in call.path for call in watched.calls)
 
 
-def test_sizes_of_files_are_told_as_a_histogram() -> None:
+def test_file_sizes_are_a_histogram() -> None:
     lab = Lab()
     sizes = [10, 1 << 20, (16 << 20) - 1, 16 << 20, 200 << 20, 512 << 20, 1 << 40]
     lab.commit(Append(tuple(replace(lab.file([at]), file_size_in_bytes=size) for at, size in enumerate(sizes))))
@@ -134,7 +134,7 @@ def test_sizes_of_files_are_told_as_a_histogram() -> None:
     assert sum(steps.values()) == facts["data_files"]
 
 
-def test_deletes_are_told_by_file() -> None:
+def test_deletes_are_reported_by_file() -> None:
     facts = Damaged(3).table.health().facts
     assert (facts["data_files_with_deletes"], facts["most_rows_deleted_from_a_file"]) == (2, 2)
 

@@ -74,7 +74,7 @@ def counts(table: frazil.Table, made: StatisticsFile | None) -> dict[str, int]:
     return {table.schema.name_of(one.fields[0]): int(one.properties["ndv"]) for one in made.blob_metadata}
 
 
-def test_values_of_every_type_are_counted() -> None:
+def test_distinct_values_of_every_type_are_counted() -> None:
     table = new_table()
     made = table.maintain.compute_table_stats()
     assert counts(table, made) == EXPECTED
@@ -82,7 +82,7 @@ def test_values_of_every_type_are_counted() -> None:
     assert table.check().ok
 
 
-def test_hashes_are_of_the_single_value_bytes() -> None:
+def test_hashes_use_single_value_bytes() -> None:
     table = new_table()
     made = table.maintain.compute_table_stats()
     assert made is not None
@@ -106,7 +106,7 @@ def test_hashes_are_of_the_single_value_bytes() -> None:
         ), name
 
 
-def test_columns_and_snapshots_can_be_chosen() -> None:
+def test_columns_and_snapshots_can_be_selected() -> None:
     table = new_table()
     first = next(iter(table.snapshots)).snapshot_id
     made = table.maintain.compute_table_stats(first, ["id", "p.a"])
@@ -115,7 +115,7 @@ def test_columns_and_snapshots_can_be_chosen() -> None:
     assert len(table.metadata.statistics) == 2
 
 
-def test_deleted_rows_do_not_count() -> None:
+def test_deleted_rows_are_not_counted() -> None:
     table = frazil.connect("memory:").create_table("db.t", "id bigint, k string", partition_by=["k"])
     table.append(pa.table({"id": [1, 2, 3], "k": ["a", "b", "b"]}))
     table.delete("k = 'b'")
@@ -123,15 +123,15 @@ def test_deleted_rows_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("columns", [["p"], ["p.tags"], ["p.tags.element"], ["nope"], [], "id"])
-def test_columns_that_cannot_be_counted_are_refused(columns: list[str]) -> None:
+def test_unsupported_columns_are_refused(columns: list[str]) -> None:
     with pytest.raises(FrazilError):
         new_table().maintain.compute_table_stats(columns=columns)
 
 
-def test_a_table_without_rows_or_columns_has_none() -> None:
+def test_table_without_rows_or_columns_has_no_statistics() -> None:
     lake = frazil.connect("memory:")
     assert lake.create_table("db.a", "id bigint").maintain.compute_table_stats() is None
     table = lake.create_table("db.b", "p struct<a: int>")
     table.append([{"p": {"a": 1}}])
-    with pytest.raises(InvalidRequestError, match="no column of a simple type"):
+    with pytest.raises(InvalidRequestError, match="no column of a primitive type"):
         table.maintain.compute_table_stats()

@@ -14,13 +14,13 @@ SCHEMA = Schema((NestedField(1, "key", UUID),))
 
 
 @pytest.mark.parametrize("name", METADATA_TABLES)
-def test_a_table_partitioned_by_uuid_has_metadata_tables_before_it_has_rows(name: str) -> None:
+def test_empty_table_partitioned_by_uuid_has_metadata_tables(name: str) -> None:
     loaded = TableBuilder(SCHEMA, partition_by=["key"]).load()
     found = read_metadata_table(loaded, name)
     assert found.schema.equals(metadata_table_schema(loaded.metadata, name))
     assert found.num_rows == (1 if name == "metadata_log_entries" else 0)
 
 
-def test_a_plan_of_no_files_is_a_table_of_no_rows() -> None:
+def test_empty_plan_is_an_empty_table() -> None:
     loaded = TableBuilder(SCHEMA, partition_by=["key"]).load()
     assert plan_scan(loaded).to_arrow().num_rows == 0

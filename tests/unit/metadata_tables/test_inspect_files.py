@@ -106,7 +106,7 @@ def events(**options: Any) -> TableBuilder:
     return TableBuilder(schema(), partition_by=["day(ts)"], **options)
 
 
-def test_a_file_is_shown_with_all_its_columns_in_the_order_of_the_reference() -> None:
+def test_file_rows_have_the_columns_of_iceberg_java_in_order() -> None:
     table = events()
     (file,) = table.append([{"id": 1, "ts": 0, "kind": "a"}, {"id": 5, "ts": 1, "kind": None}])
     found = files(table.load())
@@ -148,7 +148,7 @@ def test_a_file_is_shown_with_all_its_columns_in_the_order_of_the_reference() ->
     assert metrics["ts"]["upper_bound"] == datetime.datetime(1970, 1, 1, 0, 0, 0, 1, datetime.UTC)
 
 
-def test_types_are_those_of_the_reference() -> None:
+def test_types_match_iceberg_java() -> None:
     table = files(events().load()).schema
     assert {part.name: str(part.type) for part in table if part.name != "readable_metrics"} == {
         "content": "int32",
@@ -182,7 +182,7 @@ def test_types_are_those_of_the_reference() -> None:
     ]
 
 
-def test_an_unpartitioned_table_has_no_partition_column() -> None:
+def test_unpartitioned_table_has_no_partition_column() -> None:
     table = TableBuilder(schema())
     table.append([{"id": 1}])
     expected = [name for name in FILE_COLUMNS if name != "partition"]
@@ -191,7 +191,7 @@ def test_an_unpartitioned_table_has_no_partition_column() -> None:
     assert [part.name for part in entry.schema.field("data_file").type] == expected[:-1]
 
 
-def test_a_table_without_a_snapshot_has_no_files_but_all_the_columns() -> None:
+def test_table_without_a_snapshot_has_all_columns_and_no_files() -> None:
     loaded = events().load()
     for name in ("files", "data_files", "delete_files", "all_files", "all_data_files", "all_delete_files"):
         table = read_metadata_table(loaded, name)
@@ -200,7 +200,7 @@ def test_a_table_without_a_snapshot_has_no_files_but_all_the_columns() -> None:
         assert (of_entries(loaded).num_rows, of_entries(loaded).num_columns) == (0, 6)
 
 
-def test_data_and_delete_files_are_told_apart() -> None:
+def test_data_and_delete_files_are_distinguished() -> None:
     table = events()
     (data,) = table.append([{"id": 1, "ts": 0, "kind": "a"}])
     position = table.write_position_deletes({data: [0]}, names_file=True)
@@ -218,7 +218,7 @@ def test_data_and_delete_files_are_told_apart() -> None:
     assert shown[position.file_path]["readable_metrics"]["id"]["lower_bound"] is None
 
 
-def test_deletion_vectors_show_where_they_lie_and_data_files_their_first_row_id() -> None:
+def test_deletion_vectors_show_their_position_and_data_files_their_first_row_id() -> None:
     table = TableBuilder(schema(), format_version=3)
     first, second = table.append([{"id": 1}, {"id": 2}]), table.append([{"id": 3}])
     (vector,) = table.write_vectors({first[0]: [1]})
@@ -234,7 +234,7 @@ def test_deletion_vectors_show_where_they_lie_and_data_files_their_first_row_id(
     assert ids == {first[0].file_path: 0, second[0].file_path: 2}
 
 
-def test_files_of_version_1_are_shown_alike() -> None:
+def test_version_1_files_have_the_same_columns() -> None:
     table = events(format_version=1)
     (file,) = table.append([{"id": 1, "ts": DAY, "kind": "a"}])
     (row,) = rows(files(table.load()))
@@ -266,7 +266,7 @@ def test_partitions_of_all_specs_share_one_type() -> None:
     ]
 
 
-def test_a_partition_field_made_void_in_version_1_keeps_its_type_and_values() -> None:
+def test_partition_field_voided_in_version_1_keeps_type_and_values() -> None:
     table = TableBuilder(schema(), partition_by=["bucket(4, id)"], format_version=1)
     table.append([{"id": 1}])
     table.update_spec(lambda u: u.remove_field("id_bucket"))
@@ -277,7 +277,7 @@ def test_a_partition_field_made_void_in_version_1_keeps_its_type_and_values() ->
     assert values == {0: [0], 1: [None]}
 
 
-def test_a_partition_field_whose_column_is_gone_is_not_shown() -> None:
+def test_partition_field_of_a_dropped_column_is_hidden() -> None:
     table = TableBuilder(schema(), partition_by=["kind", "bucket(4, id)"])
     table.append([{"id": 1, "kind": "a"}])
     table.update_spec(lambda u: u.remove_field("kind"))
@@ -307,7 +307,7 @@ def test_metrics_follow_columns_through_promotion_and_renaming() -> None:
     assert shown == [{"a": 1 << 40, "c": "y", "d": 0.5}, {"a": 3, "c": "x", "d": None}]
 
 
-def test_metrics_of_list_elements_have_their_place() -> None:
+def test_metrics_of_list_elements_have_their_path() -> None:
     table = TableBuilder(schema(field(1, "tags", ListType(2, STRING))))
     file = replace(table.write_data([{"tags": ["a"]}]), value_counts={2: 4})
     table.commit(file)
@@ -315,7 +315,7 @@ def test_metrics_of_list_elements_have_their_place() -> None:
     assert row["readable_metrics"]["tags.element"]["value_count"] == 4
 
 
-def test_entries_keep_deleted_files_and_show_what_they_inherit() -> None:
+def test_entries_include_deleted_files_and_inherited_values() -> None:
     table = events()
     one, two = table.append([{"id": 1, "ts": 0, "kind": "a"}, {"id": 2, "ts": DAY, "kind": "b"}])
     table.commit(deleted=[one])
@@ -337,7 +337,7 @@ def test_entries_keep_deleted_files_and_show_what_they_inherit() -> None:
     assert paths(files(table.load())) == [two.file_path]
 
 
-def test_time_travel_is_by_id_time_branch_and_tag() -> None:
+def test_time_travel_by_id_time_branch_and_tag() -> None:
     table = TableBuilder(schema())
     (first,) = table.append([{"id": 1}])
     (second,) = table.append([{"id": 2}])
@@ -357,7 +357,7 @@ def test_time_travel_is_by_id_time_branch_and_tag() -> None:
         files(loaded, choice=SnapshotChoice(snapshot_id=9))
 
 
-def test_all_tables_reach_every_snapshot_and_read_each_manifest_once() -> None:
+def test_all_tables_cover_every_snapshot_and_read_each_manifest_once() -> None:
     storage = CountingStorage()
     table = TableBuilder(schema(), storage=storage)
     (first,) = table.append([{"id": 1}])
@@ -381,7 +381,7 @@ def test_all_tables_reach_every_snapshot_and_read_each_manifest_once() -> None:
     assert (2, first.file_path) in [(row["status"], row["data_file"]["file_path"]) for row in rows(statuses)]
 
 
-def test_expired_snapshots_are_not_reached() -> None:
+def test_expired_snapshots_are_not_included() -> None:
     table = TableBuilder(schema())
     (first,) = table.append([{"id": 1}])
     (second,) = table.append([{"id": 2}])
@@ -393,7 +393,7 @@ def test_expired_snapshots_are_not_reached() -> None:
     assert paths(all_files(table.load())) == [second.file_path]
 
 
-def test_an_upgraded_table_shows_the_row_ids_its_newest_list_gave() -> None:
+def test_upgraded_table_shows_row_ids_of_its_newest_list() -> None:
     table = TableBuilder(schema())
     table.append([{"id": 1}])
     table.upgrade(3)
@@ -403,7 +403,7 @@ def test_an_upgraded_table_shows_the_row_ids_its_newest_list_gave() -> None:
     assert old.column(0).to_pylist() == [None]
 
 
-def test_columns_may_lead_into_structs() -> None:
+def test_nested_columns_can_be_selected() -> None:
     table = events()
     table.append([{"id": 1, "ts": 0, "kind": "a"}])
     loaded = table.load()
@@ -432,7 +432,7 @@ def test_columns_may_lead_into_structs() -> None:
             files(loaded, columns=[wrong])
 
 
-def test_columns_not_asked_for_are_not_decoded() -> None:
+def test_unselected_columns_are_not_decoded() -> None:
     table = events()
     table.append([{"id": 1, "ts": 0, "kind": "a"}])
     cache = ManifestCache()
@@ -441,7 +441,7 @@ def test_columns_not_asked_for_are_not_decoded() -> None:
     assert set(kept.table.column_names) == {"status", "file_path", "lower_bounds"}
 
 
-def test_a_manifest_of_a_spec_the_table_does_not_have_is_refused_with_its_path() -> None:
+def test_manifest_of_an_unknown_spec_is_refused_with_its_path() -> None:
     table = events()
     table.append([{"id": 1, "ts": 0, "kind": "a"}])
     spec = replace(table.spec, spec_id=7)
@@ -451,7 +451,7 @@ def test_a_manifest_of_a_spec_the_table_does_not_have_is_refused_with_its_path()
     assert "-m1.avro" in str(caught.value.context["path"])
 
 
-def test_many_manifests_of_many_files_come_back_in_order_whatever_the_threads() -> None:
+def test_manifests_are_read_in_order_by_any_number_of_threads() -> None:
     table = TableBuilder(schema(field(1, "a", LONG), field(2, "ts", TIMESTAMPTZ)))
     made = [
         DataFile(
@@ -473,7 +473,7 @@ def test_many_manifests_of_many_files_come_back_in_order_whatever_the_threads() 
     assert kept == {one.file_path: None if at % 3 == 0 else at for at, one in enumerate(made) if at % 50 != 0}
 
 
-def test_pairs_without_a_key_or_a_value_are_left_out_of_maps() -> None:
+def test_map_pairs_without_key_or_value_are_skipped() -> None:
     table = TableBuilder(schema(field(1, "a", LONG), field(2, "b", LONG)))
     kind = pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))
     listed = pa.array(
@@ -492,7 +492,7 @@ def test_pairs_without_a_key_or_a_value_are_left_out_of_maps() -> None:
     assert map_array(listed[2:], target).to_pylist() == [[(1, 5)]]
 
 
-def test_v1_manifests_named_in_the_snapshot_are_read() -> None:
+def test_inline_v1_manifests_are_read() -> None:
     table = TableBuilder(schema(), format_version=1)
     file = table.write_data([{"id": 1}])
     path = f"{table.metadata.location}/metadata/old-m0.avro"
@@ -532,7 +532,7 @@ VALUES: dict[Type, list[Any]] = {
 }
 
 
-def test_columns_say_what_entries_say_value_by_value() -> None:
+def test_columns_equal_entries_value_by_value() -> None:
     columns = schema(*(field(at, f"c{at}", kind) for at, kind in enumerate(VALUES, 1)))
     table = TableBuilder(columns, partition_by=["c2"], format_version=3)
     for number in range(1, 4):

@@ -29,7 +29,7 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def test_columns_and_types_are_those_of_the_reference() -> None:
+def test_columns_and_types_match_iceberg_java() -> None:
     loaded = TableBuilder(schema()).load()
     found = manifests(loaded)
     summary = "struct<contains_null: bool not null, contains_nan: bool, lower_bound: string, upper_bound: string>"
@@ -51,7 +51,7 @@ def test_columns_and_types_are_those_of_the_reference() -> None:
     assert (found.num_rows, all_manifests(loaded).num_rows) == (0, 0)
 
 
-def test_counts_are_shown_under_the_content_they_are_about() -> None:
+def test_counts_are_in_the_columns_of_their_content() -> None:
     table = TableBuilder(schema())
     (one,) = table.append([{"id": 1}])
     other = table.write_data([{"id": 2}])
@@ -84,9 +84,7 @@ def test_counts_are_shown_under_the_content_they_are_about() -> None:
         ("year(c1)", TIMESTAMPTZ, -1, 0, ("1969", "1970")),
     ],
 )
-def test_partition_bounds_are_text_as_people_read_it(
-    term: str, kind: Any, low: Any, high: Any, texts: tuple[str, str]
-) -> None:
+def test_partition_bounds_are_human_readable(term: str, kind: Any, low: Any, high: Any, texts: tuple[str, str]) -> None:
     table = TableBuilder(schema(field(1, "c1", kind)), partition_by=[term])
     table.commit(*table.write_partitions([{"c1": low}, {"c1": high}]))
     (row,) = rows(manifests(table.load()))
@@ -95,7 +93,7 @@ def test_partition_bounds_are_text_as_people_read_it(
     assert (summary["contains_null"], summary["contains_nan"]) == (False, False)
 
 
-def test_a_partition_of_nulls_alone_has_null_bounds() -> None:
+def test_partition_of_only_nulls_has_null_bounds() -> None:
     table = TableBuilder(schema(field(1, "c1", STRING)), partition_by=["c1"])
     table.commit(*table.write_partitions([{"c1": None}]))
     (row,) = rows(manifests(table.load()))
@@ -104,7 +102,7 @@ def test_a_partition_of_nulls_alone_has_null_bounds() -> None:
     ]
 
 
-def test_bounds_written_before_a_promotion_are_read_in_the_new_type() -> None:
+def test_bounds_written_before_a_promotion_have_the_new_type() -> None:
     table = TableBuilder(schema(field(1, "c1", INT)), partition_by=["c1"])
     table.append([{"c1": 7}])
     table.update_schema(lambda u: u.set_type("c1", LONG))
@@ -112,7 +110,7 @@ def test_bounds_written_before_a_promotion_are_read_in_the_new_type() -> None:
     assert row["partition_summaries"][0]["lower_bound"] == "7"
 
 
-def test_bounds_that_cannot_be_read_and_summaries_without_a_field_are_null() -> None:
+def test_unreadable_bounds_and_summaries_without_a_field_are_null() -> None:
     table = TableBuilder(schema(field(1, "c1", INT)), partition_by=["c1"])
     table.append([{"c1": 7}])
     assert table.snapshot is not None
@@ -131,7 +129,7 @@ def test_bounds_that_cannot_be_read_and_summaries_without_a_field_are_null() -> 
     ]
 
 
-def test_manifests_an_old_snapshot_names_have_no_counts() -> None:
+def test_manifests_of_old_snapshots_have_no_counts() -> None:
     table = TableBuilder(schema(), format_version=1)
     file = table.write_data([{"id": 1}])
     path = f"{table.metadata.location}/metadata/old-m0.avro"
@@ -150,7 +148,7 @@ def test_manifests_an_old_snapshot_names_have_no_counts() -> None:
     assert rows(all_manifests(table.load()))[0]["reference_snapshot_id"] == 1
 
 
-def test_all_manifests_has_a_row_for_each_snapshot_a_manifest_is_in() -> None:
+def test_all_manifests_has_one_row_per_snapshot_and_manifest() -> None:
     table = TableBuilder(schema())
     table.append([{"id": 1}])
     table.append([{"id": 2}])

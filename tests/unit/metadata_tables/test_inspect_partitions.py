@@ -41,7 +41,7 @@ def committed(snapshot_id: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp((START_MS + STEP_MS * snapshot_id) / 1000, datetime.UTC)
 
 
-def test_columns_and_types_are_those_of_the_reference() -> None:
+def test_columns_and_types_match_iceberg_java() -> None:
     found = partitions(TableBuilder(schema(), partition_by=["kind"]).load())
     assert [(part.name, str(part.type)) for part in found.schema] == [
         ("partition", "struct<kind: string>"),
@@ -59,7 +59,7 @@ def test_columns_and_types_are_those_of_the_reference() -> None:
     assert found.num_rows == 0
 
 
-def test_files_and_deletes_are_added_up_for_each_partition() -> None:
+def test_files_and_deletes_are_summed_per_partition() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     a, b = table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}, {"id": 3, "kind": "b"}])
     (more,) = table.append([{"id": 4, "kind": "a"}])
@@ -73,7 +73,7 @@ def test_files_and_deletes_are_added_up_for_each_partition() -> None:
     assert (shown["b"]["last_updated_snapshot_id"], shown["b"]["last_updated_at"]) == (3, committed(3))
 
 
-def test_only_live_files_count_and_a_partition_without_any_is_gone() -> None:
+def test_only_live_files_are_counted_and_empty_partitions_omitted() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     a, _ = table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}])
     table.commit(deleted=[a])
@@ -83,7 +83,7 @@ def test_only_live_files_count_and_a_partition_without_any_is_gone() -> None:
     assert before.num_rows == 2
 
 
-def test_an_unpartitioned_table_is_one_row_without_partition_and_spec() -> None:
+def test_unpartitioned_table_is_one_row_without_partition_and_spec() -> None:
     table = TableBuilder(schema())
     assert partitions(table.load()).num_rows == 0
     table.append([{"id": 1}])
@@ -93,7 +93,7 @@ def test_an_unpartitioned_table_is_one_row_without_partition_and_spec() -> None:
     assert (row["file_count"], row["record_count"], row["last_updated_snapshot_id"]) == (2, 2, 2)
 
 
-def test_specs_with_other_fields_are_other_partitions_even_where_their_values_are_alike() -> None:
+def test_specs_with_different_fields_are_different_partitions() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     table.append([{"id": 1, "kind": "a"}])
     table.update_spec(lambda u: u.add_field("bucket(4, ts)"))
@@ -105,7 +105,7 @@ def test_specs_with_other_fields_are_other_partitions_even_where_their_values_ar
     ]
 
 
-def test_specs_that_give_the_same_tuple_share_a_row_under_the_newest_one() -> None:
+def test_specs_with_the_same_tuple_share_a_row_under_the_newest_spec() -> None:
     table = TableBuilder(schema(), partition_by=["kind", "bucket(4, id)"])
     table.append([{"id": 1, "kind": "a"}])
     table.update_spec(lambda u: u.remove_field("id_bucket").add_field("bucket(8, id)"))
@@ -116,7 +116,7 @@ def test_specs_that_give_the_same_tuple_share_a_row_under_the_newest_one() -> No
     assert row["spec_id"] == table.spec.spec_id
 
 
-def test_updates_of_expired_snapshots_are_not_known_but_the_spec_is() -> None:
+def test_last_update_by_an_expired_snapshot_is_unknown() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     table.update_spec(lambda u: u.add_field("bucket(4, id)"))
     table.append([{"id": 1, "kind": "a"}])
@@ -132,7 +132,7 @@ def test_updates_of_expired_snapshots_are_not_known_but_the_spec_is() -> None:
     assert shown["b"]["last_updated_snapshot_id"] == 2
 
 
-def test_of_two_updates_in_one_millisecond_the_later_commit_counts() -> None:
+def test_later_commit_wins_within_one_millisecond() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     table.append([{"id": 1, "kind": "a"}])
     table.append([{"id": 2, "kind": "a"}])
@@ -172,7 +172,7 @@ def test_partitions_of_any_type_are_grouped(kind: Type, values: list[Any]) -> No
     assert len(found) == len(distinct)
 
 
-def test_columns_may_be_chosen() -> None:
+def test_columns_can_be_selected() -> None:
     table = TableBuilder(schema(), partition_by=["kind", "day(ts)"])
     table.append([{"id": 1, "kind": "a", "ts": DAY}])
     found = partitions(table.load(), columns=["file_count", "partition.ts_day"])

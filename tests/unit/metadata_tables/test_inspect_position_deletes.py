@@ -30,7 +30,7 @@ def shown(table: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in rows(table)]
 
 
-def test_columns_and_types_are_those_of_the_reference() -> None:
+def test_columns_and_types_match_iceberg_java() -> None:
     found = position_deletes(TableBuilder(schema(), partition_by=["kind"]).load())
     assert [(part.name, str(part.type), part.nullable) for part in found.schema] == [
         ("file_path", "string", False),
@@ -73,7 +73,7 @@ def test_positions_are_read_from_delete_files_of_every_format(file_format: str) 
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_deleted_rows_are_shown_in_the_present_schema(file_format: str) -> None:
+def test_deleted_rows_use_the_current_schema(file_format: str) -> None:
     inner = StructType((field(4, "x", INT), field(5, "y", STRING)))
     table = TableBuilder(
         schema(field(1, "a", INT, required=True), field(2, "p", inner), field(3, "t", ListType(6, INT)))
@@ -96,7 +96,7 @@ def test_deleted_rows_are_shown_in_the_present_schema(file_format: str) -> None:
     assert part == {"row": {"p": {"z": "q"}}, "pos": 0}
 
 
-def test_files_with_rows_and_without_are_shown_together() -> None:
+def test_files_with_and_without_rows_are_combined() -> None:
     table = TableBuilder(schema())
     (file,) = table.append([{"id": 1, "kind": "a"}])
     stored = {(file.file_path, 0): {"id": 1, "ts": None, "kind": "a"}}
@@ -106,7 +106,7 @@ def test_files_with_rows_and_without_are_shown_together() -> None:
     assert found == [None, {"id": 1, "ts": None, "kind": "a"}]
 
 
-def test_deletion_vectors_are_shown_with_their_place() -> None:
+def test_deletion_vectors_show_their_position() -> None:
     table = TableBuilder(schema(), partition_by=["kind"], format_version=3)
     one, two = table.append([{"id": 1, "kind": "a"}, {"id": 2, "kind": "b"}])
     first, second = table.write_vectors({one: [5, 1 << 33], two: [0]})
@@ -123,7 +123,7 @@ def where(file: Any) -> tuple[str, int | None, int | None]:
     return file.file_path, file.content_offset, file.content_size_in_bytes
 
 
-def test_delete_files_of_before_the_upgrade_have_no_place() -> None:
+def test_delete_files_from_before_the_upgrade_have_no_offset() -> None:
     table = TableBuilder(schema())
     (file,) = table.append([{"id": 1}])
     table.commit(table.write_position_deletes({file: [0]}))
@@ -135,7 +135,7 @@ def test_delete_files_of_before_the_upgrade_have_no_place() -> None:
     assert sorted(shown(found)) == sorted([(other.file_path, vector.content_offset), (file.file_path, None)])
 
 
-def test_equality_deletes_and_removed_delete_files_are_not_shown() -> None:
+def test_equality_deletes_and_removed_delete_files_are_excluded() -> None:
     table = TableBuilder(schema())
     (file,) = table.append([{"id": 1}])
     old = table.write_position_deletes({file: [0]})
@@ -146,7 +146,7 @@ def test_equality_deletes_and_removed_delete_files_are_not_shown() -> None:
     assert before.column("delete_file_path").to_pylist() == [old.file_path]
 
 
-def test_partitions_of_delete_files_of_all_specs_share_one_type() -> None:
+def test_partitions_of_delete_files_share_one_type() -> None:
     table = TableBuilder(schema(), partition_by=["kind"])
     (one,) = table.append([{"id": 1, "kind": "a"}])
     table.update_spec(lambda u: u.remove_field("kind").add_field("bucket(4, id)"))
@@ -159,7 +159,7 @@ def test_partitions_of_delete_files_of_all_specs_share_one_type() -> None:
     ]
 
 
-def test_rows_are_given_out_file_by_file_and_large_vectors_in_parts() -> None:
+def test_rows_stream_by_file_and_large_vectors_in_parts() -> None:
     table = TableBuilder(schema(), format_version=3)
     one, two = table.append([{"id": 1}])[0], table.append([{"id": 2}])[0]
     table.commit(*table.write_vectors({one: range(300_000), two: [1]}))
@@ -169,7 +169,7 @@ def test_rows_are_given_out_file_by_file_and_large_vectors_in_parts() -> None:
     assert whole == [*range(300_000), 1]
 
 
-def test_columns_alone_that_no_file_stores_still_have_a_row_for_each_position() -> None:
+def test_computed_columns_alone_still_have_one_row_per_position() -> None:
     table = TableBuilder(schema())
     (file,) = table.append([{"id": 1}])
     deletes = table.write_position_deletes({file: [0, 1, 2]})
@@ -178,7 +178,7 @@ def test_columns_alone_that_no_file_stores_still_have_a_row_for_each_position() 
     assert position_deletes(table.load(), columns=["row"]).column(0).to_pylist() == [None] * 3
 
 
-def test_broken_delete_files_are_refused_with_their_path() -> None:
+def test_damaged_delete_files_are_refused_with_their_path() -> None:
     table = TableBuilder(schema(), format_version=3)
     (file,) = table.append([{"id": 1}])
     (vector,) = table.write_vectors({file: [0]})
@@ -200,7 +200,7 @@ def test_broken_delete_files_are_refused_with_their_path() -> None:
         position_deletes(old.load())
 
 
-def test_a_delete_file_without_positions_is_refused() -> None:
+def test_delete_file_without_positions_is_refused() -> None:
     table = TableBuilder(schema())
     file = table.write_equality_deletes([{"id": 1}], ["id"])
     position = table.write_position_deletes({"memory://x": [0]})

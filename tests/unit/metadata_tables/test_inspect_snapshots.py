@@ -36,7 +36,7 @@ def rows(table: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def test_snapshots_show_the_summary_without_its_operation() -> None:
+def test_snapshot_summary_excludes_the_operation() -> None:
     first = build.snapshot(1, summary={"operation": "append", "added-records": "3"})
     second = build.snapshot(2, 1, summary={"operation": "delete"})
     assert rows(snapshots(loaded(build.metadata(first, second)))) == [
@@ -59,24 +59,24 @@ def test_snapshots_show_the_summary_without_its_operation() -> None:
     ]
 
 
-def test_a_snapshot_of_an_old_writer_has_no_summary_operation_or_manifest_list() -> None:
+def test_snapshot_of_an_old_writer_has_no_summary_operation_or_manifest_list() -> None:
     old = build.snapshot(1, summary=None, manifest_list=None, manifests=("s3://b/m.avro",))
     (row,) = rows(snapshots(loaded(build.metadata(old, format_version=1))))
     assert (row["operation"], row["summary"], row["manifest_list"]) == (None, None, None)
 
 
-def test_a_summary_without_an_operation_counts_as_an_overwrite() -> None:
+def test_summary_without_an_operation_counts_as_overwrite() -> None:
     (row,) = rows(snapshots(loaded(build.metadata(build.snapshot(1, summary={"a": "b"})))))
     assert (row["operation"], row["summary"]) == ("overwrite", [("a", "b")])
 
 
-def test_a_time_no_timestamp_can_hold_is_refused() -> None:
+def test_time_beyond_the_timestamp_range_is_refused() -> None:
     broken = build.metadata(build.snapshot(1, timestamp_ms=2**62))
     with pytest.raises(InvalidMetadataError, match="outside the range of timestamps"):
         snapshots(loaded(broken))
 
 
-def test_history_tells_ancestors_of_the_current_snapshot_from_what_was_rolled_back() -> None:
+def test_history_marks_ancestors_of_the_current_snapshot() -> None:
     one, two, three = build.snapshot(1), build.snapshot(2, 1), build.snapshot(3, 1)
     log = tuple(SnapshotLogEntry(START_MS + ms, sid) for ms, sid in ((1, 1), (2, 2), (3, 1), (4, 3)))
     table = build.metadata(one, two, three, snapshot_log=log)
@@ -88,13 +88,13 @@ def test_history_tells_ancestors_of_the_current_snapshot_from_what_was_rolled_ba
     ]
 
 
-def test_history_keeps_expired_snapshots_without_their_parent() -> None:
+def test_history_keeps_expired_snapshots_without_parent() -> None:
     table = build.metadata(build.snapshot(2, 1))
     table = replace(table, snapshot_log=(SnapshotLogEntry(START_MS, 1), *table.snapshot_log))
     assert [tuple(row.values())[1:] for row in rows(history(loaded(table)))] == [(1, None, False), (2, 1, True)]
 
 
-def test_refs_show_branches_and_tags_with_their_retention() -> None:
+def test_refs_show_branches_and_tags_with_retention() -> None:
     table = build.metadata(
         build.snapshot(1),
         build.snapshot(2, 1),
@@ -110,7 +110,7 @@ def test_refs_show_branches_and_tags_with_their_retention() -> None:
     ]
 
 
-def test_metadata_log_entries_name_the_snapshot_that_was_current_then_and_end_with_the_current_file() -> None:
+def test_metadata_log_entries_name_their_snapshot_and_end_with_the_current_file() -> None:
     table = build.metadata(
         build.snapshot(1, schema_id=0),
         build.snapshot(2, 1, schema_id=None),
@@ -125,7 +125,7 @@ def test_metadata_log_entries_name_the_snapshot_that_was_current_then_and_end_wi
     ]
 
 
-def test_metadata_log_entries_of_expired_snapshots_keep_the_id_only() -> None:
+def test_metadata_log_entries_of_expired_snapshots_keep_only_the_id() -> None:
     table = build.metadata(
         build.snapshot(2, 1),
         snapshot_log=(SnapshotLogEntry(START_MS + 1, 1), SnapshotLogEntry(START_MS + 2, 2)),
@@ -134,7 +134,7 @@ def test_metadata_log_entries_of_expired_snapshots_keep_the_id_only() -> None:
     assert tuple(rows(metadata_log_entries(loaded(table)))[0].values()) == (at(START_MS + 1), "1.json", 1, None, None)
 
 
-def test_a_snapshot_log_whose_clock_went_back_is_read_by_its_order() -> None:
+def test_snapshot_log_with_a_decreasing_clock_is_read_in_order() -> None:
     log = tuple(SnapshotLogEntry(START_MS + ms, sid) for ms, sid in ((5, 1), (9, 2), (7, 3)))
     times = (4, 5, 6, 7, 8, 9, 10)
     table = build.metadata(
@@ -146,18 +146,18 @@ def test_a_snapshot_log_whose_clock_went_back_is_read_by_its_order() -> None:
     assert found.column(0).to_pylist() == [None, 1, 1, 3, 3, 3, 3]
 
 
-def test_a_table_without_a_metadata_file_shows_the_log_alone() -> None:
+def test_table_without_a_metadata_file_shows_only_the_log() -> None:
     assert rows(metadata_log_entries(loaded(build.metadata(), None))) == []
 
 
-def test_tables_of_an_empty_table_are_empty_with_their_columns() -> None:
+def test_empty_table_has_empty_metadata_tables_with_columns() -> None:
     table = loaded(build.metadata(refs=FrozenMap()))
     for read in (snapshots, history, refs):
         assert read(table).num_rows == 0
         assert read(table).num_columns > 3
 
 
-def test_columns_are_given_in_the_order_asked_for() -> None:
+def test_columns_have_the_requested_order() -> None:
     table = loaded(build.chain(2))
     assert snapshots(table, columns=["operation", "snapshot_id"]).to_pylist() == [
         {"operation": "append", "snapshot_id": 1},

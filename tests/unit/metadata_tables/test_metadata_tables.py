@@ -54,16 +54,14 @@ def busy_table(**options: Any) -> TableBuilder:
     return table
 
 
-def test_there_are_the_sixteen_tables_of_the_reference() -> None:
+def test_sixteen_metadata_tables_match_iceberg_java() -> None:
     assert list(METADATA_TABLES) == NAMES
     assert {name for name, one in METADATA_TABLES.items() if one.is_of_snapshot} == OF_SNAPSHOT
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("partition_by", [(), ("day(ts)", "kind")])
-def test_every_table_has_the_columns_its_schema_says_with_rows_and_without(
-    version: int, partition_by: tuple[str, ...]
-) -> None:
+def test_every_table_has_its_schema_with_and_without_rows(version: int, partition_by: tuple[str, ...]) -> None:
     empty = TableBuilder(schema(), partition_by=partition_by, format_version=version).load()
     full = busy_table(partition_by=partition_by, format_version=version).load()
     for name in NAMES:
@@ -78,7 +76,7 @@ def test_every_table_has_the_columns_its_schema_says_with_rows_and_without(
         assert (found.num_rows > 0) is has_rows
 
 
-def test_tables_can_be_written_as_parquet_and_pickled() -> None:
+def test_tables_can_be_written_to_parquet_and_pickled() -> None:
     full = busy_table(partition_by=["kind"], format_version=2).load()
     for name in NAMES:
         found = read_metadata_table(full, name)
@@ -87,7 +85,7 @@ def test_tables_can_be_written_as_parquet_and_pickled() -> None:
         assert pickle.loads(pickle.dumps(found)).equals(found)
 
 
-def test_names_are_of_any_case_and_unknown_ones_are_refused_with_the_known() -> None:
+def test_names_are_case_insensitive_and_unknown_ones_refused_with_the_valid() -> None:
     table = busy_table(format_version=2).load()
     assert read_metadata_table(table, "Snapshots").num_rows == 2
     assert find_metadata_table("changes") is None
@@ -99,13 +97,13 @@ def test_names_are_of_any_case_and_unknown_ones_are_refused_with_the_known() -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_tables_of_a_snapshot_travel_in_time_and_the_others_refuse_to(name: str) -> None:
+def test_snapshot_tables_travel_in_time_and_the_others_refuse(name: str) -> None:
     table = busy_table(format_version=2)
     table.append([{"id": 3}])
     loaded = table.load()
     choice = SnapshotChoice(snapshot_id=1)
     if name not in OF_SNAPSHOT:
-        with pytest.raises(InvalidRequestError, match="it is of the table as a whole"):
+        with pytest.raises(InvalidRequestError, match="it belongs to the whole table"):
             read_metadata_table(loaded, name, choice=choice)
         return
     then, now = read_metadata_table(loaded, name, choice=choice), read_metadata_table(loaded, name)
@@ -113,7 +111,7 @@ def test_tables_of_a_snapshot_travel_in_time_and_the_others_refuse_to(name: str)
     assert not then.equals(now)
 
 
-def test_a_cache_of_manifests_serves_later_reads() -> None:
+def test_manifest_cache_serves_later_reads() -> None:
     table = busy_table(format_version=2)
     loaded = table.load()
     cache = ManifestCache()

@@ -85,9 +85,7 @@ def test_bounds_have_the_type_of_their_column(kind: Type, value: Any, shown: Any
         (DATE, 1, TIMESTAMP, datetime.datetime(1970, 1, 2)),
     ],
 )
-def test_bounds_written_before_a_promotion_are_shown_in_the_new_type(
-    written: Type, value: Any, read: Type, shown: Any
-) -> None:
+def test_bounds_written_before_a_promotion_have_the_new_type(written: Type, value: Any, read: Type, shown: Any) -> None:
     assert values(read, encode_bound(value, written)) == [shown]
 
 
@@ -106,7 +104,7 @@ def test_bounds_written_before_a_promotion_are_shown_in_the_new_type(
         (GeometryType(), b"\0" * 15),
     ],
 )
-def test_a_bound_that_cannot_be_used_is_null_and_spoils_no_other(kind: Type, broken: bytes) -> None:
+def test_unusable_bound_is_null_and_does_not_affect_others(kind: Type, broken: bytes) -> None:
     known: dict[Type, Any] = {INT: 1, LONG: 1, DOUBLE: 1.0, STRING: "x", UUID: uuid.UUID(int=1)}
     usable = known.get(kind)
     if isinstance(kind, FixedType):
@@ -119,7 +117,7 @@ def test_a_bound_that_cannot_be_used_is_null_and_spoils_no_other(kind: Type, bro
     assert shown[1] is not None
 
 
-def test_a_shortened_bound_of_a_fixed_column_is_filled_up() -> None:
+def test_truncated_bound_of_a_fixed_column_is_padded() -> None:
     assert values(FixedType(4), b"ab", b"abcd", None) == [b"ab\0\0", b"abcd", None]
 
 
@@ -140,11 +138,11 @@ def test_geospatial_bounds_are_points() -> None:
         ]
 
 
-def test_a_column_of_type_unknown_has_no_bounds() -> None:
+def test_column_of_type_unknown_has_no_bounds() -> None:
     assert values(UNKNOWN, None, b"x") == [None, None]
 
 
-def test_primitive_columns_at_any_depth_are_there_by_full_name_sorted_and_others_are_not() -> None:
+def test_primitive_columns_are_sorted_by_full_name_at_any_depth() -> None:
     point = StructType((field(11, "y"), field(10, "x", TIMESTAMP_NS)))
     columns = schema(
         field(1, "z", STRING),
@@ -174,6 +172,6 @@ def test_primitive_columns_at_any_depth_are_there_by_full_name_sorted_and_others
     ]
 
 
-def test_only_the_metrics_asked_for_are_read() -> None:
+def test_only_requested_metrics_are_read() -> None:
     shape = pa.struct([("id", pa.struct([("lower_bound", pa.int64()), ("value_count", pa.int64())]))])
     assert metric_sources(shape) == {"lower_bounds", "value_counts"}

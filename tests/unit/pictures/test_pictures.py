@@ -16,19 +16,19 @@ from frazil.pictures.tree_map import HEIGHT, WIDTH, Tile, draw_map, place_square
 from frazil.pictures.words import show_ago, show_bytes, show_short, show_time
 
 
-def test_what_is_not_markup_is_escaped() -> None:
+def test_text_is_escaped() -> None:
     assert element("p", "<b>&\"'", class_='"><b>') == ('<p class="&quot;&gt;&lt;b&gt;">&lt;b&gt;&amp;&quot;&#x27;</p>')
     assert element("p", Html("<b>x</b>")) == "<p><b>x</b></p>"
     assert "\\u202e" in element("p", "\u202e")
 
 
 @pytest.mark.parametrize("largest, ticks", [(0, [0, 1]), (7, [0, 2, 4, 6, 8]), (100, [0, 50, 100]), (1, [0, 0.5, 1])])
-def test_ticks_are_round_and_reach_the_largest(largest: float, ticks: list[float]) -> None:
+def test_ticks_are_round_and_reach_the_maximum(largest: float, ticks: list[float]) -> None:
     assert nice_ticks(largest) == ticks
 
 
 @given(st.floats(1e-6, 1e18))
-def test_ticks_are_few_and_reach_any_value(largest: float) -> None:
+def test_ticks_are_few_for_any_value(largest: float) -> None:
     for base in (10, 1024):
         ticks = nice_ticks(largest, base=base)
         assert ticks[0] == 0
@@ -37,7 +37,7 @@ def test_ticks_are_few_and_reach_any_value(largest: float) -> None:
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=1, max_size=60).map(lambda one: sorted(one, reverse=True)))
-def test_a_map_s_rectangles_have_their_parts_of_the_area(sizes: list[float]) -> None:
+def test_treemap_areas_are_proportional(sizes: list[float]) -> None:
     placed = place_squares(sizes)
     total = sum(sizes)
     for size, (x, y, width, height) in zip(sizes, placed, strict=True):
@@ -67,7 +67,7 @@ def test_pictures_are_well_formed_and_bounded() -> None:
         assert len(one) < 150_000
 
 
-def test_a_history_s_lanes_part_and_join() -> None:
+def test_history_lanes_fork_and_join() -> None:
     #  4 on main, 5 and 3 on a branch that left main at 2
     rows = {one.key: one for one in lay_out([(5, 3), (4, 2), (3, 2), (2, 1), (1, None)])}
     assert [rows[key].lane for key in (5, 4, 3, 2, 1)] == [0, 1, 0, 0, 0]
@@ -80,7 +80,7 @@ def test_a_history_s_lanes_part_and_join() -> None:
 
 
 @given(st.integers(1, 40).flatmap(lambda size: st.lists(st.integers(0, 6), min_size=size, max_size=size)))
-def test_any_history_is_drawn(back: list[int]) -> None:
+def test_any_history_can_be_drawn(back: list[int]) -> None:
     states = [(at, at - step if 0 < step <= at else None) for at, step in enumerate(back)]
     rows = lay_out(list(reversed(states)))
     assert [one.key for one in rows] == list(reversed(range(len(back))))
@@ -89,13 +89,13 @@ def test_any_history_is_drawn(back: list[int]) -> None:
         parseString(draw_row(one))
 
 
-def test_commits_over_time_are_all_counted() -> None:
+def test_timeline_counts_every_commit() -> None:
     bars = bars_over_time([(at * 1000, "append" if at % 2 else "delete") for at in range(500)])
     assert sum(one.total for one in bars) == 500
     assert bars_over_time([]) == []
 
 
-def test_words() -> None:
+def test_sizes_counts_and_times_are_abbreviated() -> None:
     assert [show_bytes(one) for one in (0, 1023, 1024, 150 << 20, 3 << 50)] == [
         *("0 B", "1023 B", "1.0 KiB", "150 MiB", "3.0 PiB"),
     ]

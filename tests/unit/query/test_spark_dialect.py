@@ -70,18 +70,18 @@ def duck() -> duckdb.DuckDBPyConnection:
         ("dt > '2024-01-01'", "dt > CAST('2024-01-01' AS DATE)"),
     ],
 )
-def test_types_and_meaning_of_spark_are_written_out(expression: str, written: str) -> None:
+def test_spark_types_and_semantics_are_made_explicit(expression: str, written: str) -> None:
     assert translated_item(expression) == written
 
 
-def test_division_by_zero_fails_as_in_spark(duck: duckdb.DuckDBPyConnection) -> None:
+def test_division_by_zero_fails_like_in_spark(duck: duckdb.DuckDBPyConnection) -> None:
     text = translate("select 1 / (id - id) as c from t")
     with pytest.raises(duckdb.InvalidInputException, match="Cannot divide by zero"):
         duck.execute(f'with "t"(id) as (select 5::int) {text}').fetchall()
     assert duck.execute(f'with "t"(id) as (select null::int) {text}').fetchall() == [(None,)]
 
 
-def test_a_literal_divisor_needs_no_check() -> None:
+def test_literal_divisor_needs_no_check() -> None:
     assert "CASE" not in translated_item("d / 2")
 
 
@@ -91,24 +91,24 @@ def test_nulls_are_first_in_ascending_order(text: str) -> None:
     assert "DESC NULLS LAST" in translate(text + " desc")
 
 
-def test_parts_of_table_names_stay() -> None:
+def test_parts_of_table_names_are_kept() -> None:
     assert 'FROM "lake"."db"."t" AS "t"' in translate("select id from lake.db.t")
     assert 'FROM "db"."t" AS "q"' in translate("select q.id from db.t q")
     assert 'FROM "t" AS "t" JOIN "db"."t" AS "t_2"' in translate("select 1 as one from t join db.t on true")
 
 
-def test_common_table_expressions_get_names_that_no_table_has() -> None:
+def test_common_table_expressions_get_unique_names() -> None:
     text = translate("with t as (select id from t), r as (select * from t) select * from r")
     assert text.startswith('WITH "t_cte"("id") AS (SELECT "t"."id" AS "id" FROM "t" AS "t"), "r_cte"("id")')
     assert text.endswith('FROM "r_cte" AS "r"')
 
 
-def test_star_is_expanded_in_the_order_of_spark() -> None:
+def test_star_is_expanded_in_spark_order() -> None:
     text = translate("select * except (k) from u join (select id, i from t) q using (id)")
     assert text.startswith('SELECT "u"."id" AS "id", "u"."Amount" AS "Amount", "q"."i" AS "i" FROM')
 
 
-def test_names_are_read_without_regard_to_case() -> None:
+def test_names_are_case_insensitive() -> None:
     assert translate("select T.ID, AMOUNT from T join U on t.Id = u.id".replace("T join U", "t join u")).startswith(
         'SELECT "t"."id" AS "ID", "u"."Amount" AS "AMOUNT"'
     )
@@ -118,13 +118,13 @@ def test_float_keys_group_negative_zero_with_zero() -> None:
     assert 'GROUP BY "t"."d" + CAST(0 AS DOUBLE)' in translate("select d, count(*) as n from t group by d")
 
 
-def test_aliases_stand_for_their_expressions() -> None:
+def test_aliases_are_replaced_by_their_expressions() -> None:
     text = translate("select i + 1 as j, j * 2 as k from t")
     assert 'MULTIPLY(ADD("t"."i", CAST(1 AS INT)), CAST(2 AS INT)) AS "k"' in text
     assert 'GROUP BY "t"."s"' in translate("select s as g, count(*) from t group by g")
 
 
-def test_a_condition_that_may_fail_keeps_its_place(duck: duckdb.DuckDBPyConnection) -> None:
+def test_condition_that_may_fail_keeps_its_position(duck: duckdb.DuckDBPyConnection) -> None:
     text = translate("select id from t where id <> 0 and 10 / id > 1")
     rows = duck.execute(f'with "t"(id) as (values (0::int), (5), (20)) {text}').fetchall()
     assert rows == [(5,)]
@@ -188,7 +188,7 @@ def test_a_condition_that_may_fail_keeps_its_place(duck: duckdb.DuckDBPyConnecti
         ("nothing", "the name nothing, which is not a column of its tables"),
     ],
 )
-def test_what_is_not_known_to_agree_is_refused_by_name(expression: str, reason: str) -> None:
+def test_constructs_not_known_to_agree_are_refused_by_name(expression: str, reason: str) -> None:
     assert refusal(f"select {expression} as c from t").startswith(reason)
 
 
@@ -223,11 +223,11 @@ def test_what_is_not_known_to_agree_is_refused_by_name(expression: str, reason: 
         ("select a from (t join u on t.id = u.id)", "brackets around a join"),
     ],
 )
-def test_clauses_that_are_not_known_to_agree_are_refused(text: str, reason: str) -> None:
+def test_clauses_not_known_to_agree_are_refused(text: str, reason: str) -> None:
     assert refusal(text).startswith(reason)
 
 
-def test_letters_that_engines_map_differently_are_refused_by_the_row(duck: duckdb.DuckDBPyConnection) -> None:
+def test_letters_that_engines_map_differently_are_refused_at_run_time(duck: duckdb.DuckDBPyConnection) -> None:
     text = translate("select upper(s) as c from t")
     assert duck.execute(f"with t(s) as (values ('é日a'), (null)) {text}").fetchall() == [("É日A",), (None,)]
     with pytest.raises(duckdb.InvalidInputException, match="only Spark can read this value"):
@@ -248,12 +248,12 @@ def test_grouping_sets_over_no_rows_have_no_row(duck: duckdb.DuckDBPyConnection)
 
 
 @pytest.mark.parametrize("dividend, quotient", [("1.00", "0.142857"), ("-1.00", "-0.142857"), ("0.07", "0.010000")])
-def test_decimals_are_divided_exactly(duck: duckdb.DuckDBPyConnection, dividend: str, quotient: str) -> None:
+def test_decimal_division_is_exact(duck: duckdb.DuckDBPyConnection, dividend: str, quotient: str) -> None:
     text = translate(f"select cast('{dividend}' as decimal(3,2)) / 7 as c")
     assert [str(value) for (value,) in duck.execute(text).fetchall()] == [quotient]
 
 
-def test_a_query_too_deep_to_translate_is_refused() -> None:
+def test_query_too_deep_to_translate_is_refused() -> None:
     assert refusal(f"select {'(' * 3000}1{')' * 3000} as c from t").startswith(("a query of this depth", "a syntax"))
 
 
@@ -275,18 +275,18 @@ def test_nested_divisions_do_not_grow_without_bound() -> None:
         ("select date_add(d, 1) from t", "SELECT CAST(d AS DATE) + INTERVAL 1 DAY FROM t"),
     ],
 )
-def test_queries_are_translated_by_their_syntax(text: str, written: str) -> None:
+def test_queries_are_translated(text: str, written: str) -> None:
     assert translate_query(text) == written
 
 
 @pytest.mark.parametrize("text", ["select 1 +", "select 'open", "", "select 1; select 2"])
-def test_a_query_with_a_syntax_error_is_an_invalid_request(text: str) -> None:
+def test_syntax_error_is_an_invalid_request(text: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"^Cannot run SQL: "):
         translate_query(text)
 
 
 @pytest.mark.parametrize("clause", ["version => 5", "timestamp => '2024-01-01 00:00:00'"])
-def test_duckdb_parses_the_clause_of_time_travel(duck: duckdb.DuckDBPyConnection, clause: str) -> None:
+def test_duckdb_parses_the_time_travel_clause(duck: duckdb.DuckDBPyConnection, clause: str) -> None:
     duck.execute("create or replace table travelled (i int)")
     with pytest.raises(duckdb.BinderException, match="does not support time travel"):
         duck.execute(translate_query(f"select i from travelled {clause.replace('=>', 'as of')} q"))

@@ -58,7 +58,7 @@ def old_and_plain(body: Any) -> None:
         body.get("properties", {}).pop(name, None)
 
 
-def test_defaults_that_a_new_table_does_not_have_are_named(server: Served) -> None:
+def test_dropped_defaults_of_a_new_table_are_named(server: Served) -> None:
     with scripted_service() as guard:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
@@ -69,7 +69,7 @@ def test_defaults_that_a_new_table_does_not_have_are_named(server: Served) -> No
             assert table.schema.field("s").write_default is None
 
 
-def test_defaults_of_a_column_that_is_added_are_named(server: Served) -> None:
+def test_dropped_defaults_of_an_added_column_are_named(server: Served) -> None:
     with scripted_service() as guard:
         forgetful(server, guard, no_defaults)
         with frazil.connect(guard.address) as lake:
@@ -79,7 +79,7 @@ def test_defaults_of_a_column_that_is_added_are_named(server: Served) -> None:
                 update.add_column("m", "int", default=7)
 
 
-def test_a_version_a_spec_an_order_and_a_property_are_named(server: Served) -> None:
+def test_dropped_version_spec_order_and_property_are_named(server: Served) -> None:
     with scripted_service() as guard:
         forgetful(server, guard, old_and_plain)
         with frazil.connect(guard.address) as lake, warnings.catch_warnings(record=True) as found:
@@ -102,7 +102,7 @@ def test_a_version_a_spec_an_order_and_a_property_are_named(server: Served) -> N
     ]
 
 
-def test_a_service_that_does_as_it_is_asked_is_not_complained_about(server: Served) -> None:
+def test_service_that_applies_everything_causes_no_warning(server: Served) -> None:
     # Warnings are errors in tests.
     with frazil.connect(server.uri) as lake:
         table = lake.create_table(
@@ -125,7 +125,7 @@ def test_a_service_that_does_as_it_is_asked_is_not_complained_about(server: Serv
                     update.add_column("k", "string")
 
 
-def test_what_a_service_adds_and_ids_and_comments_are_no_difference(server: Served) -> None:
+def test_added_properties_ids_and_comments_are_not_differences(server: Served) -> None:
     with frazil.connect(server.uri) as lake:
         table = lake.create_table("db.t", COLUMNS, format_version=3)
         asked = table.metadata

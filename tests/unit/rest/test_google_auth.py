@@ -47,7 +47,7 @@ def tokens(service: ScriptedService, *given: str, expires_in: int = 3600) -> Non
     service.on("POST /token", *answers)
 
 
-def test_an_account_of_this_machine_gets_tokens_and_shows_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_of_this_machine_gets_tokens_and_hides_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_service() as service:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(tmp_path, f"{service.address}/token")))
         tokens(service, "canary-google-1")
@@ -67,7 +67,7 @@ def test_an_account_of_this_machine_gets_tokens_and_shows_them(tmp_path: Path, m
         assert "canary" not in repr(catalog)
 
 
-def test_a_token_that_ended_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_token_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_service() as service:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(tmp_path, f"{service.address}/token")))
         tokens(service, "canary-google-1", "canary-google-2")
@@ -78,7 +78,7 @@ def test_a_token_that_ended_is_renewed(tmp_path: Path, monkeypatch: pytest.Monke
         assert shown == ["Bearer canary-google-1", "Bearer canary-google-2"]
 
 
-def test_a_refusal_does_not_show_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusal_hides_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_service() as service:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(tmp_path, f"{service.address}/token")))
         tokens(service, "canary-google-1")
@@ -88,7 +88,7 @@ def test_a_refusal_does_not_show_the_token(tmp_path: Path, monkeypatch: pytest.M
         assert "canary" not in str(caught.value)
 
 
-def test_a_token_server_that_refuses_is_an_error_of_frazils(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_server_refusal_is_a_frazil_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_service() as service:
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(account(tmp_path, f"{service.address}/token")))
         service.on("POST /token", (400, {"error": "invalid_grant"}))
@@ -96,7 +96,7 @@ def test_a_token_server_that_refuses_is_an_error_of_frazils(tmp_path: Path, monk
             frazil.connect(service.address, properties=GOOGLE)
 
 
-def test_a_machine_without_an_account_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_without_an_account_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
     with scripted_service() as service, pytest.raises(FrazilError, match="Google"):
         frazil.connect(service.address, properties=GOOGLE)

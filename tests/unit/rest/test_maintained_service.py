@@ -11,7 +11,7 @@ import frazil
 from tests.support.served_lake import served
 
 
-def test_tables_of_a_service_are_kept_in_order_as_others_are(tmp_path: Path) -> None:
+def test_tables_of_a_rest_catalog_are_maintained_like_others(tmp_path: Path) -> None:
     with served(tmp_path / "w") as server, frazil.connect(server.uri) as lake:
         table = lake.create_table("db.t", "id bigint")
         for at in range(3):

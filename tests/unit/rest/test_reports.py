@@ -12,7 +12,7 @@ import frazil
 from tests.support.served_lake import served
 
 
-def test_a_server_keeps_what_scans_and_commits_of_a_client_came_to(tmp_path: Path) -> None:
+def test_server_stores_scan_and_commit_reports_of_clients(tmp_path: Path) -> None:
     with served(tmp_path / "w", state=tmp_path / "serve.db") as server:
         with frazil.connect(server.uri) as lake:
             table = lake.create_table("db.t", "id bigint, kind string", partition_by=["kind"])
@@ -34,7 +34,7 @@ def test_a_server_keeps_what_scans_and_commits_of_a_client_came_to(tmp_path: Pat
     assert "(5-digit-int)" in json.dumps(scans[0]["filter"])
 
 
-def test_a_client_that_reports_nothing_is_asked_for_nothing(tmp_path: Path) -> None:
+def test_reports_can_be_disabled(tmp_path: Path) -> None:
     with served(tmp_path / "w", state=tmp_path / "serve.db") as server:
         off = {"rest-metrics-reporting-enabled": "false"}
         with frazil.connect(server.uri, properties=off) as lake:

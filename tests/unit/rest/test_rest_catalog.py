@@ -62,7 +62,7 @@ def with_snapshot(metadata: TableMetadata | None = None) -> TableMetadata:
 # What is sent
 
 
-def test_a_commit_sends_changes_and_what_they_rely_on(service: ScriptedService) -> None:
+def test_commit_sends_updates_and_requirements(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", (200, table_json(with_snapshot(), "memory://w/1.json")))
@@ -77,7 +77,7 @@ def test_a_commit_sends_changes_and_what_they_rely_on(service: ScriptedService) 
     assert "idempotency-key" not in sent.headers
 
 
-def test_a_new_table_is_sent_as_all_that_makes_it(service: ScriptedService) -> None:
+def test_creation_sends_the_whole_new_table(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on("POST /v1/namespaces/db/tables", (200, table_json(location=None)))  # type: ignore[arg-type]
     staged = catalog.stage_table(TABLE, builders.schema())
@@ -92,7 +92,7 @@ def test_a_new_table_is_sent_as_all_that_makes_it(service: ScriptedService) -> N
     assert actions[-2:] == ["add-snapshot", "set-snapshot-ref"]
 
 
-def test_properties_are_set_by_one_update(service: ScriptedService) -> None:
+def test_properties_are_set_in_one_update(service: ScriptedService) -> None:
     """Nessie takes no more than one; where some are removed too, the order counts and stays."""
     catalog = opened(service)
     base = loaded(service, catalog)
@@ -106,7 +106,7 @@ def test_properties_are_set_by_one_update(service: ScriptedService) -> None:
     ]  # fmt: skip
 
 
-def test_names_are_escaped_and_namespaces_joined_as_the_service_says(service: ScriptedService) -> None:
+def test_names_are_escaped_and_namespaces_joined_with_the_service_separator(service: ScriptedService) -> None:
     service.on("GET /v1/config", (200, {"overrides": {"prefix": "w/1", "namespace-separator": "%2E"}, "defaults": {}}))
     catalog = opened(service)
     with pytest.raises(TableNotFoundError):
@@ -117,7 +117,7 @@ def test_names_are_escaped_and_namespaces_joined_as_the_service_says(service: Sc
     assert service.asked[-1].query["parent"] == "a.b"
 
 
-def test_pages_are_asked_for_until_the_last(service: ScriptedService) -> None:
+def test_all_pages_are_requested(service: ScriptedService) -> None:
     catalog = opened(service, {"rest-page-size": "2"})
     pages = [{"identifiers": [{"namespace": ["db"], "name": name}], "next-page-token": token} for name, token in
              (("b", "x"), ("a", "y"), ("c", None))]  # fmt: skip
@@ -131,7 +131,7 @@ def test_pages_are_asked_for_until_the_last(service: ScriptedService) -> None:
         catalog.list_tables(("db",))
 
 
-def test_a_table_is_asked_for_by_its_tag_and_not_read_again(service: ScriptedService) -> None:
+def test_unchanged_table_is_revalidated_by_etag(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on(f"GET {AT}", (200, table_json(), {"etag": '"v1"'}), (304, None))
     first = catalog.load_table(TABLE)
@@ -139,7 +139,7 @@ def test_a_table_is_asked_for_by_its_tag_and_not_read_again(service: ScriptedSer
     assert [one.headers.get("if-none-match") for one in service.of(f"GET {AT}")] == [None, '"v1"']
 
 
-def test_settings_of_the_service_stand_around_those_of_the_user(service: ScriptedService) -> None:
+def test_service_settings_are_defaults_and_overrides_around_user_settings(service: ScriptedService) -> None:
     config = {"defaults": {"rest-page-size": "9", "header.x-a": "1"}, "overrides": {"header.x-b": "theirs"}}
     service.on("GET /v1/config", (200, config))
     catalog = opened(service, {"rest-page-size": "3", "header.x-b": "mine", "warehouse": "w"})
@@ -150,7 +150,7 @@ def test_settings_of_the_service_stand_around_those_of_the_user(service: Scripte
     assert service.asked[-1].headers["x-a"] == "1" and service.asked[-1].headers["x-b"] == "theirs"
 
 
-def test_a_commit_is_reported_after_it_and_a_report_that_fails_is_no_error(service: ScriptedService) -> None:
+def test_commit_is_reported_afterwards_and_a_failed_report_ignored(service: ScriptedService) -> None:
     for answer in ((204, None), LOST, error_json(500, "X")):
         catalog = opened(service, {"rest-metrics-reporting-enabled": "true"})
         base = loaded(service, catalog)
@@ -180,7 +180,7 @@ def test_a_commit_is_reported_after_it_and_a_report_that_fails_is_no_error(servi
         ((200, {"metadata-location": "x"}), ServiceError),
     ],
 )
-def test_refusals_are_frazils_errors(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
+def test_refusals_are_frazil_errors(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
     catalog = opened(service)
     service.on(f"GET {AT}", answer)
     with pytest.raises(error):
@@ -195,7 +195,7 @@ def test_refusals_are_frazils_errors(service: ScriptedService, answer: Any, erro
         (error_json(404, "NoSuchTableException"), TableNotFoundError),
     ],
 )
-def test_a_commit_that_comes_late_is_rejected(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
+def test_stale_commit_is_rejected(service: ScriptedService, answer: Any, error: type[Exception]) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", answer)
@@ -205,7 +205,7 @@ def test_a_commit_that_comes_late_is_rejected(service: ScriptedService, answer: 
 
 
 @pytest.mark.parametrize("answer", [error_json(400, "BadRequestException"), error_json(422, "X")])
-def test_a_commit_that_is_wrong_is_an_error(service: ScriptedService, answer: Any) -> None:
+def test_invalid_commit_is_an_error(service: ScriptedService, answer: Any) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", answer)
@@ -213,7 +213,7 @@ def test_a_commit_that_is_wrong_is_an_error(service: ScriptedService, answer: An
         catalog.commit(base, ADD, GUARDS)
 
 
-def test_a_table_keeps_its_name_where_the_service_says_that_it_is_taken(service: ScriptedService) -> None:
+def test_rename_to_an_existing_name_is_refused(service: ScriptedService) -> None:
     """Nessie does, and others change nothing."""
     service.on("POST /v1/tables/rename", error_json(409, "AlreadyExistsException"))
     catalog = opened(service)
@@ -225,14 +225,14 @@ def test_a_table_keeps_its_name_where_the_service_says_that_it_is_taken(service:
 
 
 @pytest.mark.parametrize("kind", ["NamespaceNotEmptyException", ""])
-def test_a_namespace_that_is_not_empty_stays(service: ScriptedService, kind: str) -> None:
+def test_non_empty_namespace_is_kept(service: ScriptedService, kind: str) -> None:
     """Nessie gives no type."""
     service.on("DELETE /v1/namespaces/db", error_json(409, kind, "it holds tables"))
     with pytest.raises(NamespaceNotEmptyError, match=r"drop namespace db: it holds tables"):
         opened(service).drop_namespace(("db",))
 
 
-def test_a_deletion_whose_answer_was_lost_and_that_finds_nothing_happened(service: ScriptedService) -> None:
+def test_retried_drop_that_finds_nothing_has_succeeded(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on(f"DELETE {AT}", LOST, error_json(404, "NoSuchTableException"))
     catalog.drop_table(TABLE)
@@ -243,9 +243,7 @@ def test_a_deletion_whose_answer_was_lost_and_that_finds_nothing_happened(servic
 
 @pytest.mark.parametrize("has_keys", [False, True])
 @pytest.mark.parametrize("is_done", [False, True])
-def test_a_renaming_whose_answer_was_lost_is_looked_for(
-    service: ScriptedService, is_done: bool, has_keys: bool
-) -> None:
+def test_rename_with_a_lost_response_is_verified(service: ScriptedService, is_done: bool, has_keys: bool) -> None:
     if has_keys:
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT1H"}))
     catalog = opened(service)
@@ -263,9 +261,7 @@ def test_a_renaming_whose_answer_was_lost_is_looked_for(
 
 
 @pytest.mark.parametrize(("place", "is_done"), [("memory://w/1.json", True), ("memory://w/2.json", False)])
-def test_a_registration_whose_answer_was_lost_is_looked_for(
-    service: ScriptedService, place: str, is_done: bool
-) -> None:
+def test_registration_with_a_lost_response_is_verified(service: ScriptedService, place: str, is_done: bool) -> None:
     catalog = opened(service)
     service.on("POST /v1/namespaces/db/register", LOST)
     service.on(f"GET {AT}", (200, table_json(location=place)))
@@ -279,7 +275,7 @@ def test_a_registration_whose_answer_was_lost_is_looked_for(
 @pytest.mark.parametrize(
     ("found", "is_done"), [({"a": "1", "c": "3"}, True), ({"a": "1", "b": "2"}, False), ({"a": "0"}, False)]
 )
-def test_a_change_of_a_namespace_whose_answer_was_lost_is_looked_for(
+def test_namespace_change_with_a_lost_response_is_verified(
     service: ScriptedService, found: dict[str, str], is_done: bool
 ) -> None:
     endpoints = [
@@ -298,9 +294,7 @@ def test_a_change_of_a_namespace_whose_answer_was_lost_is_looked_for(
 
 
 @pytest.mark.parametrize(("properties", "sent"), [({}, "false"), ({"rest.service-purges": "true"}, "true")])
-def test_a_service_deletes_files_only_where_it_is_trusted_with_it(
-    service: ScriptedService, properties: dict[str, str], sent: str
-) -> None:
+def test_service_purges_only_if_trusted_to(service: ScriptedService, properties: dict[str, str], sent: str) -> None:
     catalog = opened(service, properties)
     service.on(f"GET {AT}", (200, table_json()))
     service.on("GET /v1/namespaces", (200, {"namespaces": []}))
@@ -316,7 +310,7 @@ def test_a_service_deletes_files_only_where_it_is_trusted_with_it(
     assert (purged, report.deleted_count) == (([TABLE], 3) if sent == "false" else ([], 0))
 
 
-def test_what_a_service_has_not_is_refused_or_empty(service: ScriptedService) -> None:
+def test_unsupported_endpoint_is_refused_or_empty(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"]}))
     assert catalog.list_views(("db",)) == ()
@@ -326,7 +320,7 @@ def test_what_a_service_has_not_is_refused_or_empty(service: ScriptedService) ->
         catalog.rename_view(("db", "v"), ("db", "w"))
 
 
-def test_several_tables_go_in_one_request_and_only_where_the_service_can(service: ScriptedService) -> None:
+def test_multi_table_commit_is_one_request_if_supported(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     other = replace(base, identifier=("db", "u"))
@@ -347,7 +341,7 @@ def test_several_tables_go_in_one_request_and_only_where_the_service_can(service
 # Answers that were lost
 
 
-def test_a_commit_whose_answer_was_lost_is_found_by_its_snapshot(service: ScriptedService) -> None:
+def test_commit_with_a_lost_response_is_found_by_its_snapshot(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", LOST)
@@ -360,7 +354,7 @@ def test_a_commit_whose_answer_was_lost_is_found_by_its_snapshot(service: Script
     assert len(service.of(f"POST {AT}")) == 1
 
 
-def test_a_commit_that_cannot_happen_any_more_is_rejected(service: ScriptedService) -> None:
+def test_commit_that_can_no_longer_land_is_rejected(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", (504, None))
@@ -375,7 +369,7 @@ def test_a_commit_that_cannot_happen_any_more_is_rejected(service: ScriptedServi
     assert len(service.of(f"POST {AT}")) == 1
 
 
-def test_a_commit_that_may_still_happen_is_sent_again(service: ScriptedService) -> None:
+def test_commit_that_may_still_land_is_sent_again(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", LOST, (200, table_json(with_snapshot())))
@@ -386,7 +380,7 @@ def test_a_commit_that_may_still_happen_is_sent_again(service: ScriptedService) 
     assert first.body == second.body
 
 
-def test_a_repetition_that_meets_its_own_commit_is_no_refusal(service: ScriptedService) -> None:
+def test_retry_that_meets_its_own_commit_succeeds(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"GET {AT}", (200, table_json()), (200, table_json(with_snapshot())))
@@ -396,7 +390,7 @@ def test_a_repetition_that_meets_its_own_commit_is_no_refusal(service: ScriptedS
     assert isinstance(catalog.resolve_unknown(unknown), Committed)
 
 
-def test_a_change_that_is_there_already_has_happened(service: ScriptedService) -> None:
+def test_change_already_present_has_succeeded(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", LOST)
@@ -413,7 +407,7 @@ def test_a_change_that_is_there_already_has_happened(service: ScriptedService) -
         (200, table_json(metadata_of(uuid="00000000-0000-0000-0000-000000000002"))),
     ],
 )
-def test_a_commit_to_a_table_that_is_gone_stays_unknown(service: ScriptedService, found: Any) -> None:
+def test_commit_to_a_dropped_table_stays_unknown(service: ScriptedService, found: Any) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", LOST)
@@ -424,7 +418,7 @@ def test_a_commit_to_a_table_that_is_gone_stays_unknown(service: ScriptedService
     assert len(service.of(f"POST {AT}")) == 1
 
 
-def test_a_service_that_honours_keys_is_asked_again_with_the_same_one(service: ScriptedService) -> None:
+def test_idempotent_request_is_retried_with_the_same_key(service: ScriptedService) -> None:
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT30M"}))
     catalog = opened(service, {"rest.client.max-retries": "1"})
     base = loaded(service, catalog)
@@ -443,7 +437,7 @@ KEYS = {"defaults": {}, "overrides": {}, "idempotency-key-lifetime": "PT30M"}
 
 @pytest.mark.parametrize("retries", ["0", "5"])
 @pytest.mark.parametrize("status", [(409, "CommitFailedException"), (404, "NoSuchTableException")])
-def test_a_service_that_forgot_a_key_does_not_make_a_commit_undone(
+def test_expired_idempotency_key_does_not_undo_a_commit(
     service: ScriptedService, retries: str, status: tuple[int, str]
 ) -> None:
     service.on("GET /v1/config", (200, KEYS))
@@ -458,7 +452,7 @@ def test_a_service_that_forgot_a_key_does_not_make_a_commit_undone(
     assert outcome.loaded.metadata_location == "memory://w/1.json"
 
 
-def test_a_commit_that_lost_after_a_lost_answer_is_rejected(service: ScriptedService) -> None:
+def test_lost_race_after_a_lost_response_is_rejected(service: ScriptedService) -> None:
     service.on("GET /v1/config", (200, KEYS))
     catalog = opened(service)
     base = loaded(service, catalog)
@@ -471,14 +465,14 @@ def test_a_commit_that_lost_after_a_lost_answer_is_rejected(service: ScriptedSer
     assert isinstance(catalog.commit(base, ADD, GUARDS), Rejected)
 
 
-def test_a_success_that_cannot_be_read_is_no_failure(service: ScriptedService) -> None:
+def test_unreadable_success_response_is_not_a_failure(service: ScriptedService) -> None:
     catalog = opened(service)
     base = loaded(service, catalog)
     service.on(f"POST {AT}", (200, b"{"))
     assert isinstance(catalog.commit(base, ADD, GUARDS), Unknown)
 
 
-def test_a_table_whose_creation_was_lost_is_found_by_its_uuid(service: ScriptedService) -> None:
+def test_creation_with_a_lost_response_is_found_by_uuid(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on("POST /v1/namespaces/db/tables", (200, table_json(location=None)))  # type: ignore[arg-type]
     staged = catalog.stage_table(TABLE, builders.schema())
@@ -495,7 +489,7 @@ def test_a_table_whose_creation_was_lost_is_found_by_its_uuid(service: ScriptedS
 # Services that differ
 
 
-def test_a_service_that_stages_nothing_has_tables_made_first_and_changed_then(service: ScriptedService) -> None:
+def test_service_without_staging_creates_tables_first_and_changes_them_next(service: ScriptedService) -> None:
     """Glue refuses `stage-create`, and wants a location."""
     catalog = opened(service)
     refused = error_json(400, "UnsupportedOperationException", "Stage create is not supported")
@@ -521,7 +515,7 @@ def test_a_service_that_stages_nothing_has_tables_made_first_and_changed_then(se
     ]
 
 
-def test_a_service_that_wants_a_location_is_given_the_namespaces(service: ScriptedService) -> None:
+def test_service_that_requires_a_location_gets_that_of_the_namespace(service: ScriptedService) -> None:
     catalog = opened(service)
     refused = error_json(400, "BadRequestException", "Cannot create table: location is required")
     service.on("POST /v1/namespaces/db/tables", refused, (200, table_json()))
@@ -531,7 +525,7 @@ def test_a_service_that_wants_a_location_is_given_the_namespaces(service: Script
     assert "location" not in first.body and second.body["location"] == "s3://b/db/t"
 
 
-def test_a_service_that_chooses_locations_is_sent_none(service: ScriptedService) -> None:
+def test_service_that_chooses_locations_gets_none(service: ScriptedService) -> None:
     """Horizon and S3 Tables refuse a location that they did not choose."""
     catalog = opened(service)
     service.on("POST /v1/namespaces/db/tables", (200, table_json()))
@@ -548,7 +542,7 @@ def test_a_service_that_chooses_locations_is_sent_none(service: ScriptedService)
     ],
     ids=["no-defaults", "null-defaults", "no-endpoints"],
 )
-def test_a_configuration_with_parts_left_out_is_read(service: ScriptedService, config: Any) -> None:
+def test_partial_configuration_is_accepted(service: ScriptedService, config: Any) -> None:
     """Lakekeeper left out `defaults`; Glue's prefix has a slash; S3 Tables' is an ARN, escaped."""
     service.on("GET /v1/config", (200, config))
     catalog = opened(service)
@@ -556,7 +550,7 @@ def test_a_configuration_with_parts_left_out_is_read(service: ScriptedService, c
     assert catalog.list_namespaces() == (("db",),)
 
 
-def test_a_prefix_that_is_escaped_stays_as_it_is(service: ScriptedService) -> None:
+def test_escaped_prefix_is_used_unchanged(service: ScriptedService) -> None:
     arn = "arn%3Aaws%3As3tables%3Aeu-central-1%3A123456789012%3Abucket%2Flake"
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"prefix": arn}}))
     catalog = opened(service, {"warehouse": "arn:aws:s3tables:eu-central-1:123456789012:bucket/lake"})
@@ -564,7 +558,7 @@ def test_a_prefix_that_is_escaped_stays_as_it_is(service: ScriptedService) -> No
     assert catalog.list_namespaces() == ()
 
 
-def test_a_service_without_head_is_asked_by_get(service: ScriptedService) -> None:
+def test_service_without_head_is_queried_by_get(service: ScriptedService) -> None:
     endpoints = ["HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}"]
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "endpoints": endpoints}))
     catalog = opened(service)
@@ -578,7 +572,7 @@ def test_a_service_without_head_is_asked_by_get(service: ScriptedService) -> Non
 
 
 @pytest.mark.parametrize("refusal", [(404, "NoSuchNamespaceException"), (409, "")])
-def test_namespaces_above_are_made_where_the_service_wants_them(
+def test_parent_namespaces_are_created_if_the_service_requires_them(
     service: ScriptedService, refusal: tuple[int, str]
 ) -> None:
     """Polaris and Nessie refuse a namespace whose parent is not there."""
@@ -597,7 +591,7 @@ def test_namespaces_above_are_made_where_the_service_wants_them(
     assert made == [["a"], ["a", "b"], ["a", "b", "c"]]
 
 
-def test_an_override_may_name_another_address(service: ScriptedService) -> None:
+def test_override_may_name_another_address(service: ScriptedService) -> None:
     with scripted_service() as second:
         service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {"uri": f"{second.address}/catalog/"}}))
         catalog = opened(service)
@@ -605,7 +599,7 @@ def test_an_override_may_name_another_address(service: ScriptedService) -> None:
         assert catalog.list_namespaces() == (("db",),)
 
 
-def test_unity_and_its_like_live_below_a_path(service: ScriptedService) -> None:
+def test_base_path_of_a_service_is_kept(service: ScriptedService) -> None:
     service.on(
         "GET /api/2.1/unity-catalog/iceberg-rest/v1/config",
         (200, {"defaults": {}, "overrides": {"prefix": "catalogs/main"}}),
@@ -617,7 +611,7 @@ def test_unity_and_its_like_live_below_a_path(service: ScriptedService) -> None:
     assert service.asked[-1].headers["authorization"] == "Bearer t"
 
 
-def test_answers_of_a_service_in_the_wrong_shape_are_errors_of_the_service(service: ScriptedService) -> None:
+def test_malformed_responses_are_service_errors(service: ScriptedService) -> None:
     for body in (b"[]", b"", b"not json", json.dumps("text").encode()):
         service.on("GET /v1/config", (200, body))
         with pytest.raises(ServiceError):

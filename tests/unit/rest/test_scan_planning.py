@@ -80,7 +80,7 @@ def file(path: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("where", ["true", "id > 5", "id = 3 or s = 'x7'"])
-def test_a_service_finds_the_files_that_planning_here_finds(tmp_path: Path, where: str) -> None:
+def test_server_side_plan_equals_local_plan(tmp_path: Path, where: str) -> None:
     with served(tmp_path / "wh") as server, frazil.connect(f"http://127.0.0.1:{server.port}") as lake:
         table = lake.create_table("db.t", "id bigint, s string", partition_by=["bucket(3, id)"])
         for at in range(3):
@@ -104,7 +104,7 @@ def test_a_service_finds_the_files_that_planning_here_finds(tmp_path: Path, wher
         assert theirs or where != "true"
 
 
-def test_a_table_whose_scans_the_service_plans_reads_the_same_and_travels_without_it(tmp_path: Path) -> None:
+def test_table_with_server_side_planning_reads_the_same_and_is_picklable(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         address = f"http://127.0.0.1:{server.port}"
         with frazil.connect(address) as lake:
@@ -134,7 +134,7 @@ def test_a_table_whose_scans_the_service_plans_reads_the_same_and_travels_withou
             assert pickle.loads(pickle.dumps(loaded)).planner is None
 
 
-def test_columns_that_a_service_cannot_tell_are_read_by_a_plan_made_here(tmp_path: Path) -> None:
+def test_columns_unsupported_by_the_service_use_a_local_plan(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         address = f"http://127.0.0.1:{server.port}"
         lineage = ["id", "_last_updated_sequence_number", "_row_id"]
@@ -148,7 +148,7 @@ def test_columns_that_a_service_cannot_tell_are_read_by_a_plan_made_here(tmp_pat
             assert lake.table("db.t").scan(columns=lineage).to_arrow().sort_by("id") == here
 
 
-def test_a_service_is_told_which_columns_are_read(service: ScriptedService) -> None:
+def test_selected_columns_are_sent_to_the_service(service: ScriptedService) -> None:
     planning = Planning(service, **{"scan-planning-mode": "server"})
     names = [one.name for one in planning.loaded.metadata.current_schema.fields]
     service.on(f"POST {AT}/plan", (200, {"status": "completed"}))
@@ -160,7 +160,7 @@ def test_a_service_is_told_which_columns_are_read(service: ScriptedService) -> N
     assert sent == [[names[1], names[0]], None]
 
 
-def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -> None:
+def test_asynchronous_plan_is_awaited(service: ScriptedService) -> None:
     planning = Planning(service)
     service.on(f"POST {AT}/plan", (200, {"status": "submitted", "plan-id": "p 1"}))
     submitted = {"status": "submitted"}
@@ -171,7 +171,7 @@ def test_an_answer_that_takes_its_time_is_waited_for(service: ScriptedService) -
     assert f"DELETE {AT}/plan/p%201" not in service.lines()
 
 
-def test_an_answer_that_was_lost_is_asked_for_again(service: ScriptedService) -> None:
+def test_lost_response_is_requested_again(service: ScriptedService) -> None:
     planning = Planning(service)
     service.on(f"POST {AT}/plan", LOST, (502, None), (200, {"status": "completed", "plan-tasks": ["x"]}))
     service.on(f"POST {AT}/tasks", LOST, (200, {"file-scan-tasks": [file("a")]}))
@@ -181,7 +181,7 @@ def test_an_answer_that_was_lost_is_asked_for_again(service: ScriptedService) ->
         planning.paths()
 
 
-def test_tasks_are_fetched_one_by_one_and_may_hold_more(service: ScriptedService) -> None:
+def test_plan_tasks_are_fetched_one_by_one_and_may_nest(service: ScriptedService) -> None:
     planning = Planning(service)
     first = {"status": "completed", "plan-id": "p", "file-scan-tasks": [file("a")], "plan-tasks": ["x", "y"]}
     service.on(f"POST {AT}/plan", (200, first))
@@ -194,7 +194,7 @@ def test_tasks_are_fetched_one_by_one_and_may_hold_more(service: ScriptedService
     assert planning.paths() == ["a", "b", "c", "d"]
 
 
-def test_a_plan_that_nobody_reads_on_is_cancelled(service: ScriptedService) -> None:
+def test_abandoned_plan_is_cancelled(service: ScriptedService) -> None:
     planning = Planning(service)
     first = {"status": "completed", "plan-id": "p", "file-scan-tasks": [file("a"), file("b")], "plan-tasks": ["x"]}
     service.on(f"POST {AT}/plan", (200, first))
@@ -206,7 +206,7 @@ def test_a_plan_that_nobody_reads_on_is_cancelled(service: ScriptedService) -> N
     assert f"POST {AT}/tasks" not in service.lines()
 
 
-def test_a_plan_that_takes_too_long_is_given_up_and_cancelled(service: ScriptedService) -> None:
+def test_plan_exceeding_its_time_is_cancelled(service: ScriptedService) -> None:
     planning = Planning(service, **{"rest-scan-planning.poll-timeout-ms": "5000"})
     service.on(f"POST {AT}/plan", (200, {"status": "submitted", "plan-id": "p"}))
     service.on(f"GET {AT}/plan/p", (200, {"status": "submitted"}))
@@ -230,16 +230,14 @@ def test_a_plan_that_takes_too_long_is_given_up_and_cancelled(service: ScriptedS
         ((200, {"status": "completed", "file-scan-tasks": [{"data-file": {}}]}), "not as the protocol says"),
     ],
 )
-def test_an_answer_that_is_no_plan_is_an_error_of_the_service(
-    service: ScriptedService, answer: Any, message: str
-) -> None:
+def test_malformed_plan_is_a_service_error(service: ScriptedService, answer: Any, message: str) -> None:
     planning = Planning(service)
     service.on(f"POST {AT}/plan", answer)
     with pytest.raises(ServiceError, match=message):
         planning.paths()
 
 
-def test_a_file_without_a_residual_is_filtered_whole(service: ScriptedService) -> None:
+def test_file_without_residual_uses_the_whole_filter(service: ScriptedService) -> None:
     planning = Planning(service)
     tasks = [file("a"), file("b", **{"residual-filter": True})]
     service.on(f"POST {AT}/plan", (200, {"status": "completed", "file-scan-tasks": tasks}))
@@ -249,7 +247,7 @@ def test_a_file_without_a_residual_is_filtered_whole(service: ScriptedService) -
     assert found[1].residual == TRUE
 
 
-def test_a_service_that_does_not_plan_is_not_asked(service: ScriptedService) -> None:
+def test_service_without_planning_is_not_asked_to_plan(service: ScriptedService) -> None:
     planning = Planning(service)
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}}))
     with pytest.raises(UnsupportedError, match="no such operation"):
@@ -259,7 +257,7 @@ def test_a_service_that_does_not_plan_is_not_asked(service: ScriptedService) -> 
         planning.paths()
 
 
-def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path) -> None:
+def test_planned_files_are_read_with_their_credentials(tmp_path: Path) -> None:
     with running() as store:
         warehouse = f"s3://{BUCKET}/planned"
         access = StoreAccess(store.properties, vend="keys", roots=(warehouse,))
@@ -298,7 +296,7 @@ def test_files_of_a_plan_are_read_with_the_keys_that_came_with_it(tmp_path: Path
     assert {one.headers["x-iceberg-access-delegation"].partition(",")[0] for one in plans} == {"vended-credentials"}
 
 
-def test_keys_of_a_plan_are_renewed_by_its_id() -> None:
+def test_plan_credentials_are_renewed_by_plan_id() -> None:
     listed = {"defaults": {}, "overrides": {}, "endpoints": [*ENDPOINTS, f"GET {_T}/credentials"]}
     with scripted_service(listed) as service:
         planning = Planning(service)

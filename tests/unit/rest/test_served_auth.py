@@ -14,7 +14,7 @@ from tests.support.served_lake import served
 SECRET = "a-secret-of-some-length"
 
 
-def test_a_credential_is_exchanged_for_a_token_that_lets_in(tmp_path: Path) -> None:
+def test_credential_is_exchanged_for_a_valid_token(tmp_path: Path) -> None:
     auth = Auth([], [Secret("me", SECRET, Right.WRITE)])
     with served(tmp_path / "wh", auth=auth) as server:
         address = f"http://127.0.0.1:{server.port}"
@@ -29,7 +29,7 @@ def test_a_credential_is_exchanged_for_a_token_that_lets_in(tmp_path: Path) -> N
             frazil.connect(address)
 
 
-def test_a_token_that_may_only_read_reads(tmp_path: Path) -> None:
+def test_read_only_token_can_read(tmp_path: Path) -> None:
     auth = Auth([Secret("w", SECRET, Right.WRITE), Secret("r", f"{SECRET}-2", Right.READ)], [])
     with served(tmp_path / "wh", auth=auth) as server:
         address = f"http://127.0.0.1:{server.port}"

@@ -70,12 +70,12 @@ def glue(service: ScriptedService) -> ScriptedService:
     return service
 
 
-def test_glue_is_told_where_a_table_goes(glue: ScriptedService) -> None:
+def test_glue_receives_the_table_location(glue: ScriptedService) -> None:
     opened(glue).create_table(TABLE, builders.schema())
     assert glue.asked[-1].body["location"] == "s3://b/db/t"
 
 
-def test_a_table_that_is_created_with_rows_stays_empty_at_glue_where_the_second_step_is_refused(
+def test_table_created_with_rows_stays_empty_if_glue_refuses_the_second_step(
     glue: ScriptedService,
 ) -> None:
     catalog = opened(glue)
@@ -89,7 +89,7 @@ def test_a_table_that_is_created_with_rows_stays_empty_at_glue_where_the_second_
         catalog.commit(staged, ONE)
 
 
-def test_a_namespace_of_two_levels_is_not_there_at_glue(glue: ScriptedService) -> None:
+def test_glue_reports_two_level_namespaces_as_missing(glue: ScriptedService) -> None:
     catalog = opened(glue)
     for method in ("GET", "HEAD"):
         glue.on(f"{method} {GLUE}/db%1Finner", refuse(400, "IllegalArgumentException", "Invalid namespace name"))
@@ -102,7 +102,7 @@ def test_a_namespace_of_two_levels_is_not_there_at_glue(glue: ScriptedService) -
 # S3 Tables: no location but its own, no drop without purge
 
 
-def test_a_location_that_a_service_does_not_choose_is_refused_in_its_words(service: ScriptedService) -> None:
+def test_refused_location_is_reported_in_the_words_of_the_service(service: ScriptedService) -> None:
     """S3 Tables, and Snowflake's Horizon."""
     catalog = opened(service)
     refused = refuse(400, "BadRequestException", "Specifying a location is not supported for managed tables")
@@ -116,7 +116,7 @@ def test_a_location_that_a_service_does_not_choose_is_refused_in_its_words(servi
     catalog.create_table(TABLE, builders.schema())
 
 
-def test_s3_tables_drops_a_table_with_its_files_alone_and_the_error_says_how(service: ScriptedService) -> None:
+def test_s3_tables_drop_requires_purge_and_the_error_explains_it(service: ScriptedService) -> None:
     said = "DropTable operation failed. S3 Tables only supports dropping tables with purge enabled."
     service.on(
         "DELETE /v1/namespaces/db/tables/t",
@@ -135,7 +135,7 @@ def test_s3_tables_drops_a_table_with_its_files_alone_and_the_error_says_how(ser
 # Unity Catalog of Databricks: one snapshot in a commit
 
 
-def test_unity_takes_one_snapshot_at_a_time_and_that_is_no_conflict(service: ScriptedService) -> None:
+def test_unity_accepts_one_snapshot_per_commit(service: ScriptedService) -> None:
     catalog = opened(service)
     service.on("GET /v1/namespaces/db/tables/t", (200, table_json()))
     base = catalog.load_table(TABLE)
@@ -165,7 +165,7 @@ def test_unity_takes_one_snapshot_at_a_time_and_that_is_no_conflict(service: Scr
 # Gravitino: no commits of several tables
 
 
-def test_gravitino_changes_tables_one_by_one(service: ScriptedService) -> None:
+def test_gravitino_commits_tables_one_by_one(service: ScriptedService) -> None:
     tables = "/v1/{prefix}/namespaces/{namespace}/tables"
     endpoints = [f"GET {tables}/{{table}}", f"POST {tables}/{{table}}", f"POST {tables}"]
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "endpoints": endpoints}))
@@ -194,20 +194,20 @@ def test_gravitino_changes_tables_one_by_one(service: ScriptedService) -> None:
     ],
     ids=["embucket", "glue", "gateway", "nothing"],
 )
-def test_a_table_that_is_not_there_is_not_found_in_whatever_words(service: ScriptedService, answer: Any) -> None:
+def test_missing_table_is_recognised_in_any_wording(service: ScriptedService, answer: Any) -> None:
     service.on("GET /v1/namespaces/db/tables/t", answer)
     with pytest.raises(TableNotFoundError):
         opened(service).load_table(TABLE)
 
 
-def test_polaris_gives_no_keys_for_a_place_of_the_users_and_says_so(service: ScriptedService) -> None:
+def test_polaris_vends_nothing_for_user_locations_and_the_error_explains_it(service: ScriptedService) -> None:
     said = "Delegate access to table with user-specified write location is temporarily not supported."
     service.on("GET /v1/namespaces/db/tables/t", error_json(403, "ForbiddenException", said))
     with pytest.raises(AccessDeniedError, match="user-specified write location"):
         opened(service).load_table(TABLE)
 
 
-def test_a_service_that_forbids_to_ask_for_a_table_does_not_say_that_there_is_none(service: ScriptedService) -> None:
+def test_forbidden_lookup_does_not_mean_missing(service: ScriptedService) -> None:
     endpoints = ["HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}"]
     service.on("GET /v1/config", (200, {"defaults": {}, "overrides": {}, "endpoints": endpoints}))
     service.on("HEAD /v1/namespaces/db/tables/t", (403, None))
@@ -215,7 +215,7 @@ def test_a_service_that_forbids_to_ask_for_a_table_does_not_say_that_there_is_no
         opened(service).table_exists(TABLE)
 
 
-def test_a_table_is_not_created_with_rows_where_a_service_neither_stages_nor_says_a_place(
+def test_table_with_rows_requires_staging_or_a_location(
     service: ScriptedService,
 ) -> None:
     service.on("GET /v1/namespaces/db", (200, {"namespace": ["db"], "properties": {}}))

@@ -51,7 +51,7 @@ class Session:
         return self.inner.send(method, f"{self.service.address}{PLACE}", **options)
 
 
-def test_questions_are_repeated_and_waits_double(service: ScriptedService) -> None:
+def test_reads_are_retried_with_doubling_waits(service: ScriptedService) -> None:
     service.on(f"GET {PLACE}", (502, None), LOST, (504, None), (200, {"a": 1}))
     session = Session(service)
     answer = session.send()
@@ -61,7 +61,7 @@ def test_questions_are_repeated_and_waits_double(service: ScriptedService) -> No
 
 
 @pytest.mark.parametrize("answer", [LOST, (500, None), (502, None), (503, None), (504, None)])
-def test_a_change_whose_answer_was_lost_is_sent_once(service: ScriptedService, answer: Any) -> None:
+def test_unsafe_change_with_a_lost_response_is_sent_once(service: ScriptedService, answer: Any) -> None:
     service.on(f"POST {PLACE}", answer)
     with pytest.raises(OutcomeLost):
         Session(service).send("POST", body={"x": 1})
@@ -69,7 +69,7 @@ def test_a_change_whose_answer_was_lost_is_sent_once(service: ScriptedService, a
 
 
 @pytest.mark.parametrize("refusal", [(429, None), (503, None, {"retry-after": "3"})])
-def test_a_change_that_the_service_did_not_take_is_sent_again(service: ScriptedService, refusal: Any) -> None:
+def test_change_the_service_did_not_receive_is_retried(service: ScriptedService, refusal: Any) -> None:
     service.on(f"POST {PLACE}", refusal, refusal, (200, {}))
     session = Session(service)
     answer = session.send("POST", body={"x": 1})
@@ -78,7 +78,7 @@ def test_a_change_that_the_service_did_not_take_is_sent_again(service: ScriptedS
     assert session.waits == ([3.0, 3.0] if len(refusal) == 3 else [1.0, 2.0])
 
 
-def test_a_change_with_a_key_that_is_honoured_is_repeated_with_the_same_key(service: ScriptedService) -> None:
+def test_idempotent_change_is_retried_with_the_same_key(service: ScriptedService) -> None:
     service.on(f"POST {PLACE}", LOST, (504, None), (200, {}))
     session = Session(service, honours_keys=True)
     session.send("POST", body={}, key=session.inner.new_key())
@@ -86,14 +86,14 @@ def test_a_change_with_a_key_that_is_honoured_is_repeated_with_the_same_key(serv
     assert len(service.asked) == 3 and len(keys) == 1
 
 
-def test_retries_end_and_nothing_happened_where_nothing_was_sent(service: ScriptedService) -> None:
+def test_exhausted_retries_without_a_request_report_that_nothing_happened(service: ScriptedService) -> None:
     session = Session(service, max_retries=2)
     with pytest.raises(ServiceError, match="Cannot reach the catalog service"):
         session.inner.send("POST", "http://127.0.0.1:9/v1/thing", body={})
     assert len(session.waits) == 2
 
 
-def test_a_date_in_retry_after_is_waited_for_and_one_too_far_is_not(service: ScriptedService) -> None:
+def test_retry_after_date_is_respected_unless_too_far(service: ScriptedService) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     service.on(f"GET {PLACE}", (503, None, {"retry-after": "Thu, 01 Jan 2026 00:00:07 GMT"}), (200, {}))
     session = Session(service, now_ms=lambda: int(now.timestamp() * 1000))
@@ -105,27 +105,27 @@ def test_a_date_in_retry_after_is_waited_for_and_one_too_far_is_not(service: Scr
     assert session.waits == [7.0]
 
 
-def test_a_redirect_is_not_followed(service: ScriptedService) -> None:
+def test_redirect_is_not_followed(service: ScriptedService) -> None:
     service.on("GET /v1/config", (302, None, {"location": "http://127.0.0.1:9/"}))
     with pytest.raises(ServiceError, match="sends elsewhere"):
         opened(service, {"token": "secret-token"})
 
 
-def test_an_answer_that_is_too_large_is_refused_before_it_is_held(service: ScriptedService) -> None:
+def test_oversized_response_is_refused_while_streaming(service: ScriptedService) -> None:
     service.on(f"GET {PLACE}", (200, b"x" * 5000))
     with pytest.raises(InvalidRequestError, match="larger than 1000 bytes"):
         Session(service).send(max_bytes=1000)
 
 
 @pytest.mark.parametrize("options", [{}, {"key": "00000000-0000-7000-8000-000000000000"}])
-def test_a_change_whose_answer_is_too_large_may_have_been_made(service: ScriptedService, options: Any) -> None:
+def test_oversized_response_to_a_change_leaves_the_outcome_unknown(service: ScriptedService, options: Any) -> None:
     service.on(f"POST {PLACE}", (200, b"x" * 5000))
     with pytest.raises(OutcomeLost, match="larger than 1000 bytes"):
         Session(service).send("POST", body={}, max_bytes=1000, **options)
     assert len(service.asked) == 1
 
 
-def test_keys_are_uuids_of_version_7_that_grow_with_time() -> None:
+def test_idempotency_keys_are_increasing_uuid_v7() -> None:
     keys = [new_uuid7(at) for at in (1_700_000_000_000, 1_700_000_000_001, 1_800_000_000_000)]
     assert keys == sorted(keys)
     assert all(
@@ -153,7 +153,7 @@ def form_of(service: ScriptedService, at: int) -> dict[str, str]:
     return dict(parse_qsl(service.of("POST /token")[at].body))
 
 
-def test_a_token_is_fetched_by_the_credential_and_again_before_it_ends(service: ScriptedService) -> None:
+def test_token_is_obtained_by_credential_and_renewed_before_expiry(service: ScriptedService) -> None:
     now = [1000.0]
     service.on(f"GET {PLACE}", (200, {}))
     service.on(
@@ -175,7 +175,7 @@ def test_a_token_is_fetched_by_the_credential_and_again_before_it_ends(service: 
     }
 
 
-def test_a_token_is_exchanged_where_there_is_no_credential(service: ScriptedService) -> None:
+def test_token_is_exchanged_without_a_credential(service: ScriptedService) -> None:
     now = [1000.0]
     claims = base64.urlsafe_b64encode(json.dumps({"exp": 2000}).encode()).decode().rstrip("=")
     old = f"h.{claims}.s"
@@ -191,7 +191,7 @@ def test_a_token_is_exchanged_where_there_is_no_credential(service: ScriptedServ
     assert form_of(service, 0)["subject_token"] == old
 
 
-def test_a_token_that_is_refused_is_renewed_once(service: ScriptedService) -> None:
+def test_refused_token_is_renewed_once(service: ScriptedService) -> None:
     service.on(f"GET {PLACE}", (401, None), (200, {}))
     service.on("POST /token", (200, {"access_token": "first"}), (200, {"access_token": "second"}))
     Session(service, auth=oauth2(service, [0.0], credential="me:hidden")).send()
@@ -201,7 +201,7 @@ def test_a_token_that_is_refused_is_renewed_once(service: ScriptedService) -> No
     assert len(service.of(f"GET {PLACE}")) == 4
 
 
-def test_requests_that_are_refused_together_renew_the_token_once(service: ScriptedService) -> None:
+def test_concurrent_refusals_renew_the_token_once(service: ScriptedService) -> None:
     count = 8
     together = threading.Barrier(count)
 
@@ -221,7 +221,7 @@ def test_requests_that_are_refused_together_renew_the_token_once(service: Script
     assert len(service.of("POST /token")) == 2
 
 
-def test_a_token_that_is_still_good_is_used_while_another_is_fetched(service: ScriptedService) -> None:
+def test_valid_token_is_used_while_another_is_fetched(service: ScriptedService) -> None:
     now = [0.0]
     asked, may_answer = threading.Event(), threading.Event()
 
@@ -245,14 +245,14 @@ def test_a_token_that_is_still_good_is_used_while_another_is_fetched(service: Sc
     assert bearer_of(service)[-1] == "Bearer second"
 
 
-def test_a_refused_credential_says_why_and_shows_nothing_of_it(service: ScriptedService) -> None:
+def test_refused_credential_is_reported_without_the_secret(service: ScriptedService) -> None:
     service.on("POST /token", (401, {"error": "invalid_client", "error_description": "bad secret hidden-one"}))
     with pytest.raises(AccessDeniedError, match="invalid_client") as caught:
         Session(service, auth=oauth2(service, [0.0], credential="me:hidden-one")).send()
     assert "hidden-one" not in str(caught.value) + repr(caught.value)
 
 
-def test_a_caller_may_say_who_asks(service: ScriptedService) -> None:
+def test_caller_may_supply_authentication(service: ScriptedService) -> None:
     service.on(f"GET {PLACE}", (200, {}))
     tokens = iter(["one", "two"])
     session = Session(service, auth=CallerAuth(lambda: next(tokens)))
@@ -263,7 +263,7 @@ def test_a_caller_may_say_who_asks(service: ScriptedService) -> None:
     assert service.asked[-1].headers["x-api-key"] == "k"
 
 
-def test_a_signature_covers_the_request_as_amazon_computes_it() -> None:
+def test_sigv4_signature_matches_aws() -> None:
     auth = SigV4Auth(
         lambda: S3Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
         region="us-east-1",
@@ -286,7 +286,7 @@ def test_a_signature_covers_the_request_as_amazon_computes_it() -> None:
     assert "/us-east-1/glue/aws4_request" in ours["authorization"]
 
 
-def test_a_token_goes_along_with_a_signature_under_another_name() -> None:
+def test_token_is_sent_beside_a_signature_in_another_header() -> None:
     auth = SigV4Auth(lambda: S3Credentials("A", "B"), region="r", service="execute-api", inner=BearerAuth("tok"))
     found = auth.headers("GET", "https://h/v1/config", {}, b"")
     assert found["original-authorization"] == "Bearer tok"
@@ -296,7 +296,7 @@ def test_a_token_goes_along_with_a_signature_under_another_name() -> None:
 # What is never shown
 
 
-def test_secrets_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
+def test_secrets_are_in_no_text_or_pickle(service: ScriptedService) -> None:
     service.on(
         "GET /v1/config", (200, {"defaults": {}, "overrides": {}}), *[error_json(403, "X", "no tok-en-123 here")]
     )
@@ -312,7 +312,7 @@ def test_secrets_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
             pickle.dumps(one)
 
 
-def test_a_token_does_not_travel_in_the_clear() -> None:
+def test_token_is_not_sent_over_plain_http() -> None:
     from frazil.rest.open_rest import open_rest
 
     with pytest.raises(InvalidRequestError, match="in the clear"):
@@ -324,7 +324,7 @@ def test_a_token_does_not_travel_in_the_clear() -> None:
         open_rest("lake", "https://me:secret@catalog.example", {})
 
 
-def test_a_service_that_repeats_a_secret_header_is_shown_without_it(service: ScriptedService) -> None:
+def test_echoed_secret_headers_are_removed_from_messages(service: ScriptedService) -> None:
     given = {"header.Authorization": "Bearer canary-token", "header.X-Api-Key": "canary-key", "header.X-Team": "blue"}
     catalog = opened(service, given)
     said = "not for canary-token, canary-key of blue"
@@ -344,9 +344,7 @@ def test_a_service_that_repeats_a_secret_header_is_shown_without_it(service: Scr
         ("OAuth2", {"token": "t"}, "BearerAuth"),
     ],
 )
-def test_who_asks_beside_a_signature_is_who_the_user_says(
-    delegate: str | None, more: dict[str, str], kind: str | None
-) -> None:
+def test_user_token_is_sent_beside_a_signature(delegate: str | None, more: dict[str, str], kind: str | None) -> None:
     from frazil.rest.open_rest import choose_auth
 
     given = {"rest.auth.type": "sigv4", "rest.signing-region": "eu-west-1", **more}
@@ -357,7 +355,7 @@ def test_who_asks_beside_a_signature_is_who_the_user_says(
 
 
 @pytest.mark.parametrize("delegate", ["sigv4", "kerberos", ""])
-def test_a_way_to_ask_beside_a_signature_that_is_not_known_is_refused(delegate: str) -> None:
+def test_unknown_authentication_beside_a_signature_is_refused(delegate: str) -> None:
     from frazil.rest.open_rest import choose_auth
 
     given = {"rest.auth.type": "sigv4", "rest.signing-region": "r", "rest.auth.sigv4.delegate-auth-type": delegate}
@@ -366,13 +364,13 @@ def test_a_way_to_ask_beside_a_signature_that_is_not_known_is_refused(delegate: 
 
 
 @pytest.mark.parametrize("exp", ["9" * 400, "1e300", '"soon"', "null", "true", "[" * 10_000])
-def test_a_token_that_says_no_time_of_its_end_ends_when_the_service_says_so(exp: str) -> None:
+def test_token_without_expiry_is_renewed_on_refusal(exp: str) -> None:
     claims = base64.urlsafe_b64encode(f'{{"exp": {exp}}}'.encode()).decode()
     assert find_expiry(f"h.{claims}.s") is None
 
 
 @pytest.mark.parametrize("address", ["ftp://h", "https://", "http:///x", "https://h/?warehouse=x", "https://h o"])
-def test_what_is_no_address_of_a_service_is_refused(address: str) -> None:
+def test_invalid_service_address_is_refused(address: str) -> None:
     from frazil.rest.open_rest import open_rest
 
     with pytest.raises(InvalidRequestError, match="Cannot connect"):

@@ -56,7 +56,7 @@ def unsigned(_: dict[str, Any]) -> Answer:
     raise AssertionError("nothing is to be signed")
 
 
-def test_the_longest_prefix_that_fits_has_the_keys() -> None:
+def test_longest_matching_prefix_selects_the_credentials() -> None:
     plain = choose_storage({})
     given = (VendedCredentials("s3://b/", keys("all")), VendedCredentials("s3://b/db/t/data", keys("data")))
     storage = table_storage(plain, {}, given, never, unsigned)
@@ -66,18 +66,18 @@ def test_the_longest_prefix_that_fits_has_the_keys() -> None:
         storage.storage_of("s3://other/f")  # type: ignore[attr-defined]
 
 
-def test_keys_in_a_tables_settings_are_for_all_of_its_files() -> None:
+def test_table_settings_with_credentials_apply_to_all_files() -> None:
     storage = table_storage(choose_storage({}), {**keys("own"), "client.region": "eu-west-1"}, (), never, unsigned)
     assert credentials_of(storage, "s3://anywhere/f").session_token == "own-token"
     assert storage.storage_of("s3://b/f")._requests.service.region == "eu-west-1"  # type: ignore[attr-defined]
 
 
-def test_without_keys_the_users_own_storage_is_used_as_it_is() -> None:
+def test_without_vended_credentials_user_storage_is_used() -> None:
     plain = choose_storage({})
     assert table_storage(plain, {"some": "setting"}, (), never, unsigned) is plain
 
 
-def test_keys_are_asked_for_anew_before_they_end() -> None:
+def test_credentials_are_renewed_before_expiry() -> None:
     now = [0]
     asked: list[int] = []
 
@@ -94,7 +94,7 @@ def test_keys_are_asked_for_anew_before_they_end() -> None:
     assert asked == [700_000, 1_400_000]
 
 
-def test_keys_that_cannot_be_renewed_are_used_until_they_end() -> None:
+def test_credentials_that_cannot_be_renewed_are_used_until_expiry() -> None:
     now = [800_000]
 
     def fetch() -> tuple[VendedCredentials, ...]:
@@ -107,7 +107,7 @@ def test_keys_that_cannot_be_renewed_are_used_until_they_end() -> None:
         ring.config("")
 
 
-def test_keys_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
+def test_credentials_are_in_no_text_or_pickle(service: ScriptedService) -> None:
     catalog = opened(service)
     more: dict[str, Any] = {
         "config": keys("config"),
@@ -122,7 +122,7 @@ def test_keys_are_in_no_text_and_no_pickle(service: ScriptedService) -> None:
         assert not any(f"{name}-{what}" in text for name in ("vended", "config") for what in ("secret", "token", "id"))
 
 
-def test_new_keys_come_from_the_operation_for_them_else_from_the_table(service: ScriptedService) -> None:
+def test_new_credentials_come_from_their_endpoint_or_else_from_the_table(service: ScriptedService) -> None:
     ended = [{"prefix": "s3://b/", "config": keys("old", 1)}]
     fresh = [{"prefix": "s3://b/", "config": keys("new", 2**50)}]
     service.on(f"GET {AT}", (200, with_keys(ended)))
@@ -143,14 +143,14 @@ def test_new_keys_come_from_the_operation_for_them_else_from_the_table(service: 
     assert credentials_of(storage, "s3://b/f").access_key_id == "new-id"
 
 
-def test_a_user_with_keys_of_their_own_asks_for_none(service: ScriptedService) -> None:
+def test_user_with_own_credentials_requests_none(service: ScriptedService) -> None:
     catalog = opened(service, {"s3.access-key-id": "mine", "s3.secret-access-key": "hidden"})
     service.on(f"GET {AT}", (200, table_json()))
     catalog.load_table(TABLE)
     assert "x-iceberg-access-delegation" not in service.asked[-1].headers
 
 
-def test_a_service_does_not_widen_what_may_be_read(service: ScriptedService) -> None:
+def test_service_cannot_extend_the_readable_roots(service: ScriptedService) -> None:
     config = {"defaults": {"read.roots": "/"}, "overrides": {"read.roots": "/etc", "delete.roots": "/etc"}}
     service.on("GET /v1/config", (200, config))
     catalog = opened(service, {"read.roots": "/srv/lake"})
@@ -164,7 +164,7 @@ def test_a_service_does_not_widen_what_may_be_read(service: ScriptedService) -> 
 # A token of one table
 
 
-def test_a_token_that_a_service_gives_for_a_table_is_used_for_it_until_it_is_refused(service: ScriptedService) -> None:
+def test_table_token_of_a_service_is_used_until_refused(service: ScriptedService) -> None:
     loaded_twice = (200, table_json(config={"token": "canary-table-token"}))
     service.on(f"GET {AT}", loaded_twice)
     service.on("GET /v1/namespaces/db/tables/u", (200, table_json()))
@@ -200,7 +200,7 @@ SIGNS = {"defaults": {}, "overrides": {}, "endpoints": ["POST /v1/{prefix}/names
         ({"s3.signer.endpoint": "v1/old/sign", "signer.endpoint": "v1/new/sign"}, "/v1/new/sign"),
     ],
 )
-def test_a_service_that_lists_no_signatures_signs_where_it_says(
+def test_default_signer_endpoint_is_that_of_the_service(
     service: ScriptedService, config: dict[str, str], place: str
 ) -> None:
     with scripted_service() as store:
@@ -212,7 +212,7 @@ def test_a_service_that_lists_no_signatures_signs_where_it_says(
         assert service.asked[-1].line == f"POST {place}"
 
 
-def test_spark_is_not_sent_to_files_whose_requests_the_service_signs(service: ScriptedService) -> None:
+def test_spark_does_not_read_files_that_require_request_signing(service: ScriptedService) -> None:
     given = {"s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
     service.on(f"GET {AT}", (200, table_json(config=given)))
     without_jvm: Any = SimpleNamespace()
@@ -221,9 +221,7 @@ def test_spark_is_not_sent_to_files_whose_requests_the_service_signs(service: Sc
 
 
 @pytest.mark.parametrize("trusting", ["s3.endpoint", "credentials.endpoints"])
-def test_spark_uses_the_users_own_credentials_for_files_whose_requests_the_service_signs(
-    service: ScriptedService, trusting: str
-) -> None:
+def test_spark_uses_user_credentials_for_signed_files(service: ScriptedService, trusting: str) -> None:
     given = {"s3.remote-signing-enabled": "true", "s3.endpoint": "http://127.0.0.1:1"}
     service.on(f"GET {AT}", (200, table_json(config=given)))
     without_jvm: Any = SimpleNamespace()
@@ -234,14 +232,14 @@ def test_spark_uses_the_users_own_credentials_for_files_whose_requests_the_servi
     assert options["fs.s3a.bucket.bkt.endpoint"] == "http://127.0.0.1:1"
 
 
-def test_keys_are_used_where_a_service_gives_both(service: ScriptedService) -> None:
+def test_vended_credentials_win_over_request_signing(service: ScriptedService) -> None:
     both = with_keys([{"prefix": "s3://b/", "config": keys("vended", 2**50)}])
     service.on(f"GET {AT}", (200, {**both, "config": {"s3.remote-signing-enabled": "true"}}))
     assert credentials_of(opened(service).load_table(TABLE).storage, "s3://b/f").access_key_id == "vended-id"
 
 
 @pytest.mark.parametrize("ends", ["9" * 5_000, "soon", ""])
-def test_keys_that_say_no_time_of_their_end_are_used(service: ScriptedService, ends: str) -> None:
+def test_credentials_without_expiry_are_used(service: ScriptedService, ends: str) -> None:
     given = {**keys("vended"), "s3.session-token-expires-at-ms": ends}
     service.on(f"GET {AT}", (200, with_keys([{"prefix": "s3://b/", "config": given}])))
     storage = opened(service).load_table(TABLE).storage
@@ -250,7 +248,7 @@ def test_keys_that_say_no_time_of_their_end_are_used(service: ScriptedService, e
     assert hadoop_options(without_jvm, storage, "s3://b/f")["fs.s3a.bucket.b.access.key"] == "vended-id"
 
 
-def test_a_request_goes_out_as_the_service_signed_it(service: ScriptedService) -> None:
+def test_request_is_sent_as_signed_by_the_service(service: ScriptedService) -> None:
     service.on("GET /v1/config", (200, SIGNS))
     with scripted_service() as store:
         store.on("GET /bkt/f", (200, b"rows"))
@@ -270,7 +268,7 @@ def test_a_request_goes_out_as_the_service_signed_it(service: ScriptedService) -
         assert asked.body["headers"]["host"] == [store.address.removeprefix("http://")]
 
 
-def test_a_signature_for_another_request_is_not_used(service: ScriptedService) -> None:
+def test_signature_for_another_request_is_not_used(service: ScriptedService) -> None:
     service.on("GET /v1/config", (200, SIGNS))
     with scripted_service() as store:
         answer = (200, {"uri": f"{store.address}/bkt/other", "headers": {}})
@@ -282,7 +280,7 @@ def test_a_signature_for_another_request_is_not_used(service: ScriptedService) -
         assert store.asked == []
 
 
-def test_a_signer_elsewhere_is_sent_nothing(service: ScriptedService) -> None:
+def test_signer_on_another_host_receives_nothing(service: ScriptedService) -> None:
     with scripted_service() as elsewhere:
         config = {
             "s3.remote-signing-enabled": "true",
@@ -295,7 +293,7 @@ def test_a_signer_elsewhere_is_sent_nothing(service: ScriptedService) -> None:
         assert elsewhere.asked == []
 
 
-def test_spark_is_given_the_keys_for_a_place_and_they_last_for_a_while() -> None:
+def test_spark_gets_cached_credentials_per_location() -> None:
     fetched: list[int] = []
 
     def fetch() -> tuple[VendedCredentials, ...]:

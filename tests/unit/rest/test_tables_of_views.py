@@ -38,7 +38,7 @@ def queries(service: ScriptedService, path: str) -> list[str | None]:
     return [asked.query.get("referenced-by") for asked in service.of(f"GET {path}")]
 
 
-def test_a_table_that_only_a_view_may_read_is_read_through_it(server: Served) -> None:
+def test_table_readable_only_through_a_view_is_read_through_it(server: Served) -> None:
     with guarded(server, {TABLE: "db\x1flower"}) as guard, frazil.connect(guard.address) as lake:
         assert lake.sql("select * from db.lower").to_pylist() == [{"id": 2, "s": "b"}]
         with pytest.raises(AccessDeniedError, match="through its view alone"):
@@ -50,14 +50,14 @@ def test_a_table_that_only_a_view_may_read_is_read_through_it(server: Served) ->
             lake.sql("select v.id from db.lower v join db.t t on v.id = t.id").to_pylist()
 
 
-def test_views_in_views_are_named_from_the_outermost(server: Served) -> None:
+def test_nested_views_are_named_from_the_outermost(server: Served) -> None:
     with guarded(server, {TABLE: "db\x1fupper,db\x1flower"}) as guard, frazil.connect(guard.address) as lake:
         assert lake.sql("select * from db.upper").to_pylist() == [{"id": 2}]
         assert queries(guard, "/v1/namespaces/db/views/lower")[-1] == "db\x1fupper"
         assert queries(guard, "/v1/namespaces/db/views/upper")[-1] is None
 
 
-def test_the_log_of_the_server_names_the_views(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_server_log_names_the_views(server: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="frazil.serve"), frazil.connect(server.uri) as lake:
         assert lake.sql("select * from db.upper").to_pylist() == [{"id": 2}]
         assert lake.sql('select * from db."with, a comma" order by id').to_pylist() == [{"id": 1}, {"id": 2}]
@@ -72,7 +72,7 @@ def test_the_log_of_the_server_names_the_views(server: Served, caplog: pytest.Lo
     assert found == wanted
 
 
-def test_a_table_is_in_one_state_in_all_of_a_query(server: Served) -> None:
+def test_table_has_one_snapshot_throughout_a_query(server: Served) -> None:
     with guarded(server, {}) as guard, frazil.connect(guard.address) as lake:
         own = Lake(server.catalog)
         plain = guard.answer
@@ -88,7 +88,7 @@ def test_a_table_is_in_one_state_in_all_of_a_query(server: Served) -> None:
         assert lake.sql(text).to_pylist() == [{"lower": 1, "upper": 2}]
 
 
-def test_credentials_are_renewed_for_the_views_and_by_the_token_that_came_with_them() -> None:
+def test_credentials_through_views_are_renewed_with_the_same_token() -> None:
     endpoint = "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials"
     with scripted_service({"defaults": {}, "overrides": {}, "endpoints": [endpoint]}) as service:
         service.on(f"GET {TABLE}", (200, table_json(config={"token": "of-the-view"})))
@@ -106,7 +106,7 @@ def test_credentials_are_renewed_for_the_views_and_by_the_token_that_came_with_t
         assert queries(service, TABLE) == ["db\x1fv", "db\x1fv"]
 
 
-def test_states_are_cached_for_each_way_to_a_table_and_forgotten_together() -> None:
+def test_snapshots_are_cached_per_referencing_view_and_released_together() -> None:
     with scripted_service() as service:
         service.on(f"GET {TABLE}", lambda asked: (200, table_json(), {"etag": f'"{asked.query.get("referenced-by")}"'}))
         catalog = opened(service)

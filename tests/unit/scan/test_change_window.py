@@ -29,7 +29,7 @@ def versions(lab: Lab, asked: ChangeRange) -> list[int]:
     return [metadata.snapshot(one).sequence_number for one in window.snapshot_ids]
 
 
-def test_versions_are_numbers_ids_and_names_and_both_ends_are_within(lab: Lab) -> None:
+def test_window_bounds_are_inclusive_versions_ids_or_names(lab: Lab) -> None:
     ids = [one.snapshot_id for one in lab.load().metadata.snapshots]
     assert versions(lab, ChangeRange("2", "4")) == [2, 3, 4]
     assert versions(lab, ChangeRange(str(ids[1]), str(ids[3]))) == [2, 3, 4]
@@ -40,7 +40,7 @@ def test_versions_are_numbers_ids_and_names_and_both_ends_are_within(lab: Lab) -
     assert versions(lab, ChangeRange()) == [1, 2, 3, 4, 5]
 
 
-def test_times_are_those_of_commits(lab: Lab) -> None:
+def test_times_are_commit_times(lab: Lab) -> None:
     times = [one.timestamp_ms * 1000 for one in lab.load().metadata.snapshots]
     assert versions(lab, ChangeRange(start_us=times[1], end_us=times[3])) == [2, 3, 4]
     assert versions(lab, ChangeRange(start_us=times[1], end_us=times[3], has_start=False, has_end=False)) == [3]
@@ -50,7 +50,7 @@ def test_times_are_those_of_commits(lab: Lab) -> None:
         versions(lab, ChangeRange(start_us=times[3], end_us=times[1]))
 
 
-def test_what_is_not_there_is_said(lab: Lab) -> None:
+def test_missing_bounds_are_reported(lab: Lab) -> None:
     with pytest.raises(SnapshotNotFoundError, match=r"'9'.*no such snapshot"):
         versions(lab, ChangeRange("9"))
     with pytest.raises(InvalidRequestError, match="the end is not later"):

@@ -90,7 +90,7 @@ def deletes(table: TableBuilder) -> list[tuple[str, str, list[str], list[str] | 
     return found
 
 
-def test_files_that_snapshots_add_and_remove_are_changes_in_order(table: TableBuilder) -> None:
+def test_added_and_removed_files_are_changes_in_order(table: TableBuilder) -> None:
     assert changes(table) == [
         (0, 1, "INSERT", "a"),
         (1, 2, "INSERT", "b"),
@@ -101,7 +101,7 @@ def test_files_that_snapshots_add_and_remove_are_changes_in_order(table: TableBu
     ]
 
 
-def test_the_start_is_left_out_and_rewrites_take_no_number(table: TableBuilder) -> None:
+def test_start_is_excluded_and_rewrites_take_no_ordinal(table: TableBuilder) -> None:
     assert changes(table, Changelog(2)) == [(0, 3, "INSERT", "d"), (0, 3, "DELETE", "a"), (1, 5, "INSERT", "e")]
     assert changes(table, Changelog(3)) == [(0, 5, "INSERT", "e")]
     assert changes(table, Changelog(3, 4)) == []
@@ -109,7 +109,7 @@ def test_the_start_is_left_out_and_rewrites_take_no_number(table: TableBuilder) 
     assert changes(table, Changelog(is_empty=True)) == []
 
 
-def test_windows_that_no_ancestry_joins_are_refused(table: TableBuilder) -> None:
+def test_unrelated_window_bounds_are_refused(table: TableBuilder) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot list the snapshots"):
         changes(table, Changelog(99))
     with pytest.raises(InvalidRequestError, match="Cannot list the snapshots"):
@@ -118,14 +118,14 @@ def test_windows_that_no_ancestry_joins_are_refused(table: TableBuilder) -> None
         changes(table, Changelog(1, 99))
 
 
-def test_an_empty_table_has_no_changes() -> None:
+def test_empty_table_has_no_changes() -> None:
     empty = TableBuilder(SCHEMA)
     assert changes(empty) == []
     with pytest.raises(InvalidRequestError, match="no current snapshot"):
         changes(empty, Changelog(1))
 
 
-def test_an_expired_start_is_no_obstacle_where_a_parent_names_it(table: TableBuilder) -> None:
+def test_expired_start_is_accepted_if_a_parent_names_it(table: TableBuilder) -> None:
     table.commit(positions("p", "bc"))
     kept = table.metadata.snapshots.without([1, 2])
     table.metadata = replace(table.metadata, snapshots=kept, snapshot_log=())
@@ -133,25 +133,25 @@ def test_an_expired_start_is_no_obstacle_where_a_parent_names_it(table: TableBui
     assert deletes(table) == [("bc", "DELETE", [], ["p"])]
 
 
-def test_new_position_deletes_single_rows_out_of_files_that_stay(table: TableBuilder) -> None:
+def test_new_position_deletes_remove_single_rows(table: TableBuilder) -> None:
     table.commit(positions("p1", "e"))
     assert deletes(table) == [("e", "DELETE", [], ["p1"])]
     table.commit(positions("p2", "e"))
     assert deletes(table) == [("e", "DELETE", ["p1"], ["p1", "p2"])]
 
 
-def test_deletes_of_an_added_file_hide_rows_from_it(table: TableBuilder) -> None:
+def test_deletes_of_an_added_file_hide_its_rows(table: TableBuilder) -> None:
     table.commit(data("f"), positions("p", "f"))
     assert deletes(table) == [("f", "INSERT", ["p"], None)]
 
 
-def test_a_removed_file_shows_what_was_left_of_it(table: TableBuilder) -> None:
+def test_removed_file_shows_its_remaining_rows(table: TableBuilder) -> None:
     table.commit(positions("p", "e"))
     table.commit(data("f"), deleted=[ROOT + "e", ROOT + "p"], operation="overwrite")
     assert deletes(table) == [("f", "INSERT", [], None), ("e", "DELETE", ["p"], None)]
 
 
-def test_a_vector_in_place_of_another_is_told_from_it() -> None:
+def test_replaced_vector_shows_the_difference() -> None:
     table = TableBuilder(SCHEMA, format_version=3)
     table.commit(data("a"))
     first, second = vector("v1", "a"), vector("v2", "a")
@@ -161,13 +161,13 @@ def test_a_vector_in_place_of_another_is_told_from_it() -> None:
     assert deletes(table) == [("a", "DELETE", ["v1"], ["v2"]), ("a", "INSERT", ["v2"], ["v1"])]
 
 
-def test_deletes_that_are_removed_bring_rows_back(table: TableBuilder) -> None:
+def test_removed_deletes_restore_rows(table: TableBuilder) -> None:
     table.commit(positions("p", "e"))
     table.commit(deleted=[ROOT + "p"], operation="overwrite")
     assert deletes(table) == [("e", "INSERT", [], ["p"])]
 
 
-def test_equality_deletes_reach_older_files_only(table: TableBuilder) -> None:
+def test_equality_deletes_apply_to_older_files_only(table: TableBuilder) -> None:
     table.commit(data("f"), equality("q"))
     assert deletes(table) == [
         ("f", "INSERT", [], None),
@@ -177,7 +177,7 @@ def test_equality_deletes_reach_older_files_only(table: TableBuilder) -> None:
     ]
 
 
-def test_an_append_after_deletes_reads_none_of_them(table: TableBuilder) -> None:
+def test_append_after_deletes_reads_no_delete_files(table: TableBuilder) -> None:
     table.commit(equality("q"))
     table.commit(data("f"))
     assert deletes(table) == [("f", "INSERT", [], None)]
@@ -199,7 +199,7 @@ def at(number: int) -> int:
     return START_MS + STEP_MS * number
 
 
-def test_times_are_looked_up_along_the_ancestry(table: TableBuilder) -> None:
+def test_times_are_resolved_along_the_ancestry(table: TableBuilder) -> None:
     assert between(table) == Changelog()
     assert between(table, start_ms=START_MS) == Changelog()
     assert between(table, start_ms=at(2)) == Changelog(2)
@@ -211,14 +211,14 @@ def test_times_are_looked_up_along_the_ancestry(table: TableBuilder) -> None:
     assert between(table, start_snapshot_id=1, end_ms=at(4)) == Changelog(1, 4)
 
 
-def test_times_without_snapshots_between_them_hold_no_changes(table: TableBuilder) -> None:
+def test_times_without_snapshots_between_them_have_no_changes(table: TableBuilder) -> None:
     assert between(table, start_ms=at(5) + 1).is_empty
     assert between(table, start_ms=at(2), end_ms=at(2) + 1).is_empty
     assert between(table, end_ms=START_MS).is_empty
     assert between(TableBuilder(SCHEMA), start_ms=START_MS).is_empty
 
 
-def test_windows_given_twice_or_backwards_are_refused(table: TableBuilder) -> None:
+def test_duplicate_or_reversed_windows_are_refused(table: TableBuilder) -> None:
     with pytest.raises(InvalidRequestError, match="start-snapshot-id and start-timestamp"):
         between(table, start_snapshot_id=1, start_ms=1)
     with pytest.raises(InvalidRequestError, match="end-snapshot-id and end-timestamp"):
@@ -227,7 +227,7 @@ def test_windows_given_twice_or_backwards_are_refused(table: TableBuilder) -> No
         between(table, start_ms=2, end_ms=2)
 
 
-def test_a_time_before_what_has_expired_is_refused(table: TableBuilder) -> None:
+def test_time_before_the_oldest_snapshot_is_refused(table: TableBuilder) -> None:
     kept = table.metadata.snapshots.without([1, 2])
     table.metadata = replace(table.metadata, snapshots=kept, snapshot_log=())
     assert between(table, start_ms=at(3)) == Changelog(3)

@@ -109,17 +109,17 @@ def table_of(*commits: tuple[DataFile, ...], version: int = 2, partition_by: tup
     return table
 
 
-def test_position_deletes_reach_files_of_the_same_commit_and_before() -> None:
+def test_position_deletes_apply_to_files_of_the_same_commit_and_earlier() -> None:
     table = table_of((data("old"),), (data("same"), positions("deletes")), (data("new"),))
     assert planned(table) == {"old": ["deletes"], "same": ["deletes"], "new": []}
 
 
-def test_equality_deletes_reach_only_files_of_commits_before() -> None:
+def test_equality_deletes_apply_to_earlier_commits_only() -> None:
     table = table_of((data("old"),), (data("same"), equality("deletes")), (data("new"),))
     assert planned(table) == {"old": ["deletes"], "same": [], "new": []}
 
 
-def test_deletes_stay_in_their_partition() -> None:
+def test_deletes_apply_within_their_partition() -> None:
     table = table_of(
         (data("a", (1,)), data("b", (2,)), data("n", (None,))),
         (positions("p1", (1,)), equality("e2", (2,)), positions("pn", (None,))),
@@ -139,19 +139,19 @@ def test_equality_deletes_of_an_unpartitioned_spec_are_global() -> None:
 
 
 @pytest.mark.parametrize("scope", ["of", "by_bounds"])
-def test_position_deletes_of_one_file_reach_only_it(scope: str) -> None:
+def test_file_scoped_position_deletes_apply_to_their_file_only(scope: str) -> None:
     table = table_of((data("a"), data("b")), (positions("d", **{scope: "a"}),))  # type: ignore[arg-type]
     assert planned(table) == {"a": ["d"], "b": []}
 
 
-def test_a_vector_replaces_position_deletes_but_not_equality_deletes() -> None:
+def test_vector_replaces_position_deletes_but_not_equality_deletes() -> None:
     table = table_of((data("a"), data("b")), (positions("d", of="a"), positions("shared"), equality("e")))
     table.upgrade(3)
     table.commit(vector("v", of="a"))
     assert planned(table) == {"a": ["e", "v"], "b": ["shared", "e"]}
 
 
-def test_equality_deletes_are_left_out_where_bounds_do_not_meet() -> None:
+def test_equality_deletes_with_disjoint_bounds_are_skipped() -> None:
     table = table_of(
         (data("low", low=0, high=9), data("high", low=50, high=99)),
         (equality("e", **of_id(60, 70)),),
@@ -168,24 +168,24 @@ def test_nulls_on_both_sides_keep_an_equality_delete() -> None:
     assert planned(table) == {"a": []}
 
 
-def test_equality_columns_are_found_after_they_were_dropped() -> None:
+def test_dropped_equality_columns_are_found() -> None:
     table = table_of((data("a"),), (equality("e", ids=(3,)),))
     table.update_schema(lambda update: update.drop_column("p"))
     assert planned(table) == {"a": ["e"]}
 
 
-def test_a_filter_that_the_deleted_rows_cannot_match_leaves_equality_deletes_out() -> None:
+def test_filter_disjoint_from_equality_deletes_skips_them() -> None:
     table = table_of((data("a"),), (equality("e", **of_id(60, 70)),))
     assert planned(table, "id < 50") == {"a": []}
     assert planned(table, "id < 65") == {"a": ["e"]}
 
 
-def test_deletes_come_in_the_order_of_their_age() -> None:
+def test_deletes_are_sorted_by_age() -> None:
     table = table_of((data("a"),), (positions("p1"),), (equality("e1"),), (positions("p2", of="a"),))
     assert planned(table) == {"a": ["p1", "e1", "p2"]}
 
 
-def test_the_table_of_files_refers_to_deletes_by_number() -> None:
+def test_file_table_refers_to_deletes_by_index() -> None:
     table = table_of((data("a"), data("b")), (positions("d", of="a"),))
     plan = plan_scan(table.load())
     rows = {row["file_path"].removeprefix(ROOT): row["delete_files"] for row in plan.to_arrow().to_pylist()}
@@ -194,7 +194,7 @@ def test_the_table_of_files_refers_to_deletes_by_number() -> None:
     assert "deletes: 1 applied to files" in plan.explain()
 
 
-def test_floats_in_partitions_are_equal_by_bits_and_nan_is_one() -> None:
+def test_float_partitions_are_compared_by_bits_and_nan_is_one_partition() -> None:
     table = TableBuilder(Schema((NestedField(1, "x", DOUBLE),)), partition_by=["x"])
 
     def file(name: str, value: float) -> DataFile:
@@ -212,7 +212,7 @@ CORRUPT: list[tuple[str, tuple[DataFile, ...], str]] = [
 
 
 @pytest.mark.parametrize(("_", "files", "reason"), CORRUPT, ids=[one[0] for one in CORRUPT])
-def test_what_no_reader_could_agree_on_is_refused(_: str, files: tuple[DataFile, ...], reason: str) -> None:
+def test_ambiguous_deletes_are_refused(_: str, files: tuple[DataFile, ...], reason: str) -> None:
     table = table_of((data("a"),), version=3)
     table.commit(*files, manifests=1)
     with pytest.raises(InvalidManifestError, match=reason):
@@ -228,14 +228,14 @@ def test_deletes_in_another_partition_than_their_file_are_refused() -> None:
             planned(table)
 
 
-def test_a_vector_older_than_its_file_is_refused() -> None:
+def test_vector_older_than_its_file_is_refused() -> None:
     table = table_of((data("a"),), (data("b"),), version=3)
     table.commit(vector("v", of="b"), sequence_numbers={ROOT + "v": 1})
     with pytest.raises(InvalidManifestError, match="lower than its data file's"):
         planned(table)
 
 
-def test_equality_deletes_with_nulls_reach_null_rows_whatever_their_bounds() -> None:
+def test_equality_deletes_with_nulls_match_null_rows_despite_bounds() -> None:
     def with_nulls(low: str, high: str) -> dict[str, Any]:
         return {
             "value_counts": {2: 10},

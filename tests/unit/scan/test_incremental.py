@@ -35,7 +35,7 @@ def names(table: TableBuilder, **window: int) -> list[str]:
     return [task.data_file.file_path.removeprefix(ROOT) for task in plan.tasks]
 
 
-def test_only_appends_count_and_the_start_is_left_out(table: TableBuilder) -> None:
+def test_only_appends_count_and_the_start_is_excluded(table: TableBuilder) -> None:
     assert names(table, from_snapshot_id=1) == ["b", "c", "e"]
     assert names(table, from_snapshot_id=1, to_snapshot_id=2) == ["b", "c"]
     assert names(table, from_snapshot_id=2, to_snapshot_id=4) == []
@@ -44,7 +44,7 @@ def test_only_appends_count_and_the_start_is_left_out(table: TableBuilder) -> No
     assert names(table, from_snapshot_id=5) == []
 
 
-def test_files_removed_since_are_still_what_was_appended(table: TableBuilder) -> None:
+def test_appended_files_removed_since_are_included(table: TableBuilder) -> None:
     assert "a" in names(table)
 
 
@@ -54,14 +54,14 @@ def test_deletes_are_not_applied(table: TableBuilder) -> None:
     assert [task.delete_files for task in plan.tasks] == [()]
 
 
-def test_a_start_that_is_no_ancestor_is_refused(table: TableBuilder) -> None:
+def test_start_that_is_not_an_ancestor_is_refused(table: TableBuilder) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot list the snapshots"):
         names(table, from_snapshot_id=99)
     with pytest.raises(InvalidRequestError):
         names(table, from_snapshot_id=3, to_snapshot_id=2)
 
 
-def test_an_empty_table_has_no_appends() -> None:
+def test_empty_table_has_no_appends() -> None:
     empty = TableBuilder(Schema((NestedField(1, "id", LONG),)))
     assert names(empty) == []
     with pytest.raises(InvalidRequestError, match="no current snapshot"):

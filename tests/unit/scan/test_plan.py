@@ -64,7 +64,7 @@ def test_without_a_filter_every_live_file_is_planned(table: TableBuilder) -> Non
     assert sorted(names(plan_scan(table.load()))) == ["a", "b", "c", "d", "e"]
 
 
-def test_an_empty_table_has_an_empty_plan() -> None:
+def test_empty_table_has_an_empty_plan() -> None:
     plan = plan_scan(TableBuilder(SCHEMA).load(), "id = 1")
     assert list(plan.tasks) == []
     assert plan.to_arrow().num_rows == 0
@@ -72,7 +72,7 @@ def test_an_empty_table_has_an_empty_plan() -> None:
     assert "no snapshot" in plan.explain()
 
 
-def test_a_manifest_that_is_not_needed_is_not_read(table: TableBuilder) -> None:
+def test_unneeded_manifest_is_not_read(table: TableBuilder) -> None:
     loaded = table.load()
     chosen = plan_scan(loaded, "ts < '1970-01-02'")
     kept = {
@@ -84,7 +84,7 @@ def test_a_manifest_that_is_not_needed_is_not_read(table: TableBuilder) -> None:
     assert sorted(names(plan_scan(loaded, "ts < '1970-01-02'"))) == ["a", "b"]
 
 
-def test_the_first_tasks_come_before_the_last_manifest_is_read(table: TableBuilder) -> None:
+def test_first_tasks_are_yielded_before_the_last_manifest_is_read(table: TableBuilder) -> None:
     loaded = table.load()
     manifests = plan_scan(loaded).manifests
     table.storage.delete(manifests[-1].manifest_path)
@@ -95,7 +95,7 @@ def test_the_first_tasks_come_before_the_last_manifest_is_read(table: TableBuild
         list(plan.tasks)
 
 
-def test_residuals_are_what_the_partition_leaves(table: TableBuilder) -> None:
+def test_residuals_are_reduced_by_partition(table: TableBuilder) -> None:
     plan = plan_scan(table.load(), "ts >= '1970-01-03' and id > 30")
     assert {str(task.residual) for task in plan.tasks} == {"id > 30"}
     plan = plan_scan(table.load(), "ts >= '1970-01-03T12:00:00'")
@@ -110,7 +110,7 @@ def test_tasks_are_small_and_self_contained(table: TableBuilder) -> None:
     assert len(pickle.dumps(task)) < 2_500
 
 
-def test_metrics_stay_where_they_are_asked_for(table: TableBuilder) -> None:
+def test_metrics_are_kept_on_request(table: TableBuilder) -> None:
     plan = plan_scan(table.load(), with_metrics=True)
     assert all(task.data_file.lower_bounds is not None for task in plan.tasks)
 
@@ -120,7 +120,7 @@ def test_deleted_entries_are_not_planned(table: TableBuilder) -> None:
     assert sorted(names(plan_scan(table.load()))) == ["b", "c", "d", "e"]
 
 
-def test_a_plan_can_be_walked_again(table: TableBuilder) -> None:
+def test_plan_can_be_iterated_again(table: TableBuilder) -> None:
     plan = plan_scan(table.load())
     assert names(plan) == names(plan)
     assert len(plan.tasks) == 5
@@ -128,7 +128,7 @@ def test_a_plan_can_be_walked_again(table: TableBuilder) -> None:
     assert plan.tasks[1:3] == list(plan.tasks)[1:3]
 
 
-def test_every_manifest_is_judged_by_its_own_spec(table: TableBuilder) -> None:
+def test_each_manifest_uses_its_own_spec(table: TableBuilder) -> None:
     table.update_spec(lambda update: update.remove_field("ts_day").add_field("bucket(4, id)"))
     spec_id = table.spec.spec_id
     table.commit(DataFile("memory://lake/db/t/data/f", FileFormat.PARQUET, 1, 1, spec_id=spec_id, partition=(0,)))
@@ -139,7 +139,7 @@ def test_every_manifest_is_judged_by_its_own_spec(table: TableBuilder) -> None:
     assert str(by_name["f"].residual) == f"ts < {DAY}"
 
 
-def test_the_files_as_a_table_have_all_specs_partitions(table: TableBuilder) -> None:
+def test_file_table_has_the_partitions_of_all_specs(table: TableBuilder) -> None:
     table.update_spec(lambda update: update.add_field("bucket(4, id)"))
     table.commit(DataFile("memory://x", FileFormat.PARQUET, 1, 1, spec_id=table.spec.spec_id, partition=(3, 2)))
     files = plan_scan(table.load()).to_arrow()
@@ -161,7 +161,7 @@ def test_explain_counts_each_step(table: TableBuilder) -> None:
 class TestChoosingTheSnapshot:
     """Which state is read, and with which schema."""
 
-    def test_by_id_time_branch_and_tag(self, table: TableBuilder) -> None:
+    def test_snapshot_by_id_time_branch_and_tag(self, table: TableBuilder) -> None:
         table.metadata = _with_refs(table, {"old": SnapshotRef(1, "branch"), "eom": SnapshotRef(2, "tag")})
         loaded = table.load()
 
@@ -174,7 +174,7 @@ class TestChoosingTheSnapshot:
         assert planned(ref="eom") == ["a", "b", "c"]
         assert planned(ref="main") == ["a", "b", "c", "d", "e"]
 
-    def test_a_branch_is_read_with_the_tables_schema_and_the_rest_with_its_own(self, table: TableBuilder) -> None:
+    def test_branch_uses_the_table_schema_and_other_snapshots_their_own(self, table: TableBuilder) -> None:
         table.metadata = _with_refs(table, {"old": SnapshotRef(1, "branch"), "eom": SnapshotRef(1, "tag")})
         table.update_schema(lambda update: update.rename_column("id", "number"))
         loaded = table.load()
@@ -184,7 +184,7 @@ class TestChoosingTheSnapshot:
         as_of = SnapshotChoice(as_of_ms=START_MS + STEP_MS)
         assert plan_scan(loaded, "id = 5", choice=as_of).schema.find_field("id")
 
-    def test_what_is_not_there_is_refused(self, table: TableBuilder) -> None:
+    def test_unknown_snapshot_is_refused(self, table: TableBuilder) -> None:
         loaded = table.load()
         with pytest.raises(SnapshotNotFoundError):
             plan_scan(loaded, choice=SnapshotChoice(snapshot_id=99))
@@ -230,7 +230,7 @@ def test_decoded_manifests_are_cached_within_a_budget() -> None:
     assert cache.size_bytes <= cache.budget_bytes
 
 
-def test_a_plan_that_expects_filters_reads_each_manifest_once_for_all_of_them() -> None:
+def test_plan_for_several_filters_reads_each_manifest_once() -> None:
     storage = CountingStorage()
     table = TableBuilder(SCHEMA, storage=storage)
     for at in range(5):
@@ -243,7 +243,7 @@ def test_a_plan_that_expects_filters_reads_each_manifest_once_for_all_of_them() 
     assert storage.reads == []
 
 
-def test_a_cache_too_small_keeps_nothing_and_plans_all_the_same() -> None:
+def test_undersized_cache_does_not_prevent_planning() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(described("a", 0, 1, day=None))
     cache = ManifestCache(budget_bytes=10)
@@ -251,7 +251,7 @@ def test_a_cache_too_small_keeps_nothing_and_plans_all_the_same() -> None:
     assert len(cache) == 0
 
 
-def test_a_plan_that_does_not_fit_the_cache_pushes_nothing_out_of_it() -> None:
+def test_oversized_plan_evicts_nothing_from_the_cache() -> None:
     storage = CountingStorage()
     table = TableBuilder(SCHEMA, partition_by=["day(ts)"], storage=storage)
     for at in range(4):
@@ -267,14 +267,14 @@ def test_a_plan_that_does_not_fit_the_cache_pushes_nothing_out_of_it() -> None:
     assert len(storage.reads) == 3
 
 
-def test_a_manifest_of_an_unknown_spec_is_refused(table: TableBuilder) -> None:
+def test_manifest_of_an_unknown_spec_is_refused(table: TableBuilder) -> None:
     plan = plan_scan(table.load())
     plan.manifests[0] = replace(plan.manifests[0], partition_spec_id=7)
     with pytest.raises(InvalidManifestError, match="no partition spec 7"):
         list(plan.tasks)
 
 
-def test_an_encrypted_snapshot_is_recognised(table: TableBuilder) -> None:
+def test_encrypted_snapshot_is_recognised(table: TableBuilder) -> None:
     loaded = table.load()
     snapshot = loaded.metadata.current_snapshot
     assert snapshot is not None
@@ -284,7 +284,7 @@ def test_an_encrypted_snapshot_is_recognised(table: TableBuilder) -> None:
         list(plan_scan(encrypted).tasks)
 
 
-def test_the_upper_bound_of_a_file_is_one_of_its_values_among_many() -> None:
+def test_long_value_list_keeps_a_file_whose_upper_bound_is_in_it() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(described("meets", 41, 42, day=None), described("between", 43, 43, day=None))
     for count in (25, 40, 400):
@@ -292,7 +292,7 @@ def test_the_upper_bound_of_a_file_is_one_of_its_values_among_many() -> None:
         assert names(plan_scan(table.load(), f"id in ({evens})")) == ["meets"], count
 
 
-def test_a_plan_that_nobody_reads_on_waits_for_nothing() -> None:
+def test_abandoned_plan_does_not_block() -> None:
     # The garbage collector may drop it while its thread holds a lock of `threading`: waiting would never end.
     running, may_end = threading.Event(), threading.Event()
 

@@ -160,7 +160,7 @@ def is_answer(expected: str, found: str) -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.txt")))
-def test_every_filter_keeps_the_files_of_its_case(name: str) -> None:
+def test_every_case_keeps_the_expected_files(name: str) -> None:
     path = FOLDER / f"{name}.txt"
     wrong = []
     for number, table, text, expected in read_cases(path):

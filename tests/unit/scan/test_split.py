@@ -25,7 +25,7 @@ def parts(one: FileScanTask, target: int) -> list[tuple[int, int]]:
     return [(part.start, part.size_bytes) for part in split_task(one, target)]
 
 
-def test_a_file_is_cut_at_its_offsets() -> None:
+def test_file_is_split_at_its_offsets() -> None:
     assert parts(task(100, offsets=(4, 40, 80)), 1000) == [(0, 40), (40, 40), (80, 20)]
 
 
@@ -34,20 +34,20 @@ def test_unusable_offsets_are_ignored(offsets: tuple[int, ...]) -> None:
     assert parts(task(100, offsets=offsets), 60) == [(0, 60), (60, 40)]
 
 
-def test_a_file_that_cannot_be_cut_stays_whole() -> None:
+def test_unsplittable_file_stays_whole() -> None:
     whole = task(100, file_format=FileFormat.PUFFIN)
     assert list(split_task(whole, 10)) == [whole]
     assert list(split_task(task(0), 10)) == [task(0)]
 
 
-def test_a_task_weighs_its_bytes_and_its_deletes_or_the_cost_of_opening() -> None:
+def test_task_weight_is_bytes_and_deletes_or_open_cost() -> None:
     assert weight_of(task(100), 4) == 100
     assert weight_of(task(100, deletes=2), 4) == 120
     assert weight_of(task(1), 4) == 4
     assert weight_of(task(1, deletes=3), 100) == 400
 
 
-def test_the_bytes_of_a_vector_are_its_blob() -> None:
+def test_size_of_a_vector_is_its_blob() -> None:
     vector = DataFile(
         "file:/v", FileFormat.PUFFIN, 1, 9999, FileContent.POSITION_DELETES, content_offset=4, content_size_in_bytes=40
     )
@@ -59,20 +59,20 @@ def sizes(tasks: list[FileScanTask], **options: int) -> list[list[int]]:
     return [[one.size_bytes for one in group.tasks] for group in plan_groups(tasks, chosen)]
 
 
-def test_parts_go_into_the_first_group_with_room() -> None:
+def test_splits_go_to_the_first_group_with_room() -> None:
     assert sizes([task(60), task(50), task(40), task(50)]) == [[60, 40], [50, 50]]
 
 
-def test_past_the_lookback_the_fullest_group_is_given_out() -> None:
+def test_fullest_group_is_emitted_beyond_the_lookback() -> None:
     assert sizes([task(60), task(80), task(70), task(30)], lookback=2) == [[80], [60, 30], [70]]
 
 
-def test_neighbouring_parts_of_a_file_are_joined_again() -> None:
+def test_adjacent_splits_of_a_file_are_merged() -> None:
     file = task(90, offsets=(4, 30, 60))
     assert sizes([file]) == [[90]]
 
 
-def test_small_scans_are_spread_over_the_readers() -> None:
+def test_small_scans_are_spread_over_readers() -> None:
     target = 128 * MEBIBYTE
     assert adaptive_target_bytes(1000 * MEBIBYTE, 4, target) == target
     assert adaptive_target_bytes(200 * MEBIBYTE, 8, target) == 25 * MEBIBYTE
@@ -81,7 +81,7 @@ def test_small_scans_are_spread_over_the_readers() -> None:
 
 
 @pytest.mark.parametrize("options", [{"target_bytes": 0}, {"lookback": 0}, {"open_file_cost_bytes": -1}])
-def test_options_that_cannot_work_are_refused(options: dict[str, int]) -> None:
+def test_invalid_options_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot split"):
         SplitOptions(**options)
 

@@ -40,7 +40,7 @@ def ask_token(server: Served, **fields: str) -> Reply:
     return server.post("/v1/oauth/tokens", urlencode(fields).encode())
 
 
-def test_without_a_token_nothing_is_told(guarded: Served) -> None:
+def test_unauthenticated_requests_learn_nothing(guarded: Served) -> None:
     for headers in ({}, {"Authorization": "Basic eDp5"}, bearer("wrong-token-00000000001"), bearer("")):
         refused = guarded.ask("GET", "/v1/namespaces", headers=headers)
         assert (refused.code, refused.error) == (401, "NotAuthorizedException")
@@ -50,7 +50,7 @@ def test_without_a_token_nothing_is_told(guarded: Served) -> None:
     assert guarded.get("/healthz").code == 200
 
 
-def test_a_token_for_reading_does_not_write(guarded: Served) -> None:
+def test_read_only_token_cannot_write(guarded: Served) -> None:
     assert guarded.ask("GET", "/v1/namespaces", headers=bearer(READER)).code == 200
     refused = guarded.ask("POST", "/v1/namespaces", {"namespace": ["a"]}, headers=bearer(READER))
     assert (refused.code, refused.error) == (403, "ForbiddenException")
@@ -58,7 +58,7 @@ def test_a_token_for_reading_does_not_write(guarded: Served) -> None:
     assert guarded.ask("GET", "/metrics", headers=bearer(READER)).code == 200
 
 
-def test_a_client_gets_a_token_for_its_secret(guarded: Served) -> None:
+def test_client_credentials_grant_returns_a_token(guarded: Served) -> None:
     given = ask_token(guarded, grant_type="client_credentials", client_id="spark", client_secret=CLIENT)
     assert (given.code, given.json["token_type"], given.json["expires_in"]) == (200, "bearer", TOKEN_SECONDS)
     assert given.headers["cache-control"] == "no-store"
@@ -72,7 +72,7 @@ def test_a_client_gets_a_token_for_its_secret(guarded: Served) -> None:
     assert guarded.ask("DELETE", "/v1/namespaces/b", headers=bearer(basic.json["access_token"])).code == 403
 
 
-def test_a_token_is_exchanged_for_a_new_one(guarded: Served) -> None:
+def test_token_exchange_returns_a_new_token(guarded: Served) -> None:
     kind = "urn:ietf:params:oauth:grant-type:token-exchange"
     first = ask_token(guarded, grant_type="client_credentials", client_id="spark", client_secret=CLIENT)
     given = ask_token(guarded, grant_type=kind, subject_token=first.json["access_token"], scope="read")
@@ -82,7 +82,7 @@ def test_a_token_is_exchanged_for_a_new_one(guarded: Served) -> None:
     assert ask_token(guarded, grant_type=kind, subject_token="x").json["error"] == "invalid_grant"
 
 
-def test_what_oauth_refuses_has_its_errors(guarded: Served) -> None:
+def test_oauth_errors_follow_the_standard(guarded: Served) -> None:
     wrong = ask_token(guarded, grant_type="client_credentials", client_id="spark", client_secret="wrong")
     assert (wrong.code, wrong.json["error"]) == (401, "invalid_client")
     assert ask_token(guarded, grant_type="password").json["error"] == "unsupported_grant_type"
@@ -93,7 +93,7 @@ def test_what_oauth_refuses_has_its_errors(guarded: Served) -> None:
     assert guarded.post("/v1/oauth/tokens", b"\xff").json["error"] == "invalid_request"
 
 
-def test_a_token_ends_and_is_good_for_servers_with_the_same_secrets_and_key() -> None:
+def test_token_expires_and_works_on_servers_sharing_secrets_and_key() -> None:
     first, second = (Auth((), [Secret("spark", CLIENT)], key=b"k" * 32) for _ in range(2))
     issued = first.issue("spark", CLIENT, "catalog", 1_000)
     assert second.caller_of(f"Bearer {issued.token}", 1_001).right is Right.WRITE
@@ -110,7 +110,7 @@ def test_a_token_ends_and_is_good_for_servers_with_the_same_secrets_and_key() ->
             first.caller_of(f"Bearer {forged}", 1_001)
 
 
-def test_an_expired_token_is_419(tmp_path: Path) -> None:
+def test_expired_token_is_status_419(tmp_path: Path) -> None:
     auth = Auth((), [Secret("spark", CLIENT)])
     with served(tmp_path / "w", auth=auth) as server:
         old = auth.issue("spark", CLIENT, None, 1_000).token
@@ -118,7 +118,7 @@ def test_an_expired_token_is_419(tmp_path: Path) -> None:
         assert (late.code, late.error) == (419, "AuthenticationTimeoutException")
 
 
-def test_on_the_loopback_without_secrets_pages_in_browsers_are_refused(server: Served) -> None:
+def test_browser_pages_are_refused_on_the_loopback_without_secrets(server: Served) -> None:
     for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}):
         refused = server.ask("POST", "/v1/namespaces", {"namespace": ["evil"]}, headers=headers)
         assert (refused.code, refused.error) == (403, "ForbiddenException"), headers
@@ -127,7 +127,7 @@ def test_on_the_loopback_without_secrets_pages_in_browsers_are_refused(server: S
     assert server.ask("GET", "/v1/namespaces", headers={"Host": f"localhost:{server.port}"}).code == 200
 
 
-def test_secrets_are_in_no_log_and_no_repr(guarded: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_are_in_no_log_or_repr(guarded: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         ask_token(guarded, grant_type="client_credentials", client_id="spark", client_secret=CLIENT)
         guarded.ask("GET", f"/v1/namespaces?pageToken={TOKEN}", headers=bearer(TOKEN))
@@ -138,7 +138,7 @@ def test_secrets_are_in_no_log_and_no_repr(guarded: Served, caplog: pytest.LogCa
         assert secret not in text
 
 
-def test_secrets_that_are_too_short_and_lines_that_are_none_are_refused_and_not_shown() -> None:
+def test_short_or_malformed_secrets_are_refused_and_hidden() -> None:
     with pytest.raises(InvalidRequestError, match="16 or more") as short:
         Auth([Secret("ops", "short-secret")])
     assert "short-secret" not in str(short.value)

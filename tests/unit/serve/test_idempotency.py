@@ -31,7 +31,7 @@ def keyed(server: Served, method: str, path: str, body: object, key: str) -> Rep
     return server.ask(method, path, body, headers={"Idempotency-Key": key})
 
 
-def test_a_request_that_is_sent_again_gets_its_answer_and_does_nothing(server: Served, db: str) -> None:
+def test_repeated_request_gets_the_same_response_and_changes_nothing(server: Served, db: str) -> None:
     key = new_key()
     body = {"name": "t", "schema": SCHEMA}
     first = keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key)
@@ -43,7 +43,7 @@ def test_a_request_that_is_sent_again_gets_its_answer_and_does_nothing(server: S
     assert keyed(server, "DELETE", table_path("t", db), None, new_key()).code == 404
 
 
-def test_a_refusal_is_final_too(server: Served, db: str) -> None:
+def test_refusal_is_final_too(server: Served, db: str) -> None:
     key = new_key()
     assert keyed(server, "DELETE", table_path("t", db), None, key).code == 404
     server.make_table("t", db)
@@ -51,7 +51,7 @@ def test_a_refusal_is_final_too(server: Served, db: str) -> None:
     assert server.ask("HEAD", table_path("t", db)).code == 204
 
 
-def test_a_key_is_of_one_request(server: Served, db: str) -> None:
+def test_key_applies_to_one_request(server: Served, db: str) -> None:
     key = new_key()
     keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "a"]}, key)
     other = keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "b"]}, key)
@@ -60,7 +60,7 @@ def test_a_key_is_of_one_request(server: Served, db: str) -> None:
         assert keyed(server, "POST", "/v1/namespaces", {"namespace": [db, "c"]}, text).code == 400, text
 
 
-def test_a_key_is_of_one_query_too(tmp_path: Path) -> None:
+def test_key_applies_to_one_query(tmp_path: Path) -> None:
     with served(tmp_path / "wh") as server:
         server.make_table("t", "db")
         key, data = new_key(), tmp_path / "wh" / "db" / "t"
@@ -71,14 +71,14 @@ def test_a_key_is_of_one_query_too(tmp_path: Path) -> None:
         assert data.exists()
 
 
-def test_what_is_kept_is_for_the_servers_user_alone(tmp_path: Path) -> None:
+def test_stored_responses_are_readable_by_the_server_user_only(tmp_path: Path) -> None:
     with served(tmp_path / "wh", state=tmp_path / "serve.db") as server:
         keyed(server, "POST", "/v1/namespaces", {"namespace": ["db"]}, new_key())
         modes = {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.glob("serve.db*")}
     assert modes == {0o600}
 
 
-def test_two_at_once_with_one_key_do_it_once(server: Served, db: str) -> None:
+def test_concurrent_requests_with_one_key_run_once(server: Served, db: str) -> None:
     key = new_key()
     replies: list[Reply] = []
 
@@ -120,7 +120,7 @@ def _snapshot_of(server: Served, db: str) -> dict[str, Any]:
     return found
 
 
-def test_a_commit_whose_answer_was_not_kept_is_recognised_by_its_snapshot(server: Served, db: str) -> None:
+def test_commit_without_a_stored_response_is_recognised_by_its_snapshot(server: Served, db: str) -> None:
     server.make_table("t", db)
     snapshot = _snapshot_of(server, db)
     body = {
@@ -143,7 +143,7 @@ def test_a_commit_whose_answer_was_not_kept_is_recognised_by_its_snapshot(server
     assert server.post(table_path("t", db), body).code == 409
 
 
-def test_a_table_whose_answer_was_not_kept_is_recognised_by_its_uuid(tmp_path: Path) -> None:
+def test_creation_without_a_stored_response_is_recognised_by_uuid(tmp_path: Path) -> None:
     key = new_key()
     body = {"name": "t", "schema": SCHEMA}
     with served(tmp_path / "w", state=tmp_path / "a.db") as first:
@@ -156,7 +156,7 @@ def test_a_table_whose_answer_was_not_kept_is_recognised_by_its_uuid(tmp_path: P
 
 
 @pytest.mark.parametrize("others", ["none", "commit", "rename", "drop", "drop and create", "purge"])
-def test_large_answers_are_made_again_whatever_became_of_the_table(server: Served, db: str, others: str) -> None:
+def test_large_responses_are_rebuilt_whatever_happened_to_the_table(server: Served, db: str, others: str) -> None:
     server.make_table("t", db)
     key, path = new_key(), table_path("t", db)
     body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"long": "x" * 100_000}}]}
@@ -178,7 +178,7 @@ def test_large_answers_are_made_again_whatever_became_of_the_table(server: Serve
         assert (again.body, again.headers["etag"]) == (first.body, first.headers["etag"])
 
 
-def test_a_file_of_keys_from_before_is_read(tmp_path: Path) -> None:
+def test_old_key_file_format_is_read(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "serve.db") as driver:
         driver.execute(
             "CREATE TABLE requests (key TEXT PRIMARY KEY, print TEXT NOT NULL, code INTEGER NOT NULL, kind TEXT, "
@@ -193,7 +193,7 @@ def test_a_file_of_keys_from_before_is_read(tmp_path: Path) -> None:
     state.close()
 
 
-def test_large_answers_that_cannot_be_made_again_are_kept(server: Served, db: str) -> None:
+def test_large_responses_that_cannot_be_rebuilt_are_stored(server: Served, db: str) -> None:
     key = new_key()
     body = {"name": "t", "schema": SCHEMA, "properties": {"long": "x" * 100_000}}
     first = keyed(server, "POST", f"/v1/namespaces/{db}/tables", body, key)
@@ -204,7 +204,7 @@ def test_large_answers_that_cannot_be_made_again_are_kept(server: Served, db: st
     assert keyed(server, "POST", f"{table_path('t', db)}/unregister", None, gone).body == last.body
 
 
-def test_a_plan_is_made_again_whatever_its_key(server: Served, db: str) -> None:
+def test_plan_is_recomputed_whatever_its_key(server: Served, db: str) -> None:
     server.make_table("t", db)
     key = new_key()
     plans = [keyed(server, "POST", f"{table_path('t', db)}/plan", {}, key) for _ in range(2)]
@@ -212,7 +212,7 @@ def test_a_plan_is_made_again_whatever_its_key(server: Served, db: str) -> None:
     assert keyed(server, "POST", f"{table_path('t', db)}/plan", {}, "x").code == 400
 
 
-def test_old_keys_are_forgotten(tmp_path: Path) -> None:
+def test_old_keys_expire(tmp_path: Path) -> None:
     state = KeptState(tmp_path / "serve.db")
     state.keep_answer("a", "print", Answer(204), 1_000)
     assert state.find_answer("a", 2_000) is not None

@@ -37,7 +37,7 @@ def raw(server: Served, data: bytes, *, seconds: float = 10) -> bytes:
         return found
 
 
-def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_oversized_body_is_refused_before_reading(tmp_path: Path) -> None:
     with served(tmp_path / "w", limits=Limits(body_bytes=1_000)) as server:
         large = server.post("/v1/namespaces", b"x" * 1_001)
         assert (large.code, large.error) == (413, "PayloadTooLargeException")
@@ -46,14 +46,14 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -
         assert b" 413 " in raw(server, head + chunks)
 
 
-def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
+def test_stalled_body_is_aborted(tmp_path: Path) -> None:
     with served(tmp_path / "w", limits=Limits(body_seconds=0.3)) as server:
         head = b"POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
         assert b" 408 " in raw(server, head)
         assert server.get("/v1/namespaces").code == 200
 
 
-def test_a_head_that_does_not_come_or_does_not_end_is_given_up(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stalled_or_endless_header_is_aborted(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_server, "HEAD_SECONDS", 0.3)
     assert raw(server, b"") == b""
     assert raw(server, b"GET /v1/config HTTP/1.1\r\nHost: loc") == b""
@@ -65,7 +65,7 @@ def test_a_head_that_does_not_come_or_does_not_end_is_given_up(server: Served, m
     assert server.get("/v1/config").code == 200
 
 
-def test_those_who_come_when_too_many_wait_are_sent_away(tmp_path: Path) -> None:
+def test_requests_beyond_the_queue_limit_are_refused(tmp_path: Path) -> None:
     with served(tmp_path / "w", limits=Limits(threads=1, waiting=1)) as server:
         begun, may_end = threading.Event(), threading.Event()
         listed = server.catalog.list_namespaces
@@ -99,7 +99,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def test_commits_that_wait_for_a_table_leave_threads_to_others(tmp_path: Path) -> None:
+def test_commits_waiting_for_a_table_leave_threads_for_others(tmp_path: Path) -> None:
     clients = 12
     with served(tmp_path / "w", limits=Limits(threads=4)) as server:
         for name in ("hot", "other"):
@@ -129,7 +129,7 @@ def test_commits_that_wait_for_a_table_leave_threads_to_others(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_turns_come_in_the_order_in_which_they_were_asked_for(at_once: int) -> None:
+def test_table_lock_is_granted_in_order_of_arrival(at_once: int) -> None:
     async def go() -> tuple[list[int], int]:
         turns, order, most, running = Turns(), list[int](), 0, 0
 
@@ -157,7 +157,7 @@ def test_turns_come_in_the_order_in_which_they_were_asked_for(at_once: int) -> N
     assert (order, most) == ([number for number in range(20) if number != 10], at_once)
 
 
-def test_commits_to_several_tables_leave_threads_to_others(tmp_path: Path) -> None:
+def test_commits_to_several_tables_leave_threads_for_others(tmp_path: Path) -> None:
     with served(tmp_path / "w", limits=Limits(threads=9)) as server:
         for name in ("a", "b", "other"):
             server.make_table(name)
@@ -180,7 +180,7 @@ def test_commits_to_several_tables_leave_threads_to_others(tmp_path: Path) -> No
         assert codes == [204] * 20
 
 
-def test_requests_in_flight_are_carried_out_before_the_server_stops(tmp_path: Path) -> None:
+def test_requests_in_flight_complete_before_shutdown(tmp_path: Path) -> None:
     codes: list[int] = []
     begun, may_end = threading.Event(), threading.Event()
     with served(tmp_path / "w") as server:
@@ -204,7 +204,7 @@ def test_requests_in_flight_are_carried_out_before_the_server_stops(tmp_path: Pa
         assert server.get("/v1/namespaces/late").code == 200
 
 
-def test_paths_and_methods_that_the_protocol_has_not_are_told_so(server: Served) -> None:
+def test_unsupported_paths_and_methods_are_reported(server: Served) -> None:
     none = server.get("/v1/weather")
     assert (none.code, none.error) == (404, "NotFoundException")
     wrong = server.ask("PATCH", "/v1/namespaces")
@@ -214,7 +214,7 @@ def test_paths_and_methods_that_the_protocol_has_not_are_told_so(server: Served)
     assert server.get("/v1/namespaces/").code == 200
 
 
-def test_each_request_has_a_line_and_an_id(server: Served, caplog: pytest.LogCaptureFixture) -> None:
+def test_each_request_has_a_log_line_and_an_id(server: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="frazil.serve"):
         reply = server.get("/v1/namespaces/none%0AINFO%20forged")
         deadline = time.monotonic() + 60
@@ -231,7 +231,7 @@ def test_each_request_has_a_line_and_an_id(server: Served, caplog: pytest.LogCap
     assert "\n" not in text
 
 
-def test_counts_are_given_to_prometheus(tmp_path: Path) -> None:
+def test_prometheus_counters_are_exported(tmp_path: Path) -> None:
     with served(tmp_path / "w") as server:
         server.get("/v1/namespaces")
         server.get("/v1/namespaces/none")
@@ -242,7 +242,7 @@ def test_counts_are_given_to_prometheus(tmp_path: Path) -> None:
     assert 'le="+Inf"} 1' in text
 
 
-def test_a_client_that_does_not_take_its_answers_is_given_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_client_not_reading_its_response_is_disconnected(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with served(tmp_path / "w", limits=Limits(answer_seconds=1)) as server:
         made = server.make_table("t", "db", properties={f"p{at}": "x" * 30_000 for at in range(20)})
         with socket.socket() as slow, caplog.at_level(logging.INFO, logger="frazil.serve"):
@@ -266,7 +266,7 @@ def test_a_client_that_does_not_take_its_answers_is_given_up(tmp_path: Path, cap
         assert (whole.code, whole.json["metadata"]["properties"]["p19"]) == (200, "x" * 30_000)
 
 
-def test_the_line_of_a_table_that_is_loaded_for_a_view_names_the_view(
+def test_log_line_of_a_table_loaded_through_a_view_names_the_view(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.make_table("t", "db")
@@ -284,7 +284,7 @@ def test_the_line_of_a_table_that_is_loaded_for_a_view_names_the_view(
     assert "views" not in bad
 
 
-def test_a_catalog_that_cannot_be_asked_is_not_ready(tmp_path: Path) -> None:
+def test_unreachable_catalog_is_not_ready(tmp_path: Path) -> None:
     with served(tmp_path / "w") as server:
         assert server.get("/healthz").json == {"status": "ok"}
 
@@ -297,7 +297,7 @@ def test_a_catalog_that_cannot_be_asked_is_not_ready(tmp_path: Path) -> None:
         assert (away.code, away.error, away.headers["retry-after"]) == (503, "ServiceUnavailableException", "1")
 
 
-def test_an_error_of_the_server_tells_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_internal_errors_reveal_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with served(tmp_path / "w") as server:
 
         def broken(parent: tuple[str, ...] = ()) -> tuple[tuple[str, ...], ...]:
@@ -310,7 +310,7 @@ def test_an_error_of_the_server_tells_nothing(tmp_path: Path, caplog: pytest.Log
     assert any(failed.headers["x-request-id"] in one.getMessage() for one in caplog.records)
 
 
-def test_other_pages_can_be_served_beside_the_protocol(tmp_path: Path) -> None:
+def test_other_pages_can_be_mounted_beside_the_protocol(tmp_path: Path) -> None:
     async def page(_: StarletteRequest) -> PlainTextResponse:
         return PlainTextResponse("a page")
 
@@ -319,7 +319,7 @@ def test_other_pages_can_be_served_beside_the_protocol(tmp_path: Path) -> None:
         assert server.get("/v1/config").code == 200
 
 
-def test_off_the_loopback_a_secret_is_needed(server: Served, tmp_path: Path) -> None:
+def test_secret_is_required_off_the_loopback(server: Served, tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.com"):
         with pytest.raises(InvalidRequestError, match="no token is asked for"):
             check_listen(Listen(host), server.service)
@@ -332,7 +332,7 @@ def test_off_the_loopback_a_secret_is_needed(server: Served, tmp_path: Path) -> 
         check_listen(Listen(certificate="cert.pem"), server.service)
 
 
-def test_small_answers_are_not_held_back() -> None:
+def test_small_responses_are_sent_immediately() -> None:
     with bind(Listen(port=0)) as listening, socket.create_connection(listening.getsockname()):
         accepted, _ = listening.accept()
         with accepted:
@@ -340,6 +340,6 @@ def test_small_answers_are_not_held_back() -> None:
             assert accepted.proto == socket.IPPROTO_TCP
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_port_in_use_is_reported() -> None:
     with bind(Listen(port=0)) as first, pytest.raises(StorageError, match="Cannot listen"):
         bind(Listen(port=first.getsockname()[1]))

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.served_lake import Served
 
 
-def test_a_namespace_is_created_loaded_changed_and_dropped(server: Served) -> None:
+def test_namespace_is_created_loaded_changed_and_dropped(server: Served) -> None:
     made = server.post("/v1/namespaces", {"namespace": ["shop"], "properties": {"owner": "ann"}})
     assert (made.code, made.json) == (200, {"namespace": ["shop"], "properties": {"owner": "ann"}})
     assert server.get("/v1/namespaces/shop").json == made.json
@@ -20,7 +20,7 @@ def test_a_namespace_is_created_loaded_changed_and_dropped(server: Served) -> No
     assert server.ask("DELETE", "/v1/namespaces/shop").error == "NoSuchNamespaceException"
 
 
-def test_errors_have_the_codes_and_types_of_the_protocol(server: Served, db: str) -> None:
+def test_errors_have_protocol_codes_and_types(server: Served, db: str) -> None:
     server.make_table("t", db)
     taken = server.post("/v1/namespaces", {"namespace": [db]})
     assert (taken.code, taken.error) == (409, "AlreadyExistsException")
@@ -45,14 +45,14 @@ def test_errors_have_the_codes_and_types_of_the_protocol(server: Served, db: str
         assert (bad.code, bad.error) == (400, "BadRequestException"), body
 
 
-def test_nested_namespaces_are_named_with_the_unit_separator(server: Served, db: str) -> None:
+def test_nested_namespaces_use_the_unit_separator(server: Served, db: str) -> None:
     assert server.post("/v1/namespaces", {"namespace": [db, "inner"]}).code == 200
     assert server.get(f"/v1/namespaces?parent={db}").json["namespaces"] == [[db, "inner"]]
     assert server.get(f"/v1/namespaces/{db}%1Finner").json["namespace"] == [db, "inner"]
     assert [db, "inner"] not in server.get("/v1/namespaces").json["namespaces"]
 
 
-def test_lists_come_whole_unless_a_page_is_asked_for(server: Served, db: str) -> None:
+def test_lists_are_complete_unless_paginated(server: Served, db: str) -> None:
     for at in range(5):
         server.make_table(f"t{at}", db)
     path = f"/v1/namespaces/{db}/tables"
@@ -75,7 +75,7 @@ def test_lists_come_whole_unless_a_page_is_asked_for(server: Served, db: str) ->
         assert server.get(f"{path}?{query}").code == 400, query
 
 
-def test_there_are_no_functions(server: Served, db: str) -> None:
+def test_function_list_is_empty(server: Served, db: str) -> None:
     assert server.get(f"/v1/namespaces/{db}/functions").json == {"identifiers": [], "next-page-token": None}
     assert server.get(f"/v1/namespaces/{db}/functions/f").error == "NoSuchFunctionException"
     assert server.get("/v1/namespaces/none/functions").error == "NoSuchNamespaceException"

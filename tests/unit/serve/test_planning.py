@@ -44,7 +44,7 @@ def planned(table: Table, condition: str = "true", **choice: Any) -> set[str]:
     return {one.data_file.file_path for one in table.scan(condition, **choice).plan().tasks}
 
 
-def test_a_small_plan_is_answered_at_once(server: Served, db: str) -> None:
+def test_small_plan_is_returned_at_once(server: Served, db: str) -> None:
     table = make(server, db, partition_by=["kind"])
     plan = server.post(f"{table_path('t', db)}/plan", {}).json
     assert plan["status"] == "completed"
@@ -80,7 +80,7 @@ def test_filters_prune_and_leave_a_residual(server: Served, db: str) -> None:
     assert len(server.post(path, {"filter": folded, "case-sensitive": False}).json["file-scan-tasks"]) == 1
 
 
-def test_a_snapshot_and_what_was_appended_between_two_can_be_planned(server: Served, db: str) -> None:
+def test_snapshot_and_incremental_plans(server: Served, db: str) -> None:
     table = make(server, db)
     ids = [one.snapshot_id for one in table.snapshots]
     path = f"{table_path('t', db)}/plan"
@@ -103,7 +103,7 @@ def test_a_snapshot_and_what_was_appended_between_two_can_be_planned(server: Ser
         assert (refused.code, refused.error) == (400, "BadRequestException"), body
 
 
-def test_deletes_are_named_by_number_and_sent_once(server: Served, db: str) -> None:
+def test_deletes_are_referenced_by_index_and_sent_once(server: Served, db: str) -> None:
     table = make(server, db, format_version=3)
     delete_first_rows(table, 2)
     plan = server.post(f"{table_path('t', db)}/plan", {}).json
@@ -119,7 +119,7 @@ def test_deletes_are_named_by_number_and_sent_once(server: Served, db: str) -> N
     assert "delete-files" not in clean
 
 
-def test_metrics_are_sent_for_the_columns_that_were_asked_for(server: Served, db: str) -> None:
+def test_metrics_are_sent_for_requested_columns(server: Served, db: str) -> None:
     make(server, db, 1)
     plan = server.post(f"{table_path('t', db)}/plan", {"stats-fields": ["id"]}).json
     file = plan["file-scan-tasks"][0]["data-file"]
@@ -128,7 +128,7 @@ def test_metrics_are_sent_for_the_columns_that_were_asked_for(server: Served, db
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_files_are_the_same_with_metrics_and_without(server: Served, db: str, version: int) -> None:
+def test_files_are_the_same_with_and_without_metrics(server: Served, db: str, version: int) -> None:
     make(server, db, 3, partition_by=["kind", "bucket(4, id)"], sort_by=["id"], format_version=version)
     path = f"{table_path('t', db)}/plan"
     plain = [one["data-file"] for one in server.post(path, {}).json["file-scan-tasks"]]
@@ -138,7 +138,7 @@ def test_files_are_the_same_with_metrics_and_without(server: Served, db: str, ve
     assert ("first-row-id" in plain[0]) == (version == 3)
 
 
-def test_a_large_plan_is_answered_by_tasks(server: Served, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_plan_is_returned_by_tasks(server: Served, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(server, db, 5, properties={"commit.manifest-merge.enabled": "false"})
     monkeypatch.setattr(planning, "FILES_AT_ONCE", 2)
     monkeypatch.setattr(planning, "FILES_IN_TASK", 2)
@@ -154,7 +154,7 @@ def test_a_large_plan_is_answered_by_tasks(server: Served, db: str, monkeypatch:
 
 
 @pytest.mark.parametrize("at_once", [0, 1, 3])
-def test_few_files_of_many_are_answered_at_once_and_the_rest_by_tasks(
+def test_few_matching_files_of_many_are_returned_at_once_and_others_by_tasks(
     server: Served, db: str, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     table = make(server, db, 5, properties={"commit.manifest-merge.enabled": "false"})
@@ -176,7 +176,7 @@ def test_few_files_of_many_are_answered_at_once_and_the_rest_by_tasks(
     assert (len(now) + len(later), paths_of([*now, *later])) == (3, wanted)
 
 
-def test_plans_that_are_unknown_cancelled_or_of_another_table_are_told_so(
+def test_unknown_cancelled_and_foreign_plans_are_reported(
     server: Served, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(server, db, 3)
@@ -196,13 +196,13 @@ def test_plans_that_are_unknown_cancelled_or_of_another_table_are_told_so(
     assert server.post(f"{path}/tasks", {"plan-task": task}).code == 404
 
 
-def test_an_empty_table_has_no_tasks(server: Served, db: str) -> None:
+def test_empty_table_has_no_tasks(server: Served, db: str) -> None:
     server.make_table("t", db)
     assert server.post(f"{table_path('t', db)}/plan", b"").json["file-scan-tasks"] == []
     assert server.post(f"{table_path('none', db)}/plan", {}).error == "NoSuchTableException"
 
 
-def test_reports_are_kept_for_who_asks_here(server: Served, db: str) -> None:
+def test_reports_are_stored_and_invalid_ones_refused(server: Served, db: str) -> None:
     server.make_table("t", db)
     path = f"{table_path('t', db)}/metrics"
     report = {"report-type": "commit-report", "table-name": "t", "snapshot-id": 1, "operation": "append", "metrics": {}}

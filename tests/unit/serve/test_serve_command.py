@@ -77,7 +77,7 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.extended
-def test_tls_by_files_and_a_token_from_the_environment(tmp_path: Path) -> None:
+def test_tls_from_files_and_token_from_the_environment(tmp_path: Path) -> None:
     kept, key = certificate(tmp_path)
     with running(tmp_path, "--tls-cert", str(kept), "--tls-key", str(key)) as uri:
         assert uri.startswith("https://127.0.0.1:")
@@ -91,7 +91,7 @@ def test_tls_by_files_and_a_token_from_the_environment(tmp_path: Path) -> None:
             connection.close()
 
 
-def test_the_lake_is_named_before_the_command_or_after_it(tmp_path: Path) -> None:
+def test_lake_options_may_precede_or_follow_the_command(tmp_path: Path) -> None:
     with running(tmp_path, "--property", f"read.roots={tmp_path}", "--state", str(tmp_path / "state.db"), "-q"):
         assert (tmp_path / "w" / "catalog.db").exists()
         assert (tmp_path / "state.db").exists()
@@ -111,13 +111,13 @@ def test_the_lake_is_named_before_the_command_or_after_it(tmp_path: Path) -> Non
         (["--vend", "everything"], "none, keys or session"),
     ],
 )
-def test_what_cannot_be_served_is_told_and_fails(tmp_path: Path, arguments: list[str], told: str) -> None:
+def test_unusable_target_is_reported_and_fails(tmp_path: Path, arguments: list[str], told: str) -> None:
     done = subprocess.run(command(tmp_path, *arguments), capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, told in done.stderr) == (1, True), done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_a_filesystem_catalog_is_served_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_filesystem_catalog_is_served_with_its_limits(tmp_path: Path) -> None:
     with served(tmp_path / "w", catalog="filesystem", state=tmp_path / "serve.db") as server:
         server.make_table("a", "db")
         server.make_table("b", "db")
@@ -138,7 +138,7 @@ def test_a_filesystem_catalog_is_served_as_far_as_it_goes(tmp_path: Path) -> Non
         assert server.get("/v1/namespaces/db/views").json["identifiers"] == []
 
 
-def test_a_lake_in_memory_is_served() -> None:
+def test_in_memory_lake_is_served() -> None:
     with served("memory:", catalog="memory") as server:
         server.make_table("a", "db")
         assert server.get(table_path("a")).code == 200

@@ -54,7 +54,7 @@ def signer(**options: Any) -> StoreAccess:
     return StoreAccess(STORE, signs=True, roots=[ROOT], **options)
 
 
-def test_clients_are_told_where_the_store_is_and_no_secret() -> None:
+def test_clients_get_the_store_location_and_no_secret() -> None:
     access = StoreAccess(STORE, roots=[ROOT])
     told = access.config(table())
     assert told == {
@@ -67,7 +67,7 @@ def test_clients_are_told_where_the_store_is_and_no_secret() -> None:
     assert access.config(table("file:///lake/db/t")) == {}
 
 
-def test_keys_are_given_where_that_was_chosen_and_to_writers_alone() -> None:
+def test_credentials_are_vended_if_enabled_and_to_writers_only() -> None:
     access = StoreAccess(STORE, vend="keys", roots=[ROOT])
     (given,) = access.delegated(table(), "vended-credentials", can_write=True)["storage-credentials"]
     assert given["prefix"] == f"{TABLE}/"
@@ -76,7 +76,7 @@ def test_keys_are_given_where_that_was_chosen_and_to_writers_alone() -> None:
     assert access.credentials(table("s3://elsewhere/t"), can_write=True) == []
 
 
-def test_keys_of_a_session_are_for_the_tables_folder_and_are_renewed_before_they_end() -> None:
+def test_session_credentials_are_limited_to_the_table_folder_and_renewed_before_expiry() -> None:
     asked: list[tuple[str, dict[str, Any]]] = []
     now = [0]
 
@@ -105,7 +105,7 @@ def test_keys_of_a_session_are_for_the_tables_folder_and_are_renewed_before_they
     assert len(asked) == 3
 
 
-def test_keys_are_given_for_each_folder_of_a_table_that_is_the_servers() -> None:
+def test_credentials_cover_each_folder_of_the_table_in_the_server_store() -> None:
     policies: list[str] = []
 
     def assume(role: str, policy: str, seconds: int) -> SessionKeys:
@@ -122,12 +122,12 @@ def test_keys_are_given_for_each_folder_of_a_table_that_is_the_servers() -> None
     assert ["lake/data/t/*" in one for one in policies] == [True, False]
 
 
-def test_a_policy_never_names_more_than_the_folders() -> None:
+def test_policy_never_exceeds_the_folders() -> None:
     policy = json.loads(table_policy(["s3://bucket/lake/db/t"], can_write=True))
     assert policy["Statement"][1]["Condition"] == {"StringLike": {"s3:prefix": ["lake/db/t/*"]}}
 
 
-def test_a_request_for_a_file_of_the_table_is_signed() -> None:
+def test_request_for_a_table_file_is_signed() -> None:
     uri, headers = signer().sign(table(), request(), can_write=False)
     assert uri == "http://127.0.0.1:9000/bucket/lake/db/t/data/a.parquet"
     (signature,) = headers["authorization"]
@@ -150,19 +150,19 @@ def test_a_request_for_a_file_of_the_table_is_signed() -> None:
         "http://127.0.0.1:9000/bucket?list-type=2&prefix=lake/db/",
     ],
 )
-def test_a_request_for_anything_else_is_not_signed(uri: str) -> None:
+def test_other_requests_are_not_signed(uri: str) -> None:
     with pytest.raises(Refusal) as refused:
         signer().sign(table(), request(uri=uri), can_write=True)
     assert refused.value.code == 403
 
 
-def test_metadata_does_not_decide_what_the_servers_keys_are_used_for() -> None:
+def test_metadata_does_not_extend_the_use_of_server_credentials() -> None:
     moved = table("s3://secrets/t", **{"write.data.path": "s3://secrets"})
     with pytest.raises(Refusal):
         signer().sign(moved, request(uri="http://127.0.0.1:9000/secrets/t/a"), can_write=True)
 
 
-def test_readers_get_no_signature_for_writing() -> None:
+def test_readers_get_no_write_signature() -> None:
     uri = "http://127.0.0.1:9000/bucket/lake/db/t/data/a.parquet"
     for method, address in (("PUT", uri), ("DELETE", uri), ("POST", f"{uri}?uploads")):
         with pytest.raises(Refusal) as refused:
@@ -171,7 +171,7 @@ def test_readers_get_no_signature_for_writing() -> None:
         signer().sign(table(), request(method, address), can_write=True)
 
 
-def test_of_a_delete_of_many_every_file_is_looked_at() -> None:
+def test_every_file_of_a_bulk_delete_is_checked() -> None:
     uri = "http://127.0.0.1:9000/bucket?delete"
     good = "<Delete><Object><Key>lake/db/t/a</Key></Object><Object><Key>lake/db/t/b&amp;c</Key></Object></Delete>"
     signer().sign(table(), request("POST", uri, body=good), can_write=True)
@@ -180,7 +180,7 @@ def test_of_a_delete_of_many_every_file_is_looked_at() -> None:
         signer().sign(table(), request("POST", uri, body=bad), can_write=True)
 
 
-def test_wrong_choices_are_refused() -> None:
+def test_invalid_choices_are_refused() -> None:
     for options in ({"vend": "all"}, {"vend": "session"}, {"role": "arn"}):
         with pytest.raises(InvalidPropertyError):
             StoreAccess(STORE, **options)  # type: ignore[arg-type]
@@ -195,7 +195,7 @@ def make_server(tmp_path: Path) -> Callable[[StoreAccess], Any]:
     return make
 
 
-def test_the_operations_answer_as_the_protocol_says(make_server: Callable[[StoreAccess], Any]) -> None:
+def test_operations_match_the_protocol(make_server: Callable[[StoreAccess], Any]) -> None:
     with make_server(StoreAccess(STORE, vend="keys", signs=True, roots=[ROOT])) as server:
         assert isinstance(server, Served)
         server.headers["Authorization"] = "Bearer writer-token-0000001"

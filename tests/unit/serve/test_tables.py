@@ -29,7 +29,7 @@ def append(server: Served, db: str, name: str = "t") -> int:
     return made.snapshot_id
 
 
-def test_a_table_is_created_loaded_and_dropped(server: Served, db: str) -> None:
+def test_table_is_created_loaded_and_dropped(server: Served, db: str) -> None:
     made = server.make_table("t", db, properties={"a": "b", "format-version": "3"})
     assert made.json["metadata"]["format-version"] == 3
     assert properties_of(made)["a"] == "b"
@@ -44,7 +44,7 @@ def test_a_table_is_created_loaded_and_dropped(server: Served, db: str) -> None:
     assert (gone.code, gone.error) == (404, "NoSuchTableException")
 
 
-def test_spec_and_order_and_location_are_taken(server: Served, db: str, tmp_path: Path) -> None:
+def test_requested_spec_order_and_location_are_used(server: Served, db: str, tmp_path: Path) -> None:
     made = server.make_table(
         "t",
         db,
@@ -62,7 +62,7 @@ def test_spec_and_order_and_location_are_taken(server: Served, db: str, tmp_path
     assert metadata["sort-orders"][0]["order-id"] == 1
 
 
-def test_names_may_hold_any_character(server: Served, db: str) -> None:
+def test_names_may_contain_any_character(server: Served, db: str) -> None:
     for name in ("a/b", "a.b", "ä b", "%2F", "rename", "plan"):
         server.make_table(name, db)
         assert server.get(table_path(name, db)).code == 200, name
@@ -70,7 +70,7 @@ def test_names_may_hold_any_character(server: Served, db: str) -> None:
     assert names == {"a/b", "a.b", "ä b", "%2F", "rename", "plan"}
 
 
-def test_a_client_that_has_the_state_is_told_so(server: Served, db: str) -> None:
+def test_client_with_the_current_state_gets_not_modified(server: Served, db: str) -> None:
     tag = server.make_table("t", db).headers["etag"]
     same = server.get(table_path("t", db), **{"If-None-Match": tag})
     assert (same.code, same.body, same.headers["etag"]) == (304, b"", tag)
@@ -82,7 +82,7 @@ def test_a_client_that_has_the_state_is_told_so(server: Served, db: str) -> None
     assert server.get(table_path("t", db), **{"If-None-Match": f'"x", {changed}'}).code == 304
 
 
-def test_refs_leaves_out_snapshots_that_nothing_names(server: Served, db: str) -> None:
+def test_refs_mode_omits_unreferenced_snapshots(server: Served, db: str) -> None:
     server.make_table("t", db)
     append(server, db)
     last = append(server, db)
@@ -92,7 +92,7 @@ def test_refs_leaves_out_snapshots_that_nothing_names(server: Served, db: str) -
     assert server.get(f"{table_path('t', db)}?snapshots=some").code == 400
 
 
-def test_a_commit_is_made_on_what_its_requirements_hold_for(server: Served, db: str) -> None:
+def test_commit_is_applied_if_its_requirements_hold(server: Served, db: str) -> None:
     uuid = server.make_table("t", db).json["metadata"]["table-uuid"]
     required = [{"type": "assert-table-uuid", "uuid": uuid}, {"type": "assert-ref-snapshot-id", "ref": "main"}]
     update = {"action": "set-properties", "updates": {"a": "1"}}
@@ -106,7 +106,7 @@ def test_a_commit_is_made_on_what_its_requirements_hold_for(server: Served, db: 
     assert late.json["error"]["message"].startswith("Requirement failed: branch or tag main has changed")
 
 
-def test_what_is_not_understood_is_not_done(server: Served, db: str) -> None:
+def test_unsupported_updates_are_refused(server: Served, db: str) -> None:
     server.make_table("t", db)
     bodies: list[Any] = [
         {"requirements": [], "updates": [{"action": "fly"}]},
@@ -124,7 +124,7 @@ def test_what_is_not_understood_is_not_done(server: Served, db: str) -> None:
     assert (none.code, none.error) == (404, "NoSuchTableException")
 
 
-def test_many_writers_at_once_all_commit(server: Served, db: str) -> None:
+def test_many_concurrent_writers_all_commit(server: Served, db: str) -> None:
     server.make_table("t", db)
     codes: list[int] = []
 
@@ -140,7 +140,7 @@ def test_many_writers_at_once_all_commit(server: Served, db: str) -> None:
     assert len({name for name in properties_of(server.get(table_path("t", db))) if name.startswith("p")}) == 12
 
 
-def test_a_staged_table_is_created_by_its_first_commit(server: Served, db: str) -> None:
+def test_staged_table_is_created_by_its_first_commit(server: Served, db: str) -> None:
     path = f"/v1/namespaces/{db}/tables"
     staged = server.post(path, {"name": "t", "schema": SCHEMA, "stage-create": True})
     assert (staged.code, staged.json["metadata-location"]) == (200, None)
@@ -166,7 +166,7 @@ def test_a_staged_table_is_created_by_its_first_commit(server: Served, db: str) 
     assert "table already exists" in again.json["error"]["message"]
 
 
-def test_a_table_is_registered_replaced_and_unregistered(server: Served, db: str) -> None:
+def test_table_is_registered_replaced_and_unregistered(server: Served, db: str) -> None:
     location = server.make_table("t", db).json["metadata-location"]
     newer = set_property(server, db, a="b").json["metadata-location"]
     gone = server.post(f"{table_path('t', db)}/unregister")
@@ -184,7 +184,7 @@ def test_a_table_is_registered_replaced_and_unregistered(server: Served, db: str
     assert server.post("/v1/namespaces/none/register", {"name": "x", "metadata-location": newer}).code == 404
 
 
-def test_a_table_is_renamed_and_names_stay_single(server: Served, db: str) -> None:
+def test_table_is_renamed_and_names_stay_unique(server: Served, db: str) -> None:
     server.make_table("a", db)
     server.make_table("b", db)
 
@@ -203,7 +203,7 @@ def test_a_table_is_renamed_and_names_stay_single(server: Served, db: str) -> No
     assert server.ask("HEAD", table_path("c", db)).code == 204
 
 
-def test_a_purge_deletes_files_and_a_drop_keeps_them(server: Served, db: str) -> None:
+def test_purge_deletes_files_and_drop_keeps_them(server: Served, db: str) -> None:
     kept = Path(server.make_table("kept", db).json["metadata-location"].removeprefix("file://"))
     gone = Path(server.make_table("gone", db).json["metadata-location"].removeprefix("file://"))
     assert server.ask("DELETE", f"{table_path('kept', db)}?purgeRequested=false").code == 204
@@ -212,7 +212,7 @@ def test_a_purge_deletes_files_and_a_drop_keeps_them(server: Served, db: str) ->
     assert server.ask("DELETE", f"{table_path('gone', db)}?purgeRequested=maybe").code == 400
 
 
-def test_a_transaction_changes_all_tables_or_none(server: Served, db: str) -> None:
+def test_transaction_changes_all_tables_or_none(server: Served, db: str) -> None:
     for name in ("a", "b"):
         server.make_table(name, db)
 
@@ -238,7 +238,7 @@ def test_a_transaction_changes_all_tables_or_none(server: Served, db: str) -> No
         assert server.post("/v1/transactions/commit", body).code == 400, body
 
 
-def test_a_metadata_file_that_is_lost_is_told_by_its_name(server: Served, db: str) -> None:
+def test_lost_metadata_file_is_reported_by_name(server: Served, db: str) -> None:
     location = server.make_table("t", db).json["metadata-location"]
     path = Path(location.removeprefix("file://"))
     path.rename(path.with_suffix(".away"))
@@ -247,20 +247,20 @@ def test_a_metadata_file_that_is_lost_is_told_by_its_name(server: Served, db: st
     assert location in lost.json["error"]["message"]
 
 
-def test_the_views_that_a_table_is_loaded_by_may_be_named(server: Served, db: str) -> None:
+def test_referencing_views_may_be_named(server: Served, db: str) -> None:
     server.make_table("t", db)
     assert server.get(f"{table_path('t', db)}?referenced-by={db}%1Fv,{db}%1Fin%1Fw").code == 200
     assert server.get(f"{table_path('t', db)}?referenced-by=v").code == 400
 
 
-def test_what_other_writers_commit_beside_the_server_is_seen_at_once(server: Served, db: str) -> None:
+def test_commits_of_other_writers_are_visible_at_once(server: Served, db: str) -> None:
     server.make_table("t", db)
     for _ in range(3):
         made = append(server, db)
         assert server.get(table_path("t", db)).json["metadata"]["current-snapshot-id"] == made
 
 
-def test_a_prefix_is_the_catalogs_name(server: Served, db: str) -> None:
+def test_prefix_is_the_catalog_name(server: Served, db: str) -> None:
     server.make_table("t", db)
     assert server.get(f"/v1/lake/namespaces/{db}/tables/t").code == 200
     other = server.get(f"/v1/other/namespaces/{db}/tables/t")

@@ -25,7 +25,7 @@ def make_view(server: Served, db: str, name: str = "v", **fields: Any) -> Reply:
     return server.post(f"/v1/namespaces/{db}/views", body)
 
 
-def test_a_view_is_created_loaded_replaced_renamed_and_dropped(server: Served, db: str) -> None:
+def test_view_is_created_loaded_replaced_renamed_and_dropped(server: Served, db: str) -> None:
     path = f"/v1/namespaces/{db}/views"
     made = make_view(server, db)
     assert made.code == 200, made.body
@@ -47,7 +47,7 @@ def test_a_view_is_created_loaded_replaced_renamed_and_dropped(server: Served, d
     assert server.ask("DELETE", f"{path}/w").error == "NoSuchViewException"
 
 
-def test_tables_and_views_share_their_names(server: Served, db: str) -> None:
+def test_tables_and_views_share_one_set_of_names(server: Served, db: str) -> None:
     server.make_table("t", db)
     taken = make_view(server, db, "t")
     assert (taken.code, taken.error) == (409, "AlreadyExistsException")
@@ -58,7 +58,7 @@ def test_tables_and_views_share_their_names(server: Served, db: str) -> None:
     assert server.get(f"/v1/namespaces/{db}/views/t").error == "NoSuchViewException"
 
 
-def test_a_views_uuid_is_asked_for_and_two_queries_of_a_dialect_are_refused(server: Served, db: str) -> None:
+def test_view_uuid_is_checked_and_duplicate_dialects_refused(server: Served, db: str) -> None:
     make_view(server, db)
     path = f"/v1/namespaces/{db}/views/v"
     wrong = [{"type": "assert-view-uuid", "uuid": "00000000-0000-4000-8000-000000000000"}]
@@ -70,7 +70,7 @@ def test_a_views_uuid_is_asked_for_and_two_queries_of_a_dialect_are_refused(serv
     assert server.post(path, {"updates": [{"action": "remove-snapshots", "snapshot-ids": [1]}]}).code == 400
 
 
-def test_a_view_is_registered(server: Served, db: str) -> None:
+def test_view_is_registered(server: Served, db: str) -> None:
     location = make_view(server, db).json["metadata-location"]
     path = f"/v1/namespaces/{db}/register-view"
     assert server.post(path, {"name": "w", "metadata-location": location}).json["metadata-location"] == location
@@ -80,7 +80,7 @@ def test_a_view_is_registered(server: Served, db: str) -> None:
 
 
 @pytest.mark.parametrize("odd", [7, 10**30, "x", {"a": 1}, None, [7], [None]])
-def test_changes_of_views_that_are_no_list_of_objects_are_refused(server: Served, db: str, odd: object) -> None:
+def test_malformed_view_updates_are_refused(server: Served, db: str, odd: object) -> None:
     make_view(server, db)
     path = f"/v1/namespaces/{db}/views"
     bodies = [
@@ -98,7 +98,7 @@ def test_changes_of_views_that_are_no_list_of_objects_are_refused(server: Served
     assert make_view(server, db, "w", **{"view-version": version() | {"representations": odd}}).code == 400
 
 
-def test_a_relative_path_is_not_registered(server: Served, db: str) -> None:
+def test_relative_path_is_not_registered(server: Served, db: str) -> None:
     for kind in ("register", "register-view"):
         reply = server.post(f"/v1/namespaces/{db}/{kind}", {"name": "r", "metadata-location": "../x.metadata.json"})
         assert (reply.code, reply.error) == (403, "ForbiddenException")

@@ -41,7 +41,7 @@ def counts(remembered: Remembered) -> list[int]:
     return [*(len(one) for one in recent), len(remembered.streams)]
 
 
-def test_nothing_grows_over_a_thousand_statements() -> None:
+def test_nothing_accumulates_over_a_thousand_statements() -> None:
     with frazil.connect("memory:") as lake:
         remembered = filled(lake)
         table = lake.table("db.t")
@@ -56,7 +56,7 @@ def test_nothing_grows_over_a_thousand_statements() -> None:
         assert counts(remembered) == [*[MOST_STATEMENTS] * 3, MOST_PLANS, MOST_STATEMENTS, 1]
 
 
-def test_the_entries_used_last_are_kept() -> None:
+def test_most_recently_used_entries_are_kept() -> None:
     recent: Recent[str, int] = Recent(2)
     recent.recall("a", lambda: 1)
     recent.recall("b", lambda: 2)
@@ -66,7 +66,7 @@ def test_the_entries_used_last_are_kept() -> None:
     assert (recent.find("b"), recent.recall("a", lambda: 4)) == (None, 1)
 
 
-def test_detaching_forgets_the_plans_of_a_session_alone() -> None:
+def test_detach_releases_the_plans_of_its_session_only() -> None:
     with frazil.connect("memory:") as lake:
         remembered = filled(lake)
         remembered.forget_plans("a")
@@ -74,7 +74,7 @@ def test_detaching_forgets_the_plans_of_a_session_alone() -> None:
         assert counts(remembered) == [1, 1, 1, 1, 1, 1]
 
 
-def test_another_spark_context_forgets_everything() -> None:
+def test_forget_clears_everything() -> None:
     with frazil.connect("memory:") as lake:
         remembered = filled(lake)
         assert counts(remembered) == [1, 1, 1, 2, 1, 1]
@@ -82,12 +82,12 @@ def test_another_spark_context_forgets_everything() -> None:
         assert counts(remembered) == [0] * 6
 
 
-def test_a_value_may_be_made_by_asking_for_another() -> None:
+def test_computing_a_value_may_request_another() -> None:
     recent: Recent[str, str] = Recent()
     assert recent.recall("outer", lambda: recent.recall("inner", lambda: "a") + "b") == "ab"
 
 
-def test_of_two_threads_that_make_a_value_both_get_the_same() -> None:
+def test_two_threads_computing_a_value_get_the_same_one() -> None:
     recent: Recent[str, object] = Recent()
     barrier, values = threading.Barrier(2), []
 

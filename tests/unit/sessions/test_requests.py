@@ -110,12 +110,12 @@ def declared(struct: type[msgspec.Struct]) -> dict[str, bool]:
     return keys
 
 
-def test_java_sends_the_verbs_that_python_answers() -> None:
+def test_java_sends_the_verbs_that_python_handles() -> None:
     assert sent().keys() == REQUESTS.keys()
 
 
 @pytest.mark.parametrize("verb", REQUESTS)
-def test_java_sends_the_keys_that_the_request_declares(verb: str) -> None:
+def test_java_sends_the_declared_keys_of_requests(verb: str) -> None:
     keys, known = sent()[verb], declared(REQUESTS[verb])
     assert keys - known.keys() == set(), "Java sends keys that the request does not declare"
     assert {key for key, is_required in known.items() if is_required} - keys == set(), "Java never sends these"
@@ -123,7 +123,7 @@ def test_java_sends_the_keys_that_the_request_declares(verb: str) -> None:
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_java_sends_the_keys_that_pieces_of_requests_declare(name: str) -> None:
+def test_java_sends_the_declared_keys_of_nested_records(name: str) -> None:
     keys = {key for method in METHODS if method.name == name for key in PUT.findall(method.body)}
     known: dict[str, bool] = {}
     for struct in NESTED[name]:
@@ -152,17 +152,17 @@ def test_every_request_has_a_handler() -> None:
         ('{"catalog":"\ud800"}', "surrogates not allowed"),
     ],
 )
-def test_a_request_of_another_form_is_refused_with_the_verb_and_the_path(text: str, reason: str) -> None:
+def test_malformed_request_is_refused_with_verb_and_path(text: str, reason: str) -> None:
     with pytest.raises(EngineError, match=rf"Cannot answer the request 'load': .*{reason}"):
         r.decode("load", r.Load, text)
 
 
-def test_null_stands_for_an_optional_key_that_is_left_out() -> None:
+def test_missing_optional_key_is_null() -> None:
     text = '{"catalog":"l","lake":"1","name":["db","t"],"version":null,"micros":null,"changes":null}'
     assert r.decode("load", r.Load, text) == r.Load(catalog="l", lake="1", name=("db", "t"))
 
 
-def test_changes_of_alter_table_are_told_apart_by_their_kind() -> None:
+def test_alter_table_changes_are_distinguished_by_kind() -> None:
     changes = '[{"kind":"RenameColumn","column":["a","b"],"to":"c"},{"kind":"OtherChange","name":"ClusterBy"}]'
     request = r.decode("alter", r.Alter, f'{{"catalog":"l","lake":"1","name":["t"],"changes":{changes}}}')
     assert request.changes == (r.RenameColumn(column=("a", "b"), to="c"), r.OtherChange(name="ClusterBy"))

@@ -51,11 +51,13 @@ def read(loaded: LoadedTable, options: dict[str, Any], **more: Any) -> list[int]
         ({"snapshot-id": None}, [0, 1, 2, 3]),
     ],
 )
-def test_options_choose_what_is_read(loaded: LoadedTable, options: dict[str, Any], expected: list[int]) -> None:
+def test_options_select_snapshot_columns_and_rows_to_read(
+    loaded: LoadedTable, options: dict[str, Any], expected: list[int]
+) -> None:
     assert read(loaded, options) == expected
 
 
-def test_times_are_milliseconds_or_text_in_the_sessions_zone(loaded: LoadedTable) -> None:
+def test_times_are_milliseconds_or_text_in_the_session_zone(loaded: LoadedTable) -> None:
     moments = [one.timestamp_ms for one in loaded.metadata.snapshots]
     assert read(loaded, {"as-of-timestamp": str(moments[1])}) == [0, 1]
     assert read(loaded, {"as-of-timestamp": str(moments[1] - 1)}) == [0]
@@ -85,19 +87,19 @@ def test_times_are_milliseconds_or_text_in_the_sessions_zone(loaded: LoadedTable
         ({"start-snapshot-id": "3", "end-snapshot-id": "2"}, "3"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(loaded: LoadedTable, options: dict[str, Any], reason: str) -> None:
+def test_invalid_options_are_refused(loaded: LoadedTable, options: dict[str, Any], reason: str) -> None:
     zone = "Nowhere/Land" if reason == "zone" else "UTC"
     with pytest.raises(InvalidRequestError, match=reason):
         scan_with_options(loaded, options, time_zone=zone)
 
 
 @pytest.mark.parametrize("options", [{"snapshot-id": "99"}, {"branch": "none"}, {"versionAsOf": "none"}])
-def test_states_that_are_not_there_are_refused(loaded: LoadedTable, options: dict[str, Any]) -> None:
+def test_unknown_snapshots_are_refused(loaded: LoadedTable, options: dict[str, Any]) -> None:
     with pytest.raises(NotFoundError):
         scan_with_options(loaded, options)
 
 
-def test_appends_keep_columns_and_filters(loaded: LoadedTable) -> None:
+def test_incremental_options_keep_columns_and_filters(loaded: LoadedTable) -> None:
     scan = scan_with_options(loaded, {"start-snapshot-id": "1"}, predicate="id > 1", columns=["id", "_pos"])
     assert ids(scan) == [2, 3]
     assert scan.count() == 2

@@ -9,7 +9,7 @@ from frazil.sessions.stream_options import stream_options
 from frazil.streams.steps import NotAppends, StreamLimits, StreamStart
 
 
-def test_names_of_the_reference_and_those_it_lacks_are_known_in_any_case() -> None:
+def test_known_and_unsupported_names_are_recognised_in_any_case() -> None:
     found = stream_options(
         {
             "Stream-From-Timestamp": "1700000000000",
@@ -27,7 +27,7 @@ def test_names_of_the_reference_and_those_it_lacks_are_known_in_any_case() -> No
     assert (found.rules.branch, found.split_bytes) == ("audit", 1000)
 
 
-def test_without_options_the_whole_table_comes_first_and_what_is_no_append_is_an_error() -> None:
+def test_defaults_start_with_the_whole_table_and_refuse_non_appends() -> None:
     found = stream_options({})
     assert found.start == StreamStart()
     assert found.rules.not_appends is NotAppends.ERROR
@@ -44,12 +44,12 @@ def test_without_options_the_whole_table_comes_first_and_what_is_no_append_is_an
         ("async-queue-preload-row-limit", "10"),
     ],
 )
-def test_options_that_tune_the_references_planner_are_warned_about(name: str, value: str) -> None:
+def test_planner_tuning_options_are_warned_about(name: str, value: str) -> None:
     with pytest.warns(UserWarning, match=f"{name} .batches are planned"):
         stream_options({name: value})
 
 
-def test_overwrites_are_left_out_and_a_guard_is_named_where_asked() -> None:
+def test_overwrites_are_skipped_and_a_guard_named_on_request() -> None:
     found = stream_options({"streaming-skip-overwrite-snapshots": "true", "stream-guard": "nightly"})
     assert found.rules.skips_overwrites and not found.rules.skips_deletes
     assert found.guard == "nightly"
@@ -73,12 +73,12 @@ def test_overwrites_are_left_out_and_a_guard_is_named_where_asked() -> None:
         ({"streaming-changes": "changes", "deduplicationMode": "netChanges"}, "none or dropCarryovers"),
     ],
 )
-def test_what_contradicts_or_is_unknown_is_refused(options: dict[str, str], message: str) -> None:
+def test_contradictory_or_unknown_options_are_refused(options: dict[str, str], message: str) -> None:
     with pytest.raises(FrazilError, match=message):
         stream_options(options)
 
 
-def test_a_branch_is_named_once() -> None:
+def test_branch_is_named_once() -> None:
     assert stream_options({}, "audit").rules.branch == "audit"
     with pytest.raises(FrazilError, match="give one"):
         stream_options({"branch": "other"}, "audit")

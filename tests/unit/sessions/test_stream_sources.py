@@ -24,7 +24,7 @@ def new_source(lake: Lake) -> StreamSource:
     return StreamSource(FullName("lake", lake, ("db", "t")), table, options, columns_of(table.schema, options))
 
 
-def test_a_guard_that_another_query_moves_is_warned_about() -> None:
+def test_guard_moved_by_another_query_is_warned_about() -> None:
     lake = Lake(MemoryCatalog())
     table = lake.create_table("db.t", "id bigint")
     for number in range(4):

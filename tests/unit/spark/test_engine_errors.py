@@ -20,7 +20,7 @@ AZURE = (
 
 
 @pytest.mark.parametrize("text", [AMAZON, AZURE])
-def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
+def test_expired_credentials_are_not_file_damage(text: str) -> None:
     with (
         pytest.raises(EngineError, match=r"Cannot read db\.t: the credentials for its files expired") as caught,
         engine_errors("read db.t"),
@@ -37,7 +37,7 @@ def test_keys_that_ended_are_no_damage_of_a_file(text: str) -> None:
         ("NO_HINT", "java.nio.file.NoSuchFileException: /f.parquet"),
     ],
 )
-def test_a_file_that_is_gone_is_missing_whatever_java_calls_it(kind: str, cause: str) -> None:
+def test_missing_file_is_recognised_whatever_java_reports(kind: str, cause: str) -> None:
     text = f"[FAILED_READ_FILE.{kind}] Error while reading file file:/f.parquet#table=db.t&snapshot=1&hint=x\n"
     with (
         pytest.raises(MissingFileError, match=r"Cannot read data file file:/f\.parquet: there is no such file"),

@@ -56,9 +56,7 @@ def delivery(clock: Clock, sent: list[Mapping[str, Keys]], monkeypatch: pytest.M
     return KeyDelivery(sent.append, clock)
 
 
-def test_keys_are_sent_at_once_and_the_same_ones_once(
-    delivery: KeyDelivery, clock: Clock, sent: list[Mapping[str, Keys]]
-) -> None:
+def test_credentials_are_sent_once_at_once(delivery: KeyDelivery, clock: Clock, sent: list[Mapping[str, Keys]]) -> None:
     service = Service(clock, 3600)
     keys = service()
     delivery.keep("t", keys, service)
@@ -68,7 +66,7 @@ def test_keys_are_sent_at_once_and_the_same_ones_once(
     assert sent == [{"t": keys}, {"u": keys}]
 
 
-def test_keys_are_renewed_five_minutes_before_they_end(
+def test_credentials_are_renewed_five_minutes_before_expiry(
     delivery: KeyDelivery, clock: Clock, sent: list[Mapping[str, Keys]]
 ) -> None:
     service = Service(clock, 3600)
@@ -82,7 +80,7 @@ def test_keys_are_renewed_five_minutes_before_they_end(
     assert [one["t"][1] for one in sent] == ["id1", "id2"]
 
 
-def test_short_keys_are_renewed_at_half_of_their_life(delivery: KeyDelivery, clock: Clock) -> None:
+def test_short_lived_credentials_are_renewed_at_half_life(delivery: KeyDelivery, clock: Clock) -> None:
     service = Service(clock, 10)
     delivery.keep("t", service(), service)
     assert delivery.renew() == pytest.approx(5)
@@ -91,7 +89,7 @@ def test_short_keys_are_renewed_at_half_of_their_life(delivery: KeyDelivery, clo
     assert service.asked == 2
 
 
-def test_a_service_that_is_away_is_asked_again_before_and_after_keys_end(
+def test_unavailable_service_is_retried_before_and_after_expiry(
     delivery: KeyDelivery, clock: Clock, sent: list[Mapping[str, Keys]]
 ) -> None:
     service = Service(clock, 600)
@@ -112,7 +110,7 @@ def test_a_service_that_is_away_is_asked_again_before_and_after_keys_end(
     assert len(sent) == 2
 
 
-def test_keys_that_nobody_asked_for_since_a_day_are_left_to_end(delivery: KeyDelivery, clock: Clock) -> None:
+def test_credentials_unused_for_a_day_are_left_to_expire(delivery: KeyDelivery, clock: Clock) -> None:
     old, used = Service(clock, 7 * DAY_S), Service(clock, 7 * DAY_S)
     delivery.keep("old", old(), old)
     delivery.keep("used", used(), used)
@@ -125,7 +123,7 @@ def test_keys_that_nobody_asked_for_since_a_day_are_left_to_end(delivery: KeyDel
     assert delivery.renew() is None
 
 
-def test_keys_that_a_query_brought_meanwhile_are_not_replaced_by_older_ones(
+def test_newer_credentials_are_not_replaced_by_older_ones(
     delivery: KeyDelivery, clock: Clock, sent: list[Mapping[str, Keys]]
 ) -> None:
     service = Service(clock, 10)
@@ -141,7 +139,7 @@ def test_keys_that_a_query_brought_meanwhile_are_not_replaced_by_older_ones(
     assert sent[-1] == {"t": newest}
 
 
-def test_the_thread_renews_by_itself_and_ends_with_the_last_keys() -> None:
+def test_thread_renews_on_its_own_and_ends_with_the_last_credentials() -> None:
     sent: list[Mapping[str, Keys]] = []
     renewed = threading.Event()
 
@@ -163,7 +161,7 @@ def test_the_thread_renews_by_itself_and_ends_with_the_last_keys() -> None:
     assert not thread.is_alive()
 
 
-def test_the_thread_ends_quietly_when_there_is_no_spark_any_more() -> None:
+def test_thread_ends_quietly_without_spark() -> None:
     sent: list[Mapping[str, Keys]] = []
 
     def send(keys: Mapping[str, Keys]) -> None:

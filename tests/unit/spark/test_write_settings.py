@@ -15,7 +15,7 @@ TABLE = schema(field(1, "id", LONG), field(2, "kind", STRING))
 
 
 @pytest.mark.parametrize("way", ["write.spark.fanout.enabled", "fanout-enabled"])
-def test_files_are_open_at_once_where_a_write_or_the_table_asks(way: str) -> None:
+def test_fanout_follows_write_options_and_table_properties(way: str) -> None:
     """An option takes the place of the property for one write."""
     sets = next(([one.name for one in option.sets] for option in WRITE if option.name == way), [way])
     assert sets == ["write.spark.fanout.enabled"]

@@ -15,12 +15,12 @@ def box(*values: float) -> BoundingBox:
     return BoundingBox(GeoPoint(values[0], values[1]), GeoPoint(values[2], values[3]))
 
 
-def test_a_missing_dimension_may_be_given_as_nan() -> None:
+def test_missing_dimension_may_be_nan() -> None:
     assert GeoPoint(1, 2, math.nan, math.nan) == GeoPoint(1, 2)
     assert GeoPoint(1, 2, math.nan, 4.0).z is None
 
 
-def test_x_and_y_are_needed() -> None:
+def test_x_and_y_are_required() -> None:
     with pytest.raises(InvalidRequestError, match="X and Y must be numbers"):
         GeoPoint(math.nan, 1)
 
@@ -36,7 +36,7 @@ def test_x_and_y_are_needed() -> None:
     ],
 )
 @pytest.mark.parametrize("is_geography", [False, True])
-def test_boxes_overlap_where_their_ranges_do(
+def test_boxes_overlap_if_their_ranges_do(
     one: BoundingBox, other: BoundingBox, expected: bool, is_geography: bool
 ) -> None:
     assert one.may_overlap(other, is_geography=is_geography) is expected
@@ -55,7 +55,7 @@ def test_boxes_overlap_where_their_ranges_do(
         (box(175, 20, -179, 25), False),
     ],
 )
-def test_a_geography_box_wraps_around_the_antimeridian(other: BoundingBox, expected: bool) -> None:
+def test_geography_box_wraps_around_the_antimeridian(other: BoundingBox, expected: bool) -> None:
     wrapping = box(170, 0, -170, 10)
     assert wrapping.may_overlap(other, is_geography=True) is expected
     assert other.may_overlap(wrapping, is_geography=True) is expected
@@ -64,11 +64,11 @@ def test_a_geography_box_wraps_around_the_antimeridian(other: BoundingBox, expec
 @pytest.mark.parametrize(
     "x, expected", [(170, True), (180, True), (-180, True), (-170, True), (0, False), (169, False)]
 )
-def test_a_point_is_in_a_wrapping_box_on_either_side(x: float, expected: bool) -> None:
+def test_wrapping_box_contains_points_on_both_sides(x: float, expected: bool) -> None:
     assert box(170, 0, -170, 10).may_contain(GeoPoint(x, 5), is_geography=True) is expected
 
 
-def test_only_dimensions_that_both_have_are_compared() -> None:
+def test_only_common_dimensions_are_compared() -> None:
     high = BoundingBox(GeoPoint(0, 0, 100), GeoPoint(1, 1, 200))
     low = BoundingBox(GeoPoint(0, 0, 0, 7), GeoPoint(1, 1, 50, 9))
     assert not high.may_overlap(low, is_geography=False)
@@ -87,12 +87,12 @@ def test_only_dimensions_that_both_have_are_compared() -> None:
         (BoundingBox(GeoPoint(0, 0, 5), GeoPoint(1, 1, 4)), False, "the lower Z 5 is above the upper 4"),
     ],
 )
-def test_a_faulty_box_never_rules_anything_out(faulty: BoundingBox, is_geography: bool, fault: str) -> None:
+def test_invalid_box_never_excludes_anything(faulty: BoundingBox, is_geography: bool, fault: str) -> None:
     assert faulty.find_fault(is_geography=is_geography) == fault
     far = box(-1, -1, -1, -1)
     assert faulty.may_overlap(far, is_geography=is_geography)
     assert far.may_overlap(faulty, is_geography=is_geography)
 
 
-def test_a_wrapping_box_has_no_fault_as_geography() -> None:
+def test_wrapping_box_is_valid_for_geography() -> None:
     assert box(170, 0, -170, 10).find_fault(is_geography=True) is None

@@ -116,7 +116,7 @@ def files(*times_ms: int) -> tuple[MetadataLogEntry, ...]:
         ({"encryption_keys": (EncryptedKey("k", b""), EncryptedKey("k", b""))}, "the key_id 'k' twice"),
     ],
 )
-def test_metadata_that_breaks_an_invariant_is_refused(fields: dict[str, Any], reason: str) -> None:
+def test_metadata_violating_an_invariant_is_refused(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidMetadataError) as caught:
         check_table_metadata(chain(2, **fields))
     assert caught.value.message.startswith("Cannot use the table metadata: ")
@@ -124,12 +124,12 @@ def test_metadata_that_breaks_an_invariant_is_refused(fields: dict[str, Any], re
     assert caught.value.context["heading"]
 
 
-def test_a_current_snapshot_without_the_branch_main_is_refused() -> None:
+def test_current_snapshot_without_main_is_refused() -> None:
     with pytest.raises(InvalidMetadataError, match="current_snapshot_id is 2, and refs has no branch main"):
         check_table_metadata(replace(chain(2), refs=FrozenMap()))
 
 
-def test_a_newer_version_is_not_supported_rather_than_corrupt() -> None:
+def test_newer_version_is_unsupported_rather_than_corrupt() -> None:
     with pytest.raises(UnsupportedError, match="format_version 4"):
         check_table_metadata(metadata(format_version=4))
 
@@ -146,7 +146,7 @@ def test_a_newer_version_is_not_supported_rather_than_corrupt() -> None:
         ({"first_row_id": 90, "added_rows": 11}, "the row ids from 90 to 101, and next_row_id is 100"),
     ],
 )
-def test_a_snapshot_that_breaks_an_invariant_is_refused(fields: dict[str, Any], reason: str) -> None:
+def test_snapshot_violating_an_invariant_is_refused(fields: dict[str, Any], reason: str) -> None:
     bad = replace(snapshot(1), **fields)
     table = metadata(bad, format_version=3, next_row_id=100, last_sequence_number=5)
     with pytest.raises(InvalidMetadataError) as caught:
@@ -154,12 +154,12 @@ def test_a_snapshot_that_breaks_an_invariant_is_refused(fields: dict[str, Any], 
     assert reason in caught.value.message
 
 
-def test_sequence_numbers_above_zero_are_refused_in_version_1() -> None:
+def test_nonzero_sequence_numbers_are_refused_in_version_1() -> None:
     with pytest.raises(InvalidMetadataError, match="sequence_number 1"):
         check_table_metadata(chain(1, format_version=1))
 
 
-def test_cycles_of_parents_are_refused_wherever_they_are() -> None:
+def test_parent_cycles_are_refused_anywhere() -> None:
     for table in (
         metadata(snapshot(1, 1)),
         metadata(snapshot(1, 2), snapshot(2, 1)),
@@ -169,7 +169,7 @@ def test_cycles_of_parents_are_refused_wherever_they_are() -> None:
             check_table_metadata(table)
 
 
-def test_a_long_chain_in_any_order_is_checked_in_linear_time() -> None:
+def test_long_chain_in_any_order_is_checked_in_linear_time() -> None:
     snapshots = [snapshot(one, one - 1 or None) for one in range(1, 20_001)]
     check_table_metadata(metadata(*snapshots))
     last = snapshots[-1].timestamp_ms
@@ -215,18 +215,18 @@ def test_a_long_chain_in_any_order_is_checked_in_linear_time() -> None:
         metadata(snapshot(1), refs={"main": SnapshotRef(1, max_ref_age_ms=1)}),
     ],
 )  # fmt: skip
-def test_metadata_as_found_in_the_wild_is_accepted(table: Any) -> None:
+def test_metadata_of_known_writers_is_accepted(table: Any) -> None:
     check_table_metadata(table)
 
 
-def test_another_tables_uuid_after_a_refresh_is_refused() -> None:
+def test_changed_uuid_after_a_refresh_is_refused() -> None:
     other = metadata(table_uuid=UUID.replace("9", "8"))
     with pytest.raises(TableNotFoundError, match=r"table db\.t any more: its UUID was 9c12d441") as caught:
         check_same_table(metadata(), other, "db.t")
     assert caught.value.hint is not None and "dropped" in caught.value.hint
 
 
-def test_the_same_uuid_in_another_case_or_none_at_all_is_the_same_table() -> None:
+def test_missing_uuid_or_different_case_is_the_same_table() -> None:
     check_same_table(metadata(), metadata(table_uuid=UUID.upper()), "db.t")
     check_same_table(metadata(format_version=1, table_uuid=None), metadata(), "db.t")
     check_same_table(metadata(), metadata(format_version=1, table_uuid=None), "db.t")

@@ -23,7 +23,7 @@ def one_column(part: NestedField, *file_ids: int, **rules: Any) -> ResolvedColum
     return column
 
 
-def test_the_specifications_example_of_renamed_reordered_and_new_columns() -> None:
+def test_specification_example_of_renamed_reordered_and_new_columns() -> None:
     wanted = Schema((NestedField(3, "measurement", DOUBLE), NestedField(2, "name", STRING), NestedField(4, "a", INT)))
     assert sources(resolve_columns(wanted, {1, 2, 3})) == [
         ("measurement", FILE, None),
@@ -32,7 +32,7 @@ def test_the_specifications_example_of_renamed_reordered_and_new_columns() -> No
     ]
 
 
-def test_the_rules_apply_in_their_order() -> None:
+def test_projection_rules_apply_in_order() -> None:
     part = NestedField(1, "a", INT, initial_default=7)
     everything: dict[str, Any] = {"partition_values": {1: 5}, "name_mapped_ids": {1}}
     assert one_column(part, 1, **everything).source is FILE
@@ -51,21 +51,21 @@ def test_constants_need_no_reading() -> None:
 
 
 @pytest.mark.parametrize("value", [0, False, ""])
-def test_empty_looking_values_are_values(value: object) -> None:
+def test_falsy_values_are_values(value: object) -> None:
     assert one_column(NestedField(1, "a", INT, required=True), partition_values={1: value}).value == value
     assert one_column(NestedField(1, "a", INT, required=True, initial_default=value)).source is DEFAULT
 
 
-def test_a_null_partition_value_is_present() -> None:
+def test_null_partition_value_counts_as_present() -> None:
     column = one_column(NestedField(1, "a", INT, initial_default=7), partition_values={1: None})
     assert (column.source, column.value) == (PARTITION, None)
 
 
-def test_a_write_default_says_nothing_about_rows_that_exist() -> None:
+def test_write_default_does_not_affect_existing_rows() -> None:
     assert one_column(NestedField(1, "a", INT, write_default=7)).source is NULL
 
 
-def test_a_required_column_without_a_value_is_refused_with_its_full_name() -> None:
+def test_required_column_without_a_value_is_refused_with_its_full_name() -> None:
     inner = StructType((NestedField(2, "b", INT, required=True),))
     with pytest.raises(SchemaMismatchError, match=r"Cannot read column 'a\.b' \(field id 2\): it is required, but"):
         one_column(NestedField(1, "a", inner), 1)
@@ -83,7 +83,7 @@ def test_unknown_columns_are_always_null() -> None:
 # Nested columns
 
 
-def test_fields_of_structs_are_resolved_each_for_itself() -> None:
+def test_struct_fields_are_resolved_individually() -> None:
     inner = StructType(
         (
             NestedField(2, "in_file", INT),
@@ -113,7 +113,7 @@ def test_fields_of_structs_in_lists_and_maps_are_resolved() -> None:
     assert sources(in_map.parts[1].parts) == [("old", FILE, None), ("new", DEFAULT, 3)]
 
 
-def test_a_struct_is_in_the_file_where_any_of_its_fields_is() -> None:
+def test_struct_is_present_if_any_field_is() -> None:
     inner = StructType((NestedField(2, "l", ListType(3, INT)), NestedField(4, "other", INT)))
     column = one_column(NestedField(1, "s", inner), 3)
     assert column.source is FILE
@@ -123,7 +123,7 @@ def test_a_struct_is_in_the_file_where_any_of_its_fields_is() -> None:
 @pytest.mark.parametrize(
     ("default", "source", "value"), [(None, NULL, None), ({}, DEFAULT, {"x": 0, "y": {"z": 1}, "n": None})]
 )
-def test_a_missing_struct_is_null_or_made_of_its_fields_defaults(
+def test_missing_struct_is_null_or_built_from_field_defaults(
     default: object, source: ValueSource, value: object
 ) -> None:
     inner = StructType(
@@ -137,18 +137,18 @@ def test_a_missing_struct_is_null_or_made_of_its_fields_defaults(
     assert (column.source, column.value) == (source, value)
 
 
-def test_a_missing_struct_with_a_partition_value_in_it_is_not_null() -> None:
+def test_missing_struct_with_a_partition_value_is_not_null() -> None:
     inner = StructType((NestedField(2, "day", INT), NestedField(3, "other", INT)))
     column = one_column(NestedField(1, "s", inner), partition_values={2: 17})
     assert (column.source, column.value) == (PARTITION, {"day": 17, "other": None})
     assert one_column(NestedField(1, "s", inner), partition_values={2: None}).source is NULL
 
 
-def test_a_missing_optional_struct_with_required_fields_is_null() -> None:
+def test_missing_optional_struct_with_required_fields_is_null() -> None:
     inner = StructType((NestedField(2, "a", INT, required=True),))
     assert one_column(NestedField(1, "s", inner)).source is NULL
 
 
-def test_a_missing_list_has_its_default() -> None:
+def test_missing_list_has_its_default() -> None:
     column = one_column(NestedField(1, "l", ListType(2, INT), initial_default=[1, 2]))
     assert (column.source, column.value) == (DEFAULT, [1, 2])

@@ -19,7 +19,7 @@ from frazil.spec.data_file import (
 from tests.support.manifest_builders import data_file, deletion_vector
 
 
-def test_a_file_is_frozen_hashable_and_survives_pickling() -> None:
+def test_file_is_frozen_hashable_and_picklable() -> None:
     file = data_file(3)
     assert pickle.loads(pickle.dumps(file)) == file
     assert hash(file) == hash(data_file(3))
@@ -28,14 +28,14 @@ def test_a_file_is_frozen_hashable_and_survives_pickling() -> None:
         file.value_counts[1] = 5  # type: ignore[index]
 
 
-def test_plain_values_are_taken() -> None:
+def test_plain_values_are_accepted() -> None:
     file = DataFile("a", "PARQUET", 1, 2, content=1, partition=[1], split_offsets=[4])  # type: ignore[arg-type]
     assert (file.file_format, file.content) == (FileFormat.PARQUET, FileContent.POSITION_DELETES)
     assert (file.partition, file.split_offsets) == ((1,), (4,))
 
 
 @pytest.mark.parametrize("text", ["parquet", "PARQUET", "Parquet"])
-def test_formats_are_known_in_any_case(text: str) -> None:
+def test_formats_are_case_insensitive(text: str) -> None:
     assert parse_file_format(text) is FileFormat.PARQUET
 
 
@@ -56,12 +56,12 @@ def test_unknown_names_and_numbers_are_refused() -> None:
         ({"file_format": "csv"}, "file format 'csv'"),
     ],
 )
-def test_impossible_files_are_refused(changes: dict[str, Any], reason: str) -> None:
+def test_invalid_files_are_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         data_file(0, **changes)
 
 
-def test_only_position_deletes_in_puffin_are_deletion_vectors() -> None:
+def test_only_puffin_position_deletes_are_deletion_vectors() -> None:
     assert deletion_vector().is_deletion_vector
     assert not data_file().is_deletion_vector
     assert not data_file(0, content=FileContent.POSITION_DELETES).is_deletion_vector
@@ -93,7 +93,7 @@ EQUALITY: dict[str, Any] = {"content": FileContent.EQUALITY_DELETES, "equality_i
         (deletion_vector(0, first_row_id=4), ()),
     ],
 )
-def test_each_version_takes_the_files_it_knows(file: DataFile, versions: tuple[int, ...]) -> None:
+def test_each_version_accepts_its_files(file: DataFile, versions: tuple[int, ...]) -> None:
     for version in (1, 2, 3):
         if version in versions:
             check_data_file(file, version)

@@ -10,7 +10,7 @@ from frazil.spec.decimals import decimal_of, fits_precision, scale_of, unscaled_
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
-def test_38_digits_survive_whatever_the_decimal_context(unscaled: int, scale: int) -> None:
+def test_38_digits_are_preserved_in_any_decimal_context(unscaled: int, scale: int) -> None:
     with localcontext() as context:
         context.prec = 3
         value = decimal_of(unscaled, scale)
@@ -22,12 +22,12 @@ def test_38_digits_survive_whatever_the_decimal_context(unscaled: int, scale: in
     "text, scale, unscaled",
     [("1.5", 2, 150), ("1.500", 2, 150), ("-0.0", 2, 0), ("1E+3", 0, 1000), ("0E-5000", 2, 0), ("-12.34", 2, -1234)],
 )
-def test_a_decimal_is_rescaled_where_nothing_is_lost(text: str, scale: int, unscaled: int) -> None:
+def test_decimal_is_rescaled_if_lossless(text: str, scale: int, unscaled: int) -> None:
     assert unscaled_value(Decimal(text), scale) == unscaled
 
 
 @pytest.mark.parametrize("text", ["1.234", "1E-5000", "1E+999999", "NaN", "Infinity", "1E-999999"])
-def test_a_decimal_that_would_lose_digits_or_is_vast_has_no_unscaled_value(text: str) -> None:
+def test_lossy_or_huge_decimal_has_no_unscaled_value(text: str) -> None:
     assert unscaled_value(Decimal(text), 2) is None
 
 

@@ -25,7 +25,7 @@ SCHEMA = Schema(
 )
 
 
-def test_position_deletes_store_the_path_and_the_position() -> None:
+def test_position_deletes_store_path_and_position() -> None:
     schema = position_delete_schema()
     assert [(part.field_id, part.name, part.required) for part in schema] == [
         (2147483546, "file_path", True),
@@ -41,23 +41,23 @@ def test_deleted_rows_are_required_when_written_and_optional_when_read() -> None
     assert read.field("row").optional
 
 
-def test_a_deleted_row_without_columns_is_refused() -> None:
+def test_deleted_row_without_columns_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="no columns") as caught:
         position_delete_schema(StructType())
     assert caught.value.context["heading"] == "Position Delete Files"
 
 
-def test_equality_deletes_keep_the_tables_fields() -> None:
+def test_equality_deletes_keep_the_table_fields() -> None:
     schema = equality_delete_schema(SCHEMA, [2, 1])
     assert schema.fields == (SCHEMA.field("id"), SCHEMA.field("category"))
 
 
-def test_equality_deletes_may_store_columns_that_are_not_compared() -> None:
+def test_equality_deletes_may_store_uncompared_columns() -> None:
     schema = equality_delete_schema(SCHEMA, [1], other_ids=[3, 5])
     assert [part.name for part in schema] == ["id", "weight", "tags"]
 
 
-def test_a_column_inside_an_optional_struct_may_be_compared() -> None:
+def test_column_in_an_optional_struct_may_be_compared() -> None:
     schema = equality_delete_schema(SCHEMA, [11])
     assert [(part.name, [child.name for child in part.field_type]) for part in schema] == [("point", ["x"])]  # type: ignore[attr-defined]
 
@@ -75,7 +75,7 @@ def test_a_column_inside_an_optional_struct_may_be_compared() -> None:
         (99, "the schema has no such field"),
     ],
 )
-def test_columns_that_cannot_be_compared_are_refused(field_id: int, reason: str) -> None:
+def test_incomparable_columns_are_refused(field_id: int, reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason) as caught:
         check_equality_field(SCHEMA, field_id)
     assert caught.value.context["heading"] == "Equality Delete Files"
@@ -84,7 +84,7 @@ def test_columns_that_cannot_be_compared_are_refused(field_id: int, reason: str)
 
 
 @pytest.mark.parametrize("ids, reason", [([], "no columns"), ([1, 1], "an id occurs twice")])
-def test_equality_ids_are_some_and_distinct(ids: list[int], reason: str) -> None:
+def test_equality_ids_are_non_empty_and_distinct(ids: list[int], reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         equality_delete_schema(SCHEMA, ids)
 
@@ -94,7 +94,7 @@ def test_stored_columns_must_exist() -> None:
         equality_delete_schema(SCHEMA, [1], other_ids=[99])
 
 
-def test_dropped_columns_still_take_part_when_deletes_are_read() -> None:
+def test_dropped_columns_still_apply_to_deletes() -> None:
     current = SCHEMA.project([1, 11])
     read = equality_read_schema([current, SCHEMA], [1, 2, 11, 13])
     assert read.schema_id == current.schema_id
@@ -102,22 +102,22 @@ def test_dropped_columns_still_take_part_when_deletes_are_read() -> None:
     assert [child.field_id for child in read.field("point").field_type.fields] == [11, 13]  # type: ignore[attr-defined]
 
 
-def test_the_newest_description_of_a_column_is_the_one_that_is_read() -> None:
+def test_newest_definition_of_a_column_is_used() -> None:
     older = Schema((NestedField(1, "number", INT),))
     read = equality_read_schema([SCHEMA, older], [1])
     assert read.fields == (SCHEMA.field("id"),)
 
 
-def test_a_dropped_column_whose_name_was_taken_is_told_apart() -> None:
+def test_dropped_column_with_a_reused_name_is_distinguished() -> None:
     older = Schema((NestedField(8, "id", STRING),))
     read = equality_read_schema([SCHEMA, older], [1, 8])
     assert [(part.field_id, part.name) for part in read] == [(1, "id"), (8, "id_8")]
 
 
-def test_readers_accept_what_writers_should_not_have_compared() -> None:
+def test_readers_accept_columns_that_writers_must_not_compare() -> None:
     assert equality_read_schema([SCHEMA], [3]).fields == (SCHEMA.field("weight"),)
 
 
-def test_a_column_no_schema_has_is_refused() -> None:
+def test_column_in_no_schema_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="field id 99: none of the table's schemas"):
         equality_read_schema([SCHEMA], [1, 99])

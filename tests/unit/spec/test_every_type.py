@@ -34,29 +34,29 @@ pytestmark = pytest.mark.every_case
 every_type = pytest.mark.parametrize("data_type", SAMPLES, ids=str)
 
 
-def test_there_is_a_sample_of_every_type() -> None:
+def test_every_type_has_a_sample() -> None:
     assert {type(data_type) for data_type in SAMPLES} == CLASSES
 
 
 @every_type
-def test_every_type_is_written_as_json_and_read_again(data_type: Type) -> None:
+def test_every_type_round_trips_through_json(data_type: Type) -> None:
     assert decode_type(encode_type(data_type)) == data_type
 
 
 @every_type
-def test_every_type_has_a_form_in_avro(data_type: Type) -> None:
+def test_every_type_has_an_avro_type(data_type: Type) -> None:
     encoded = encode_avro_schema(StructType((NestedField(9, "x", data_type),)), "r")
     assert encoded["fields"][0]["field-id"] == 9
 
 
 @every_type
-def test_every_type_has_a_name_in_sql(data_type: Type) -> None:
+def test_every_type_has_a_sql_name(data_type: Type) -> None:
     assert sql_type_name(data_type)
     assert spark_type_name(data_type)
 
 
 @every_type
-def test_values_of_every_type_are_arrays_and_back(data_type: Type) -> None:
+def test_values_of_every_type_round_trip_through_arrays(data_type: Type) -> None:
     value = SAMPLES[data_type]
     arrow = to_arrow_type(data_type)
     assert values_of(array_of([value, None], data_type), data_type) == [value, None]
@@ -64,20 +64,20 @@ def test_values_of_every_type_are_arrays_and_back(data_type: Type) -> None:
 
 
 @every_type
-def test_arrays_of_every_primitive_type_are_written_as_they_are(data_type: Type) -> None:
+def test_primitive_arrays_are_written_unchanged(data_type: Type) -> None:
     if data_type.is_primitive and not isinstance(data_type, UnknownType):
         assert find_cast(data_type, to_arrow_type(data_type), "x", format_version=3) is not None
 
 
 @every_type
-def test_values_of_every_type_are_shown(data_type: Type) -> None:
+def test_values_of_every_type_are_displayed(data_type: Type) -> None:
     value = SAMPLES[data_type]
     if value is not None and not isinstance(data_type, VariantType):
         assert format_value(to_internal(value, data_type), data_type)
 
 
 @every_type
-def test_single_values_of_every_type_are_bytes_and_back_or_refused(data_type: Type) -> None:
+def test_single_values_of_every_type_round_trip_or_are_refused(data_type: Type) -> None:
     value: Any = SAMPLES[data_type]
     if isinstance(data_type, NO_SINGLE_VALUE):
         with pytest.raises(InvalidRequestError, match="no binary form"):
@@ -87,7 +87,7 @@ def test_single_values_of_every_type_are_bytes_and_back_or_refused(data_type: Ty
 
 
 @every_type
-def test_defaults_of_every_type_are_json_and_back(data_type: Type) -> None:
+def test_defaults_of_every_type_round_trip_through_json(data_type: Type) -> None:
     value = SAMPLES[data_type]
     if not isinstance(data_type, VariantType):
         assert decode_json_value(encode_json_value(value, data_type), data_type) == value

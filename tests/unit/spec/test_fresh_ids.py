@@ -11,7 +11,7 @@ def numbers(start: int = 1) -> count[int]:
     return count(start)
 
 
-def test_ids_are_given_to_a_structs_own_fields_before_what_they_contain() -> None:
+def test_ids_of_a_struct_precede_those_of_nested_fields() -> None:
     point = StructType((NestedField(0, "x", INT), NestedField(0, "y", ListType(0, INT))))
     kind = StructType(
         (
@@ -44,7 +44,7 @@ def test_identifier_fields_docs_and_defaults_follow_their_fields() -> None:
     assert numbered.fields[0] == NestedField(100, "id", LONG, required=True, doc="key", write_default=5)
 
 
-def test_columns_that_a_base_schema_knows_keep_their_ids() -> None:
+def test_columns_of_a_base_schema_keep_their_ids() -> None:
     base = Schema(
         (NestedField(1, "id", LONG), NestedField(2, "l", ListType(3, StructType((NestedField(4, "x", INT),)))))
     )
@@ -66,6 +66,6 @@ def test_columns_that_a_base_schema_knows_keep_their_ids() -> None:
     }
 
 
-def test_primitive_types_are_returned_as_they_are() -> None:
+def test_primitive_types_are_returned_unchanged() -> None:
     kind: Type = INT
     assert reassign_ids(kind, lambda old: old + 1) is kind

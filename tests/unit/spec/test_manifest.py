@@ -12,7 +12,7 @@ from frazil.spec.manifest import EntryStatus, ManifestContent, ManifestEntry
 from tests.support.manifest_builders import added, data_file, deleted, existing, manifest_file
 
 
-def test_values_survive_pickling() -> None:
+def test_values_are_picklable() -> None:
     for value in (added(), manifest_file()):
         assert pickle.loads(pickle.dumps(value)) == value
 
@@ -21,7 +21,7 @@ def test_deleted_entries_are_not_live() -> None:
     assert [one.is_live for one in (added(), existing(), deleted())] == [True, True, False]
 
 
-def test_numbers_become_names() -> None:
+def test_numbers_are_converted_to_names() -> None:
     assert ManifestEntry(2, data_file()).status is EntryStatus.DELETED  # type: ignore[arg-type]
     assert manifest_file(content=1).content is ManifestContent.DELETES
     assert [one.label for one in ManifestContent] == ["data", "deletes"]
@@ -37,7 +37,7 @@ def test_numbers_become_names() -> None:
         (None, None, None, (True, True, True, True)),
     ],
 )
-def test_unknown_counts_are_taken_as_not_zero(
+def test_unknown_counts_may_be_nonzero(
     added_count: int | None, existing_count: int | None, deleted_count: int | None, expected: tuple[bool, ...]
 ) -> None:
     manifest = manifest_file(
@@ -52,7 +52,7 @@ def test_unknown_counts_are_taken_as_not_zero(
     assert found == expected
 
 
-def test_key_metadata_says_that_a_manifest_is_encrypted() -> None:
+def test_key_metadata_marks_an_encrypted_manifest() -> None:
     assert [manifest_file(key_metadata=one).is_encrypted for one in (None, b"", b"key")] == [False, False, True]
 
 
@@ -64,11 +64,11 @@ def test_key_metadata_says_that_a_manifest_is_encrypted() -> None:
         ({"content": 1, "first_row_id": 5}, "a delete manifest has no first_row_id"),
     ],
 )
-def test_impossible_manifests_are_refused(changes: dict[str, Any], reason: str) -> None:
+def test_invalid_manifests_are_refused(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         manifest_file(0, **changes)
 
 
-def test_an_unknown_status_is_refused() -> None:
+def test_unknown_status_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="status 3"):
         ManifestEntry(3, data_file())  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def measured(schema: Schema, limit: int) -> set[int]:
         ("FULL", FULL),
     ],
 )
-def test_modes_are_read_in_upper_and_lower_case(text: str, mode: MetricsMode) -> None:
+def test_modes_are_case_insensitive(text: str, mode: MetricsMode) -> None:
     assert parse_metrics_mode(text) == mode
     assert parse_metrics_mode(str(mode)) == mode
     assert pickle.loads(pickle.dumps(mode)) == mode
@@ -55,12 +55,12 @@ def test_modes_are_read_in_upper_and_lower_case(text: str, mode: MetricsMode) ->
     "text",
     ["", "half", "truncate", "truncate()", "truncate(0)", "truncate(-1)", "truncate(2147483648)", "full ", "9" * 99],
 )
-def test_a_text_that_is_no_mode_is_refused(text: str) -> None:
+def test_invalid_mode_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError):
         parse_metrics_mode(text)
 
 
-def test_modes_say_what_they_record() -> None:
+def test_modes_define_recorded_metrics() -> None:
     assert [(mode.has_counts, mode.has_bounds) for mode in (NONE, COUNTS, TRUNCATE_16, FULL)] == [
         (False, False),
         (True, False),
@@ -73,11 +73,11 @@ def test_modes_say_what_they_record() -> None:
         MetricsMode("truncate")
 
 
-def test_columns_get_truncated_bounds_by_default() -> None:
+def test_default_mode_truncates_bounds() -> None:
     assert metrics_modes(flat(3), {}) == {1: TRUNCATE_16, 2: TRUNCATE_16, 3: TRUNCATE_16}
 
 
-def test_a_column_with_its_own_mode_keeps_it() -> None:
+def test_column_mode_wins() -> None:
     properties = {f"{COLUMN}col1": "full", f"{COLUMN}col2": "none", f"{COLUMN}gone": "full"}
     assert metrics_modes(flat(3), properties) == {1: FULL, 2: NONE, 3: TRUNCATE_16}
 
@@ -90,11 +90,11 @@ def test_columns_past_the_limit_get_no_metrics() -> None:
     assert len([mode for mode in metrics_modes(flat(150), {}).values() if mode == TRUNCATE_16]) == 100
 
 
-def test_a_default_that_is_set_holds_for_every_column() -> None:
+def test_explicit_default_applies_to_every_column() -> None:
     assert set(metrics_modes(flat(150), {DEFAULT: "counts"}).values()) == {COUNTS}
 
 
-def test_fields_of_a_struct_are_counted_before_those_of_structs_in_it() -> None:
+def test_fields_of_a_struct_count_before_nested_structs() -> None:
     level_2_a = StructType(
         (
             NestedField(21, "i", INT),
@@ -111,7 +111,7 @@ def test_fields_of_a_struct_are_counted_before_those_of_structs_in_it() -> None:
         assert measured(schema, limit) == set(expected[:limit])
 
 
-def test_keys_and_values_and_elements_are_columns_too() -> None:
+def test_map_keys_values_and_list_elements_are_columns() -> None:
     of_map = Schema((NestedField(1, "map", MapType(2, INT, 3, INT)), NestedField(4, "top", INT)))
     for limit in range(1, 5):
         assert measured(of_map, limit) == set([4, 2, 3][:limit])
@@ -121,14 +121,14 @@ def test_keys_and_values_and_elements_are_columns_too() -> None:
     assert measured(Schema((NestedField(1, "v", VARIANT), NestedField(2, "i", INT))), 1) == {1}
 
 
-def test_a_short_name_reaches_a_field_inside_a_list() -> None:
+def test_short_name_matches_a_field_inside_a_list() -> None:
     schema = Schema((NestedField(1, "points", ListType(2, StructType((NestedField(3, "x", INT),)))),))
     assert metrics_modes(schema, {f"{COLUMN}points.x": "full"}) == {3: FULL}
     assert metrics_modes(schema, {f"{COLUMN}points.element.x": "counts"}) == {3: COUNTS}
     assert metrics_modes(schema, {f"{COLUMN}points": "full"}) == {3: TRUNCATE_16}
 
 
-def test_sorted_columns_get_bounds_unless_their_own_mode_says_otherwise() -> None:
+def test_sorted_columns_get_bounds_unless_their_own_mode_differs() -> None:
     properties = {DEFAULT: "counts", f"{COLUMN}col1": "counts", f"{COLUMN}col2": "none"}
     modes = metrics_modes(flat(4), properties, order((2, Identity()), (3, Truncate(4))))
     assert modes == {1: COUNTS, 2: NONE, 3: TRUNCATE_16, 4: COUNTS}
@@ -139,27 +139,27 @@ def test_sorted_columns_past_the_limit_get_bounds() -> None:
     assert modes == {1: TRUNCATE_16, 2: NONE, 3: TRUNCATE_16}
 
 
-def test_a_bucket_sort_narrows_no_bounds_and_promotes_nothing() -> None:
+def test_bucket_sort_does_not_change_metrics_modes() -> None:
     assert metrics_modes(flat(2), {DEFAULT: "none"}, order((2, Bucket(4)))) == {1: NONE, 2: NONE}
 
 
-def test_a_default_with_bounds_is_not_changed_by_sorting() -> None:
+def test_default_mode_with_bounds_is_not_changed_by_sorting() -> None:
     assert metrics_modes(flat(1), {DEFAULT: "full"}, order((1, Identity()))) == {1: FULL}
     assert metrics_modes(flat(1), {}, order((9, Identity()))) == {1: TRUNCATE_16}
 
 
 @pytest.mark.parametrize("key", [DEFAULT, f"{COLUMN}col1", LIMIT])
-def test_a_mode_or_limit_that_cannot_be_read_is_an_error(key: str) -> None:
+def test_invalid_mode_or_limit_is_an_error(key: str) -> None:
     with pytest.raises(InvalidPropertyError, match="Cannot use the property") as caught:
         metrics_modes(flat(2), {key: "-5"})
     assert key in caught.value.message
 
 
-def test_metrics_of_a_column_that_does_not_exist_can_be_refused() -> None:
+def test_metrics_of_a_missing_column_can_be_refused() -> None:
     check_metrics_columns(flat(2), {f"{COLUMN}col2": "full"})
     with pytest.raises(InvalidPropertyError, match="'col3'"):
         check_metrics_columns(flat(2), {f"{COLUMN}col3": "full"})
 
 
-def test_position_delete_files_are_measured_in_full() -> None:
+def test_position_delete_files_have_full_metrics() -> None:
     assert POSITION_DELETE_METRICS_MODES == {2147483546: FULL, 2147483545: FULL}

@@ -64,7 +64,7 @@ def point(*fields: tuple[int, str], name: str = "point") -> Schema:
 # Making
 
 
-def test_a_mapping_made_of_a_schema_names_every_field_at_every_level() -> None:
+def test_mapping_of_a_schema_names_every_field() -> None:
     assert create_name_mapping(NESTED).fields == (
         mapped(1, "id"),
         mapped(2, "data"),
@@ -74,7 +74,7 @@ def test_a_mapping_made_of_a_schema_names_every_field_at_every_level() -> None:
     )
 
 
-def test_keys_that_are_structs_are_mapped() -> None:
+def test_struct_keys_are_mapped() -> None:
     key = StructType((NestedField(6, "x", DOUBLE),))
     mapping = create_name_mapping(Schema((NestedField(3, "map", MapType(4, key, 5, DOUBLE)),)))
     assert mapping.find_field(("map", "key", "x")) == mapped(6, "x")
@@ -88,7 +88,7 @@ def test_fields_are_found_by_id() -> None:
     assert mapping.find_field(10) == mapped(10, "location", fields=(mapped(11, "lat"), mapped(12, "long")))
 
 
-def test_fields_are_found_by_the_names_on_the_way_and_not_by_a_nested_name_alone() -> None:
+def test_fields_are_found_by_full_path_and_not_by_nested_name() -> None:
     mapping = create_name_mapping(NESTED)
     for name in ("element", "x", "key", "value", "location.lat"):
         assert mapping.find_field(name) is None
@@ -99,34 +99,34 @@ def test_fields_are_found_by_the_names_on_the_way_and_not_by_a_nested_name_alone
     assert mapping.find_field(()) is None
 
 
-def test_a_name_with_dots_is_a_name() -> None:
+def test_name_may_contain_dots() -> None:
     mapping = NameMapping((mapped(1, "a.b"), mapped(2, "a", fields=(mapped(3, "b"),))))
     assert mapping.find_field("a.b") == mapped(1, "a.b")
     assert mapping.find_field(("a", "b")) == mapped(3, "b")
 
 
-def test_one_name_for_two_siblings_is_refused() -> None:
+def test_duplicate_sibling_name_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="the name 'x' is mapped to the field ids 1 and 2"):
         NameMapping((mapped(1, "x"), mapped(2, "y", "x")))
     with pytest.raises(InvalidRequestError, match="'x'"):
         NameMapping((mapped(1, "a", fields=(mapped(2, "x"), mapped(None, "x"))),))
 
 
-def test_one_name_at_different_places_is_fine() -> None:
+def test_same_name_at_different_levels_is_allowed() -> None:
     NameMapping((mapped(1, "x", fields=(mapped(3, "x"),)), mapped(2, "y", fields=(mapped(4, "x"),))))
 
 
-def test_one_id_mapped_twice_is_refused_and_missing_ids_are_not_ids() -> None:
+def test_duplicate_id_is_refused_and_missing_ids_are_not_ids() -> None:
     with pytest.raises(InvalidRequestError, match="the field id 1 is mapped twice"):
         NameMapping((mapped(1, "x"), mapped(2, "y", fields=(mapped(1, "z"),))))
     NameMapping((mapped(None, "x"), mapped(None, "y")))
 
 
-def test_a_name_given_twice_for_one_field_counts_once() -> None:
+def test_repeated_name_of_one_field_counts_once() -> None:
     assert MappedField(("a", "b", "a"), 1).names == ("a", "b")
 
 
-def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
+def test_deeply_nested_mapping_is_refused() -> None:
     one = mapped(None, "leaf")
     for _ in range(5000):
         one = mapped(None, "a", fields=(one,))
@@ -134,7 +134,7 @@ def test_a_mapping_nested_beyond_all_measure_is_refused() -> None:
         NameMapping((one,))
 
 
-def test_mappings_survive_pickling_after_use() -> None:
+def test_mappings_are_picklable_after_use() -> None:
     mapping = create_name_mapping(NESTED)
     mapping.find_field(("location", "lat"))
     assert pickle.loads(pickle.dumps(mapping)) == mapping
@@ -144,13 +144,13 @@ def test_mappings_survive_pickling_after_use() -> None:
 # Keeping up to date
 
 
-def test_an_added_column_is_mapped() -> None:
+def test_added_column_is_mapped() -> None:
     before, after = flat((1, "id"), (2, "data")), flat((1, "id"), (3, "ts"), (2, "data"))
     updated = update_name_mapping(create_name_mapping(before), before, after)
     assert updated.fields == (mapped(1, "id"), mapped(2, "data"), mapped(3, "ts"))
 
 
-def test_an_added_struct_and_a_field_added_to_it_are_mapped() -> None:
+def test_added_struct_and_its_fields_are_mapped() -> None:
     empty = Schema((NestedField(1, "id", LONG),))
     first, second = point((4, "x"), (5, "y")), point((4, "x"), (5, "y"), (6, "z"))
     added = update_name_mapping(create_name_mapping(empty), empty, first)
@@ -159,25 +159,25 @@ def test_an_added_struct_and_a_field_added_to_it_are_mapped() -> None:
     assert grown.find_field(3) == mapped(3, "point", fields=(mapped(4, "x"), mapped(5, "y"), mapped(6, "z")))
 
 
-def test_a_field_added_to_a_struct_that_had_none_is_mapped() -> None:
+def test_first_field_added_to_an_empty_struct_is_mapped() -> None:
     before, after = point(), point((4, "x"))
     mapping = NameMapping((mapped(1, "id"), mapped(3, "point")))
     assert update_name_mapping(mapping, before, after).find_field(("point", "x")) == mapped(4, "x")
 
 
-def test_a_renamed_column_keeps_its_old_name_too() -> None:
+def test_renamed_column_keeps_its_old_name() -> None:
     before, after = flat((1, "id"), (2, "data")), flat((1, "object_id"), (2, "data"))
     updated = update_name_mapping(create_name_mapping(before), before, after)
     assert updated.fields == (mapped(1, "id", "object_id"), mapped(2, "data"))
 
 
-def test_renamed_fields_of_structs_and_renamed_structs_keep_their_old_names_too() -> None:
+def test_renamed_structs_and_fields_keep_their_old_names() -> None:
     before, after = point((4, "x"), (5, "y")), point((4, "X"), (5, "y"), name="p2")
     updated = update_name_mapping(create_name_mapping(before), before, after)
     assert updated.find_field(3) == mapped(3, "point", "p2", fields=(mapped(4, "x", "X"), mapped(5, "y")))
 
 
-def test_a_renamed_field_inside_a_list_keeps_its_old_name_too() -> None:
+def test_renamed_field_inside_a_list_keeps_its_old_name() -> None:
     def items(name: str) -> Schema:
         return Schema((NestedField(1, "l", ListType(2, StructType((NestedField(3, name, INT),)))),))
 
@@ -185,7 +185,7 @@ def test_a_renamed_field_inside_a_list_keeps_its_old_name_too() -> None:
     assert updated.find_field(("l", "element", "b")) == mapped(3, "a", "b")
 
 
-def test_a_name_taken_over_is_taken_from_the_field_that_had_it() -> None:
+def test_reused_name_is_removed_from_its_former_field() -> None:
     before = flat((1, "id"), (2, "data"))
     renamed = flat((1, "object_id"), (2, "data"))
     mapping = update_name_mapping(create_name_mapping(before), before, renamed)
@@ -197,7 +197,7 @@ def test_a_name_taken_over_is_taken_from_the_field_that_had_it() -> None:
     )
 
 
-def test_all_names_taken_over_at_once_are_taken() -> None:
+def test_several_reused_names_are_removed_at_once() -> None:
     before, after = flat((1, "a")), flat((1, "c"), (2, "a"), (3, "b"))
     mapping = NameMapping((mapped(1, "a", "b"),))
     assert update_name_mapping(mapping, before, after).fields == (mapped(1, "c"), mapped(2, "a"), mapped(3, "b"))
@@ -209,7 +209,7 @@ def test_swapped_names_are_swapped() -> None:
     assert updated.fields == (mapped(1, "b"), mapped(2, "a"))
 
 
-def test_a_dropped_column_stays_mapped_until_its_name_is_taken() -> None:
+def test_dropped_column_stays_mapped_until_its_name_is_reused() -> None:
     before, dropped = flat((1, "id"), (2, "data")), flat((1, "id"))
     mapping = update_name_mapping(create_name_mapping(before), before, dropped)
     assert mapping.fields == (mapped(1, "id"), mapped(2, "data"))
@@ -217,7 +217,7 @@ def test_a_dropped_column_stays_mapped_until_its_name_is_taken() -> None:
     assert again.fields == (mapped(1, "id"), mapped(2), mapped(3, "data"))
 
 
-def test_what_was_left_out_on_purpose_stays_out() -> None:
+def test_deliberately_unmapped_names_stay_unmapped() -> None:
     before, after = flat((1, "id"), (2, "secret")), flat((1, "id"), (2, "secret"), (3, "ts"))
     mapping = NameMapping((mapped(1), mapped(None, "junk")))
     assert update_name_mapping(mapping, before, after).fields == (mapped(1), mapped(None, "junk"), mapped(3, "ts"))
@@ -226,7 +226,7 @@ def test_what_was_left_out_on_purpose_stays_out() -> None:
 # Giving ids to files
 
 
-def test_columns_get_ids_by_any_of_their_names_and_unknown_ones_get_none() -> None:
+def test_columns_get_ids_by_any_name_and_unknown_ones_get_none() -> None:
     mapping = NameMapping(
         (
             mapped(1, "id", "record_id"),
@@ -255,13 +255,13 @@ def test_two_columns_of_one_id_are_refused() -> None:
         assign_ids_by_name(columns("id", "record_id"), mapping)
 
 
-def test_a_schemas_own_mapping_gives_back_the_schema() -> None:
+def test_mapping_of_a_schema_restores_the_schema() -> None:
     stripped = _without_ids(NESTED.struct)
     assert isinstance(stripped, StructType)
     assert apply_name_mapping(stripped, create_name_mapping(NESTED)) == NESTED.struct
 
 
-def test_columns_that_get_no_id_are_left_out_with_lists_and_maps_of_unknown_parts() -> None:
+def test_unmapped_columns_are_omitted_with_incomplete_lists_and_maps() -> None:
     file = StructType(
         (
             NestedField(-1, "id", LONG),
@@ -284,7 +284,7 @@ def test_columns_that_get_no_id_are_left_out_with_lists_and_maps_of_unknown_part
     )
 
 
-def test_a_file_nested_beyond_all_measure_is_refused() -> None:
+def test_deeply_nested_file_is_refused() -> None:
     kind: Type = LONG
     for _ in range(5000):
         kind = StructType((NestedField(-1, "a", kind),))

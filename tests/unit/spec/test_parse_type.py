@@ -85,11 +85,11 @@ from frazil.spec.types import (
         ("list<list<map<int,int>>>", ListType(1, ListType(2, MapType(3, INT, 4, INT)))),
     ],
 )  # fmt: skip
-def test_types_are_read_from_text(text: str, kind: Type) -> None:
+def test_types_are_parsed_from_text(text: str, kind: Type) -> None:
     assert parse_type(text) == kind
 
 
-def test_a_schema_is_read_with_ids_as_in_a_new_table() -> None:
+def test_parsed_schema_has_ids_of_a_new_table() -> None:
     schema = parse_schema(
         "id bigint not null, ts timestamptz comment 'it''s when', "
         "payload struct<a: int not null, b: list<string>>, m map<string, long>"
@@ -106,12 +106,12 @@ def test_a_schema_is_read_with_ids_as_in_a_new_table() -> None:
     assert (schema.name_of(8), schema.name_of(9)) == ("m.key", "m.value")
 
 
-def test_names_may_be_quoted_and_need_not_be_ascii() -> None:
+def test_names_may_be_quoted_and_non_ascii() -> None:
     schema = parse_schema('`select` int, "a ""b""" int, `c``d` int, größe int, `x.y` int, "not" int')
     assert [part.name for part in schema] == ["select", 'a "b"', "c`d", "größe", "x.y", "not"]
 
 
-def test_words_of_the_grammar_are_names_too() -> None:
+def test_keywords_can_be_names() -> None:
     schema = parse_schema("comment string comment 'c', default int default 1, required int, not int")
     assert [part.name for part in schema] == ["comment", "default", "required", "not"]
 
@@ -133,14 +133,14 @@ def test_words_of_the_grammar_are_names_too() -> None:
         ("c geometry default null", None),
     ],
 )
-def test_a_default_becomes_the_write_default(column: str, value: Any) -> None:
+def test_default_becomes_the_write_default(column: str, value: Any) -> None:
     part = parse_schema(column).fields[0]
     assert part.write_default == value
     assert type(part.write_default) is type(value)
     assert part.initial_default is None
 
 
-def test_options_come_in_any_order() -> None:
+def test_options_may_be_in_any_order() -> None:
     assert parse_schema("a int comment 'x' default 1 not null") == parse_schema("a int not null default 1 comment 'x'")
     assert parse_schema("a int null").fields[0].optional
 
@@ -195,7 +195,7 @@ def test_options_come_in_any_order() -> None:
         ("struct<a: list<int> (a doc)>", "expected '>', found '('", "line 1, column 21"),
     ],
 )
-def test_text_that_does_not_parse_is_refused_with_the_place(text: str, reason: str, place: str) -> None:
+def test_syntax_error_is_reported_with_its_position(text: str, reason: str, place: str) -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_type(text)
     assert reason in caught.value.message
@@ -204,7 +204,7 @@ def test_text_that_does_not_parse_is_refused_with_the_place(text: str, reason: s
     assert "^" in caught.value.message
 
 
-def test_the_underline_stands_below_the_place() -> None:
+def test_caret_points_below_the_position() -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_schema("id bigint,\n  name strin")
     lines = caught.value.message.splitlines()
@@ -213,7 +213,7 @@ def test_the_underline_stands_below_the_place() -> None:
 
 
 @pytest.mark.parametrize("name, advice", [("varchar", "Use string"), ("datetime", "timestamptz"), ("bytes", "binary")])
-def test_names_from_elsewhere_get_advice(name: str, advice: str) -> None:
+def test_foreign_type_names_get_a_suggestion(name: str, advice: str) -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_type(name)
     assert advice in str(caught.value.hint)
@@ -222,19 +222,19 @@ def test_names_from_elsewhere_get_advice(name: str, advice: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "  ", "a", "a int,", ", a int", "a int b int", "(a int)", "1a int", "a int; b int"]
 )
-def test_broken_column_lists_are_refused(text: str) -> None:
+def test_malformed_column_lists_are_refused(text: str) -> None:
     with pytest.raises(TextSyntaxError):
         parse_schema(text)
 
 
-def test_columns_of_one_name_or_id_are_refused() -> None:
+def test_duplicate_column_names_or_ids_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="two fields are named 'a'"):
         parse_schema("a int, a long")
     with pytest.raises(InvalidRequestError, match="share the id 1"):
         parse_schema("1: a: int, 1: b: int")
 
 
-def test_depth_is_bounded_and_deep_text_does_not_exhaust_the_stack() -> None:
+def test_nesting_is_bounded_without_recursion_errors() -> None:
     deepest = "list<" * MAX_NESTING_DEPTH + "int" + ">" * MAX_NESTING_DEPTH
     assert str(parse_type(deepest)) == deepest
     for levels in (MAX_NESTING_DEPTH + 1, 100_000):
@@ -242,11 +242,11 @@ def test_depth_is_bounded_and_deep_text_does_not_exhaust_the_stack() -> None:
             parse_type("struct<a: " * levels + "int" + ">" * levels)
 
 
-def test_text_beyond_the_limit_is_refused_at_once() -> None:
+def test_oversized_text_is_refused_quickly() -> None:
     with pytest.raises(InvalidRequestError, match="characters, more than"):
         parse_type("x" * (MAX_TEXT_CHARS + 1))
 
 
-def test_hidden_types_of_names_are_the_specifications() -> None:
+def test_hidden_partition_type_names_match_the_specification() -> None:
     assert parse_type("date") == DATE
     assert parse_type("binary") == BINARY

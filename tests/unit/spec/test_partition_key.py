@@ -15,11 +15,11 @@ def test_nan_is_one_partition_and_zeros_are_two() -> None:
     assert values_key((1.5,)) == values_key((1.5,))
 
 
-def test_values_keep_their_kind() -> None:
+def test_values_keep_their_type() -> None:
     assert values_key((1, "a", None, b"nan", True)) == (1, "a", None, b"nan", True)
     assert values_key((1.0,)) != values_key((1,))
 
 
-def test_partitions_of_different_specs_are_different() -> None:
+def test_partitions_of_different_specs_differ() -> None:
     assert partition_key(0, ("a",)) != partition_key(1, ("a",))
     assert partition_key(0, ()) == (0,)

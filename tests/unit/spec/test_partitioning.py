@@ -92,11 +92,13 @@ def field(source_id: int, field_id: int, name: str, transform: Transform) -> Par
         ("u", field(8, 1000, "u", IDENTITY)),
     ],
 )
-def test_a_new_specs_fields_have_the_references_names(term: PartitionTerm | str, expected: PartitionField) -> None:
+def test_new_partition_fields_have_the_names_of_iceberg_java(
+    term: PartitionTerm | str, expected: PartitionField
+) -> None:
     assert build_partition_spec(SCHEMA, [term]) == PartitionSpec(0, (expected,))
 
 
-def test_field_ids_count_up_from_1000_or_from_the_last_one() -> None:
+def test_field_ids_continue_from_1000_or_the_last_one() -> None:
     spec = build_partition_spec(SCHEMA, ["id", "day(ts)"])
     assert [one.field_id for one in spec.fields] == [1000, 1001]
     assert spec.has_sequential_ids
@@ -108,20 +110,20 @@ def test_field_ids_count_up_from_1000_or_from_the_last_one() -> None:
 
 @pytest.mark.parametrize("one", ["year", "month", "day", "hour"])
 @pytest.mark.parametrize("other", ["year", "month", "day", "hour"])
-def test_a_column_is_partitioned_by_one_unit_of_time_only(one: str, other: str) -> None:
+def test_column_is_partitioned_by_one_time_unit_only(one: str, other: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"already partitions it|are named"):
         build_partition_spec(SCHEMA, [f"{one}(ts)", f"{other}(ts) as x"])
     assert len(build_partition_spec(SCHEMA, [f"{one}(ts)", f"{other}(other_ts)"]).fields) == 2
 
 
-def test_a_column_is_its_own_partition_once_only() -> None:
+def test_column_is_an_identity_partition_once() -> None:
     with pytest.raises(InvalidRequestError, match="already partitions it by identity"):
         build_partition_spec(SCHEMA, ["id", "id as other"])
     assert len(build_partition_spec(SCHEMA, ["year(ts)", "ts", "bucket(4, ts)", "bucket(8, ts) as b"]).fields) == 4
 
 
 @pytest.mark.parametrize("term", ["year(ts) as data", "bucket(4, id) as data", "bucket(4, id) as id", "id as data"])
-def test_a_field_cannot_take_a_columns_name(term: str) -> None:
+def test_field_cannot_take_a_column_name(term: str) -> None:
     with pytest.raises(InvalidRequestError, match="the schema has a column of that name"):
         build_partition_spec(SCHEMA, [term])
 
@@ -148,12 +150,12 @@ def test_two_fields_cannot_share_a_name_or_an_id() -> None:
         ("props.key", "inside a list or map"),
     ],
 )
-def test_a_source_must_be_a_primitive_column_the_transform_accepts(term: str, reason: str) -> None:
+def test_source_must_be_a_primitive_column_accepted_by_the_transform(term: str, reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         build_partition_spec(SCHEMA, [term])
 
 
-def test_a_source_must_exist() -> None:
+def test_source_must_exist() -> None:
     with pytest.raises(FieldNotFoundError, match="Cannot find column 'missing'"):
         build_partition_spec(SCHEMA, ["day(missing)"])
     with pytest.raises(FieldNotFoundError):
@@ -161,7 +163,7 @@ def test_a_source_must_exist() -> None:
     assert build_partition_spec(SCHEMA, ["ID"], case_sensitive=False).fields[0].name == "id"
 
 
-def test_specs_of_older_data_may_miss_their_sources() -> None:
+def test_old_specs_may_lack_their_sources() -> None:
     spec = PartitionSpec(0, (field(99, 1000, "gone", IDENTITY),))
     check_partition_spec(SCHEMA, spec, may_miss_sources=True)
     with pytest.raises(InvalidRequestError, match="no column with the id 99"):
@@ -169,14 +171,14 @@ def test_specs_of_older_data_may_miss_their_sources() -> None:
     check_partition_spec(SCHEMA, PartitionSpec(0, (field(99, 1000, "gone", VOID),)))
 
 
-def test_a_spec_of_void_fields_is_unpartitioned() -> None:
+def test_spec_of_void_fields_is_unpartitioned() -> None:
     assert UNPARTITIONED.is_unpartitioned
     assert PartitionSpec(1, (field(1, 1000, "id", VOID),)).is_unpartitioned
     assert PartitionSpec(1, (field(1, 1000, "id", VOID), field(2, 1001, "ts_day", DAY))).is_partitioned
     assert PartitionSpec(1, (field(1, 1000, "z", UnknownTransform("zorder")),)).is_partitioned
 
 
-def test_the_partition_type_has_the_partition_field_ids_and_optional_fields() -> None:
+def test_partition_type_has_field_ids_and_optional_fields() -> None:
     spec = build_partition_spec(SCHEMA, ["id", "bucket(4, data)", "day(ts)", "truncate(2, data)", "void(id)"])
     assert spec.partition_type(SCHEMA) == StructType(
         (
@@ -189,19 +191,19 @@ def test_the_partition_type_has_the_partition_field_ids_and_optional_fields() ->
     )
 
 
-def test_the_type_of_a_dropped_source_is_found_in_older_schemas() -> None:
+def test_type_of_a_dropped_source_comes_from_older_schemas() -> None:
     spec = build_partition_spec(SCHEMA, ["data", "bucket(4, id)"])
     now = Schema((NestedField(20, "x", INT),), schema_id=1)
     assert [one.field_type for one in spec.partition_type(now)] == [UNKNOWN, INT]
     assert [one.field_type for one in spec.partition_type(now, other_schemas=[SCHEMA])] == [STRING, INT]
 
 
-def test_the_type_of_an_unknown_transform_is_string() -> None:
+def test_type_of_an_unknown_transform_is_string() -> None:
     spec = PartitionSpec(1, (field(99, 1000, "custom", UnknownTransform("custom")),))
     assert spec.partition_type(SCHEMA) == StructType((NestedField(1000, "custom", STRING),))
 
 
-def test_lookups() -> None:
+def test_fields_are_found_by_id_and_source() -> None:
     spec = build_partition_spec(SCHEMA, ["id", "bucket(4, id)", "day(ts)"])
     assert spec.find_field("ts_day") == spec.find_field(1002) == spec.fields[2]
     assert spec.find_field("nope") is None
@@ -222,7 +224,7 @@ def test_specs_pickle_print_and_hash() -> None:
 # --- several sources, unknown transforms
 
 
-def test_a_field_of_several_sources_is_of_an_unknown_transform() -> None:
+def test_multi_source_field_has_an_unknown_transform() -> None:
     several = PartitionField((1, 2), 1000, "z", UnknownTransform("zorder"))
     assert str(several) == "1000: z: zorder(1, 2)"
     with pytest.raises(UnsupportedError, match="zorder takes 2 columns"):
@@ -233,7 +235,7 @@ def test_a_field_of_several_sources_is_of_an_unknown_transform() -> None:
         PartitionField((), 1000, "z", Bucket(4))
 
 
-def test_a_spec_of_an_unknown_transform_is_refused_for_writing() -> None:
+def test_spec_with_an_unknown_transform_is_refused_for_writing() -> None:
     spec = PartitionSpec(7, (field(1, 1000, "id", IDENTITY), field(1, 1001, "z", UnknownTransform("zorder"))))
     assert spec.unknown_fields == spec.fields[1:]
     with pytest.raises(UnsupportedError, match="Cannot write with partition spec 7: field 'z' uses the unknown"):
@@ -244,7 +246,7 @@ def test_a_spec_of_an_unknown_transform_is_refused_for_writing() -> None:
 # --- equivalence
 
 
-def test_equivalent_specs_have_the_same_sources_transforms_and_names_in_order() -> None:
+def test_equivalent_specs_have_equal_sources_transforms_and_names_in_order() -> None:
     spec = build_partition_spec(SCHEMA, ["id", "day(ts)"])
     other_ids = PartitionSpec(9, (field(1, 1007, "id", IDENTITY), field(2, 1008, "ts_day", DAY)))
     assert spec.same_fields(other_ids) and spec != other_ids
@@ -283,11 +285,11 @@ PATHS = Schema(
         ([], (), ""),
     ],
 )
-def test_partition_paths_are_those_of_the_reference(terms: list[str], values: Any, expected: str) -> None:
+def test_partition_paths_match_iceberg_java(terms: list[str], values: Any, expected: str) -> None:
     assert build_partition_spec(PATHS, terms).partition_path(values, PATHS) == expected
 
 
-def test_a_path_needs_a_value_for_each_field() -> None:
+def test_path_requires_a_value_per_field() -> None:
     with pytest.raises(InvalidRequestError, match="1 values for 2 partition fields"):
         build_partition_spec(PATHS, ["data", "id"]).partition_path(("x",), PATHS)
 
@@ -295,7 +297,7 @@ def test_a_path_needs_a_value_for_each_field() -> None:
 # --- the unified type
 
 
-def test_the_unified_type_is_the_union_of_all_fields_by_id() -> None:
+def test_unified_type_is_the_union_of_all_fields_by_id() -> None:
     first = build_partition_spec(SCHEMA, ["data"])
     second = PartitionSpec(1, (field(1, 1001, "id_bucket", Bucket(8)),))
     expected = StructType((NestedField(1000, "data", STRING), NestedField(1001, "id_bucket", INT)))
@@ -304,7 +306,7 @@ def test_the_unified_type_is_the_union_of_all_fields_by_id() -> None:
     assert unified_partition_type([], SCHEMA) == StructType()
 
 
-def test_the_unified_type_takes_the_newest_name_and_the_type_before_void() -> None:
+def test_unified_type_uses_the_newest_name_and_the_type_before_void() -> None:
     first = PartitionSpec(0, (field(4, 1000, "p1", Truncate(2)), field(2, 1001, "ts_day", DAY)))
     second = PartitionSpec(1, (field(4, 1000, "p2", Truncate(2)), field(2, 1001, "ts_day_1001", VOID)))
     assert unified_partition_type([first, second], SCHEMA) == StructType(
@@ -312,7 +314,7 @@ def test_the_unified_type_takes_the_newest_name_and_the_type_before_void() -> No
     )
 
 
-def test_a_name_used_by_two_fields_goes_to_the_newest() -> None:
+def test_name_of_two_fields_goes_to_the_newest() -> None:
     first = PartitionSpec(0, (field(2, 1000, "t", MONTH),))
     second = PartitionSpec(1, (field(2, 1001, "t", DAY),))
     assert unified_partition_type([first, second], SCHEMA) == StructType(
@@ -320,14 +322,14 @@ def test_a_name_used_by_two_fields_goes_to_the_newest() -> None:
     )
 
 
-def test_an_id_of_two_meanings_cannot_be_unified() -> None:
+def test_id_with_two_meanings_cannot_be_unified() -> None:
     first = build_partition_spec(SCHEMA, ["data"])
     second = build_partition_spec(SCHEMA, ["id"], spec_id=1)
     with pytest.raises(UnsupportedError, match="field id 1000 is both"):
         unified_partition_type([first, second], SCHEMA)
 
 
-def test_fields_of_unknown_transforms_are_not_in_the_unified_type() -> None:
+def test_fields_of_unknown_transforms_are_not_unified() -> None:
     spec = PartitionSpec(0, (field(1, 1000, "id", IDENTITY), field(1, 1001, "z", UnknownTransform("z"))))
     assert unified_partition_type([spec], SCHEMA) == StructType((NestedField(1000, "id", LONG),))
 
@@ -344,5 +346,5 @@ def test_fields_of_dropped_columns_are_unified_but_not_active() -> None:
     assert unified_partition_type([spec], empty, other_schemas=[SCHEMA]).fields[0].field_type == STRING
 
 
-def test_a_term_is_a_column_a_transform_and_a_name() -> None:
+def test_term_is_a_column_transform_and_name() -> None:
     assert parse_partition_term("bucket(16, id) as shard") == PartitionTerm("id", Bucket(16), "shard")

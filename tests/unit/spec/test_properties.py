@@ -86,7 +86,7 @@ REFERENCE_DEFAULTS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", list(REFERENCE_DEFAULTS))
-def test_a_property_that_is_not_set_has_the_default_of_the_reference(name: str) -> None:
+def test_unset_property_has_the_default_of_iceberg_java(name: str) -> None:
     assert read_property({}, TABLE_PROPERTIES[name]) == REFERENCE_DEFAULTS[name]
 
 
@@ -98,7 +98,7 @@ def test_view_properties_have_their_own_defaults() -> None:
 
 
 @pytest.mark.parametrize("one", [*TABLE_PROPERTIES.values(), *VIEW_PROPERTIES.values()], ids=lambda one: one.name)
-def test_every_default_can_be_set_as_text_and_is_read_back(one: Property[Any]) -> None:
+def test_every_default_round_trips_as_text(one: Property[Any]) -> None:
     assert one.meaning[0].isupper()
     assert not one.meaning.endswith(".")
     if one.default is None:
@@ -108,7 +108,7 @@ def test_every_default_can_be_set_as_text_and_is_read_back(one: Property[Any]) -
 
 
 @pytest.mark.parametrize("family", COLUMN_PROPERTIES.values(), ids=lambda family: family.prefix)
-def test_every_column_property_reads_its_default_back(family: ColumnProperty[Any]) -> None:
+def test_every_column_property_round_trips_its_default(family: ColumnProperty[Any]) -> None:
     assert read_column_property({}, family, "a.b") == family.default
     if family.default is not None:
         assert read_column_property({family.key("a.b"): str(family.default)}, family, "a.b") == family.default
@@ -132,7 +132,7 @@ def test_every_column_property_reads_its_default_back(family: ColumnProperty[Any
     ],
     ids=str,
 )
-def test_values_are_read_with_their_types(one: Property[Any], text: str, value: Any) -> None:
+def test_values_are_parsed_with_their_types(one: Property[Any], text: str, value: Any) -> None:
     assert read_property({one.name: text}, one) == value
 
 
@@ -168,9 +168,7 @@ def test_values_are_read_with_their_types(one: Property[Any], text: str, value: 
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_value_that_is_not_allowed_is_refused_with_key_value_and_what_is_allowed(
-    one: Property[Any], text: str
-) -> None:
+def test_invalid_value_is_refused_with_key_value_and_valid_ones(one: Property[Any], text: str) -> None:
     with pytest.raises(InvalidPropertyError) as caught:
         read_property({one.name: text}, one)
     assert one.name in caught.value.message
@@ -179,12 +177,12 @@ def test_a_value_that_is_not_allowed_is_refused_with_key_value_and_what_is_allow
     assert len(str(caught.value)) < 500
 
 
-def test_a_value_that_is_not_text_is_refused() -> None:
+def test_value_that_is_not_text_is_refused() -> None:
     with pytest.raises(InvalidPropertyError, match="not allowed"):
         read_property({"gc.enabled": True}, properties.GC_ENABLED)  # type: ignore[dict-item]
 
 
-def test_delete_files_take_their_settings_from_data_files_where_not_set() -> None:
+def test_delete_files_default_to_the_data_file_settings() -> None:
     one = properties.DELETE_PARQUET_COMPRESSION
     assert read_property({}, one) == "gzip"
     assert read_property({"write.parquet.compression-codec": "zstd"}, one) == "zstd"
@@ -193,12 +191,12 @@ def test_delete_files_take_their_settings_from_data_files_where_not_set() -> Non
     assert read_property({"write.format.default": "avro"}, properties.DELETE_DEFAULT_FILE_FORMAT) == "avro"
 
 
-def test_a_bad_value_of_the_data_files_is_named_when_delete_files_fall_back_to_it() -> None:
+def test_invalid_inherited_value_names_the_data_file_property() -> None:
     with pytest.raises(InvalidPropertyError, match=r"property write\.parquet\.compression-codec"):
         read_property({"write.parquet.compression-codec": "rar"}, properties.DELETE_PARQUET_COMPRESSION)
 
 
-def test_column_properties_are_read_by_full_name() -> None:
+def test_column_properties_use_full_names() -> None:
     table = {
         "write.parquet.bloom-filter-enabled.column.a": "true",
         "write.parquet.bloom-filter-enabled.column.s.b": "false",
@@ -211,13 +209,13 @@ def test_column_properties_are_read_by_full_name() -> None:
         read_column_property({family.key("a"): "maybe"}, family, "a")
 
 
-def test_unknown_properties_are_allowed_and_kept() -> None:
+def test_unknown_properties_are_kept() -> None:
     table = {"my.own": "x", "write.parquet.unheard-of": "y"}
     check_properties(table)
     assert properties_for_new_table(table) == {**table, "write.parquet.compression-codec": "zstd"}
 
 
-def test_a_new_table_is_created_with_zstd_unless_it_asks_for_another_codec() -> None:
+def test_new_table_uses_zstd_unless_another_codec_is_set() -> None:
     assert properties_for_new_table({}) == {"write.parquet.compression-codec": "zstd"}
     asked = {"write.parquet.compression-codec": "snappy", "format-version": "3", "uuid": "x"}
     assert properties_for_new_table(asked) == {"write.parquet.compression-codec": "snappy"}
@@ -229,14 +227,14 @@ def test_reserved_properties_are_never_stored() -> None:
 
 
 @pytest.mark.parametrize("name", ["write.object-storage.path", "write.folder-storage.path"])
-def test_retired_properties_are_refused_with_what_replaces_them(name: str) -> None:
+def test_retired_properties_are_refused_with_their_replacement(name: str) -> None:
     with pytest.raises(InvalidPropertyError, match=name) as caught:
         check_retired({name: "s3://x"})
     assert caught.value.hint == "Set write.data.path instead."
     check_retired({})
 
 
-def test_setting_properties_can_be_checked_before_they_are_used() -> None:
+def test_properties_can_be_validated_before_use() -> None:
     check_properties({"gc.enabled": "true", "write.metadata.metrics.column.a": "full"})
     for bad in ({"gc.enabled": "no"}, {"write.metadata.metrics.column.a": "half"}, {"a": 1}, {1: "a"}):
         with pytest.raises(InvalidPropertyError):
@@ -246,12 +244,12 @@ def test_setting_properties_can_be_checked_before_they_are_used() -> None:
     check_view_properties({"write.metadata.metrics.column.a": "half"})
 
 
-def test_properties_survive_pickling() -> None:
+def test_properties_are_picklable() -> None:
     for one in [*TABLE_PROPERTIES.values(), *COLUMN_PROPERTIES.values()]:
         assert pickle.loads(pickle.dumps(one)) == one
 
 
-def test_the_page_of_properties_is_current() -> None:
+def test_properties_page_is_current() -> None:
     page = Path(__file__).parents[3] / "docs" / "properties.md"
     write_it = "python -c 'from tools.properties_markdown import *; print(properties_markdown(), end=str())'"
     assert page.read_text(encoding="utf-8") == properties_markdown(), f"docs/properties.md is old; write it: {write_it}"
@@ -267,7 +265,7 @@ def test_the_page_of_properties_is_current() -> None:
         ("history.expire.max-snapshots-age-ms", "history.expire.max-snapshot-age-ms"),
     ],
 )
-def test_a_misspelt_name_is_refused_with_the_one_that_is_meant(name: str, meant: str) -> None:
+def test_misspelt_name_is_refused_with_a_suggestion(name: str, meant: str) -> None:
     with pytest.raises(InvalidPropertyError, match=rf"{name}: there is no such property(?s:.*)Did you mean {meant}\?"):
         check_properties({name: "1"})
 
@@ -285,5 +283,5 @@ def test_a_misspelt_name_is_refused_with_the_one_that_is_meant(name: str, meant:
         *("write.metadata.metrics.column.a", "connector", "flink.watermark", "spark.sql.sources.provider"),
     ],
 )
-def test_names_of_others_stay(name: str) -> None:
+def test_foreign_names_are_kept(name: str) -> None:
     check_properties({name: "full"})

@@ -34,14 +34,14 @@ TABLE: list[tuple[int, str, Type | None]] = [
 ]
 
 
-def test_every_reserved_column_has_the_id_name_and_type_of_the_specification() -> None:
+def test_reserved_columns_match_the_specification() -> None:
     assert {field_id: name for field_id, name, _ in TABLE} == dict(RESERVED_COLUMN_NAMES)
     columns = [value for value in vars(reserved_columns).values() if isinstance(value, NestedField)]
     fixed = {(field_id, name, kind) for field_id, name, kind in TABLE if kind is not None}
     assert {(column.field_id, column.name, column.field_type) for column in columns} == fixed
 
 
-def test_columns_of_no_fixed_type_are_built_for_a_table() -> None:
+def test_table_dependent_reserved_columns_are_built() -> None:
     inner = StructType((NestedField(1000, "day", INT),))
     assert (partition_column(inner).field_id, partition_column(inner).name) == (2147483642, "_partition")
     assert partition_column(inner).optional
@@ -52,7 +52,7 @@ def test_columns_of_no_fixed_type_are_built_for_a_table() -> None:
 @pytest.mark.parametrize(
     "field_id, reserved", [(0, False), (1, False), (2147483447, False), (2147483448, True), (2147483647, True)]
 )
-def test_ids_are_reserved_from_the_end_of_those_a_table_may_use(field_id: int, reserved: bool) -> None:
+def test_reserved_ids_follow_the_highest_column_id(field_id: int, reserved: bool) -> None:
     assert is_reserved_id(field_id) is reserved
 
 

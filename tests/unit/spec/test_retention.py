@@ -30,27 +30,27 @@ def test_main_keeps_five_days_by_default() -> None:
     assert found.expired_refs == frozenset()
 
 
-def test_a_branch_keeps_its_own_snapshot_however_old() -> None:
+def test_branch_keeps_its_head_however_old() -> None:
     found = snapshots_to_retain(metadata(aged(1, None, 90), aged(2, 1, 80)), NOW_MS)
     assert found.retained_ids == {2}
 
 
-def test_a_branch_keeps_its_first_few_snapshots_however_old() -> None:
+def test_branch_keeps_its_minimum_number_of_snapshots() -> None:
     found = snapshots_to_retain(metadata(*daily(4).snapshots), NOW_MS + 90 * DAY_MS, min_snapshots_to_keep=3)
     assert found.retained_ids == {2, 3, 4}
 
 
-def test_age_and_count_keep_what_either_keeps() -> None:
+def test_age_and_count_limits_are_combined() -> None:
     assert snapshots_to_retain(daily(10), NOW_MS, min_snapshots_to_keep=8).retained_ids == set(range(3, 11))
     assert snapshots_to_retain(daily(10), NOW_MS, min_snapshots_to_keep=2).retained_ids == set(range(5, 11))
 
 
-def test_nothing_behind_the_first_expired_ancestor_is_kept() -> None:
+def test_chain_is_cut_at_the_first_expired_ancestor() -> None:
     table = metadata(aged(1, None, 1), aged(2, 1, 50), aged(3, 2, 0))
     assert snapshots_to_retain(table, NOW_MS).retained_ids == {3}
 
 
-def test_the_tables_properties_are_the_limits_where_none_are_given() -> None:
+def test_table_properties_are_the_default_limits() -> None:
     properties = FrozenMap(
         {"history.expire.max-snapshot-age-ms": str(2 * DAY_MS), "history.expire.min-snapshots-to-keep": "4"}
     )
@@ -60,23 +60,23 @@ def test_the_tables_properties_are_the_limits_where_none_are_given() -> None:
     assert snapshots_to_retain(table, NOW_MS, older_than_ms=0).expired_ids == set()
 
 
-def test_a_property_that_is_no_number_is_refused() -> None:
+def test_non_numeric_property_is_refused() -> None:
     table = daily(2, properties=FrozenMap({"history.expire.min-snapshots-to-keep": "few"}))
     with pytest.raises(InvalidPropertyError):
         snapshots_to_retain(table, NOW_MS)
 
 
-def test_a_branchs_own_limits_win_over_the_tables() -> None:
+def test_branch_limits_win_over_table_limits() -> None:
     refs = {"b": SnapshotRef(10, min_snapshots_to_keep=1, max_snapshot_age_ms=9 * DAY_MS)}
     assert snapshots_to_retain(daily(10, refs=refs), NOW_MS, older_than_ms=NOW_MS).retained_ids == set(range(1, 11))
 
 
-def test_a_tag_keeps_its_snapshot_and_not_its_ancestors() -> None:
+def test_tag_keeps_its_snapshot_and_not_its_ancestors() -> None:
     found = snapshots_to_retain(daily(10, refs={"t": SnapshotRef(3, "tag")}), NOW_MS)
     assert found.retained_ids == {3, 5, 6, 7, 8, 9, 10}
 
 
-def test_old_references_expire_with_what_only_they_kept() -> None:
+def test_old_references_expire_with_snapshots_only_they_kept() -> None:
     table = daily(
         10,
         refs={
@@ -98,14 +98,14 @@ def test_main_never_expires() -> None:
     assert found.retained_ids == {1}
 
 
-def test_a_snapshot_no_reference_leads_to_stays_until_it_is_old() -> None:
+def test_unreferenced_snapshot_is_kept_until_old() -> None:
     table = metadata(aged(1, None, 3), aged(2, 1, 2), aged(3, 1, 20), aged(4, 1, 1), current_snapshot_id=2)
     found = snapshots_to_retain(table, NOW_MS)
     assert found.retained_ids == {1, 2, 4}
     assert found.expired_ids == {3}
 
 
-def test_the_snapshots_of_an_expired_branch_count_as_unreferenced() -> None:
+def test_snapshots_of_an_expired_branch_are_unreferenced() -> None:
     table = metadata(
         aged(1, None, 3), aged(2, 1, 2), aged(3, 1, 4), aged(4, 1, 6), current_snapshot_id=2,
         refs={"a": SnapshotRef(3, max_ref_age_ms=1), "b": SnapshotRef(4, max_ref_age_ms=1)},
@@ -115,11 +115,11 @@ def test_the_snapshots_of_an_expired_branch_count_as_unreferenced() -> None:
     assert found.retained_ids == {1, 2, 3}
 
 
-def test_a_table_without_snapshots_keeps_none() -> None:
+def test_table_without_snapshots_keeps_none() -> None:
     found = snapshots_to_retain(metadata(), NOW_MS)
     assert found == Retention(frozenset(), frozenset(), frozenset())
 
 
-def test_keeping_no_snapshot_of_a_branch_is_refused() -> None:
+def test_zero_snapshots_to_keep_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="at least 1 must be kept"):
         snapshots_to_retain(daily(2), NOW_MS, min_snapshots_to_keep=0)

@@ -59,7 +59,7 @@ def read_problems(table: Schema, data: Schema) -> list[str]:
     return [str(one) for one in check_read_compatible(table, data)]
 
 
-def test_primitives_fit_exactly_where_a_promotion_allows_it() -> None:
+def test_primitives_are_compatible_if_promotable() -> None:
     for old, new in itertools.product(PRIMITIVES, PRIMITIVES):
         problems = check_read_compatible(Schema((required(1, "to", new),)), Schema((required(1, "from", old),)))
         if is_promotion_allowed(old, new):
@@ -70,14 +70,14 @@ def test_primitives_fit_exactly_where_a_promotion_allows_it() -> None:
             assert f"{old} cannot be promoted to {new}" in problem.problem
 
 
-def test_dates_do_not_fit_timestamps_before_v3() -> None:
+def test_dates_are_incompatible_with_timestamps_before_v3() -> None:
     table, data = Schema((required(1, "at", TIMESTAMP),)), Schema((required(1, "at", DATE),))
     assert check_read_compatible(table, data) == []
     assert len(check_read_compatible(table, data, format_version=2)) == 1
 
 
 @pytest.mark.parametrize("kind", [*PRIMITIVES, VARIANT], ids=str)
-def test_a_primitive_never_fits_a_nested_column(kind: Type) -> None:
+def test_primitive_is_incompatible_with_a_nested_column(kind: Type) -> None:
     data = Schema((required(1, "from", kind),))
     for target, name in (
         (StructType((required(2, "a", kind),)), "a struct"),
@@ -92,7 +92,7 @@ def test_a_primitive_never_fits_a_nested_column(kind: Type) -> None:
     [StructType((required(2, "a", INT),)), ListType(2, STRING), MapType(2, STRING, 3, INT), *PRIMITIVES],
     ids=str,
 )
-def test_only_variants_fit_a_variant(kind: Type) -> None:
+def test_only_variants_are_compatible_with_a_variant(kind: Type) -> None:
     table = Schema((required(1, "to", VARIANT),))
     assert check_read_compatible(table, Schema((required(1, "from", VARIANT),))) == []
     (problem,) = check_read_compatible(table, Schema((required(1, "from", kind),)))
@@ -107,46 +107,46 @@ def test_only_variants_fit_a_variant(kind: Type) -> None:
         (MapType(2, STRING, 3, STRING), "a map"),
     ],
 )
-def test_nested_data_never_fits_a_primitive(kind: Type, name: str) -> None:
+def test_nested_data_is_incompatible_with_a_primitive(kind: Type, name: str) -> None:
     table, data = Schema((required(1, "to", STRING),)), Schema((required(1, "from", kind),))
     assert read_problems(table, data) == [f"to: {name} cannot be read as string"]
 
 
-def test_a_column_of_nulls_fits_every_optional_column() -> None:
+def test_null_column_is_compatible_with_every_optional_column() -> None:
     data = Schema((optional(1, "from", UNKNOWN),))
     for kind in (*PRIMITIVES, StructType(()), VARIANT):
         assert check_read_compatible(Schema((optional(1, "to", kind),)), data) == []
 
 
-def test_optional_data_does_not_fit_a_required_column_unless_nullability_is_ignored() -> None:
+def test_optional_data_is_incompatible_with_a_required_column_unless_ignored() -> None:
     table, data = Schema((required(1, "to", INT),)), Schema((optional(1, "from", INT),))
     assert read_problems(table, data) == ["to: it must be required, but the data has it optional"]
     assert check_read_compatible(table, data, check_nullability=False) == []
 
 
-def test_a_missing_required_column_is_reported() -> None:
+def test_missing_required_column_is_reported() -> None:
     table, data = Schema((required(1, "to", INT),)), Schema((required(2, "other", INT),))
     assert [one.column for one in check_read_compatible(table, data)] == ["to"]
 
 
-def test_a_missing_optional_column_is_read_as_nulls() -> None:
+def test_missing_optional_column_is_read_as_null() -> None:
     data = nested(required(2, "a", INT))
     assert check_read_compatible(nested(optional(1, "b", INT)), data) == []
 
 
-def test_a_missing_required_column_may_come_from_its_default() -> None:
+def test_missing_required_column_may_have_a_default() -> None:
     read = Schema((NestedField(1, "a", INT, required=True, initial_default=34),))
     written = Schema((NestedField(1, "a", INT, required=True, write_default=34),))
     assert check_read_compatible(read, Schema()) == []
     assert len(check_read_compatible(written, Schema())) == 1
 
 
-def test_a_column_the_table_lacks_is_no_problem_to_read() -> None:
+def test_extra_column_is_compatible_for_reading() -> None:
     table, data = nested(), nested(optional(2, "extra", INT))
     assert check_read_compatible(table, data) == []
 
 
-def test_problems_in_structs_carry_the_full_name_and_all_are_reported() -> None:
+def test_nested_problems_have_full_names_and_are_all_reported() -> None:
     table = nested(required(1, "a", FLOAT), required(2, "b", INT))
     data = nested(optional(1, "a", INT))
     assert check_read_compatible(table, data) == [
@@ -172,7 +172,7 @@ def test_elements_keys_and_values_are_compared() -> None:
     ]  # fmt: skip
 
 
-def test_reads_need_no_order() -> None:
+def test_column_order_does_not_matter_for_reading() -> None:
     table = nested(required(1, "a", INT), required(2, "b", INT))
     data = nested(required(2, "b", INT), required(1, "a", INT))
     assert check_read_compatible(table, data) == []

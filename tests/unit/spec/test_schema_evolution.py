@@ -85,7 +85,7 @@ def without(schema: Schema, dropped: int) -> Schema:
     return schema.project(leaves - keys - inside - {dropped})
 
 
-def test_no_steps_change_nothing() -> None:
+def test_empty_update_changes_nothing() -> None:
     update = change()
     assert not update.has_changes
     assert update.apply() == (SCHEMA, LAST_ID)
@@ -100,37 +100,37 @@ DROPS = [
 
 
 @pytest.mark.parametrize("name", DROPS)
-def test_a_dropped_column_goes_with_all_that_is_in_it(name: str) -> None:
+def test_dropped_column_is_removed_with_its_nested_fields(name: str) -> None:
     evolved = change().drop_column(name).apply()
     assert evolved == (without(SCHEMA, SCHEMA.field(name).field_id), LAST_ID)
 
 
 @pytest.mark.parametrize("name", DROPS)
-def test_case_may_be_ignored_to_drop(name: str) -> None:
+def test_drop_may_ignore_case(name: str) -> None:
     expected = without(SCHEMA, SCHEMA.field(name).field_id)
     assert change(case_sensitive=False).drop_column(name.upper()).apply().schema == expected
 
 
-def test_a_column_that_does_not_exist_is_not_dropped() -> None:
+def test_missing_column_cannot_be_dropped() -> None:
     with pytest.raises(FieldNotFoundError, match="Cannot drop column 'col': the schema has no such column"):
         change().drop_column("col")
     with pytest.raises(FieldNotFoundError):
         change().drop_column("ID")
 
 
-def test_a_field_and_then_its_struct_may_be_dropped_and_again() -> None:
+def test_field_may_be_dropped_before_its_struct_and_again() -> None:
     update = change().drop_column("preferences.feature1").drop_column("preferences").drop_column("preferences")
     assert update.apply().schema == without(SCHEMA, 3)
 
 
 @pytest.mark.parametrize("name", ["locations.key", "locations.key.zip", "properties.key"])
-def test_map_keys_and_what_is_in_them_are_not_dropped(name: str) -> None:
+def test_map_keys_and_their_fields_cannot_be_dropped(name: str) -> None:
     with pytest.raises(SchemaChangeError, match="the keys of maps cannot change"):
         change().drop_column(name)
 
 
 @pytest.mark.parametrize("name", ["locations.value", "points.element", "doubles.element"])
-def test_elements_and_values_are_not_dropped(name: str) -> None:
+def test_elements_and_values_cannot_be_dropped(name: str) -> None:
     with pytest.raises(SchemaChangeError, match="it is a part of a list or map"):
         change().drop_column(name)
 
@@ -138,7 +138,7 @@ def test_elements_and_values_are_not_dropped(name: str) -> None:
 # Adding
 
 
-def test_columns_are_added_to_the_table_to_structs_to_elements_and_to_values() -> None:
+def test_columns_are_added_to_tables_structs_elements_and_values() -> None:
     evolved = (
         change()
         .add_column("toplevel", DecimalType(9, 2))
@@ -175,7 +175,7 @@ def test_columns_are_added_to_the_table_to_structs_to_elements_and_to_values() -
     ],
     ids=["struct", "map", "list", "struct of struct"],
 )
-def test_nested_types_get_fresh_ids_whatever_ids_they_had(kind: Type, expected: Type) -> None:
+def test_nested_types_get_fresh_ids(kind: Type, expected: Type) -> None:
     evolved = change(Schema((req(1, "id", INT),))).add_column("new", kind).apply()
     assert evolved.schema.field("new") == opt(2, "new", expected)
     assert evolved.last_column_id == evolved.schema.highest_field_id
@@ -188,17 +188,17 @@ def test_types_may_be_text() -> None:
         change().add_column("new", "strnig")
 
 
-def test_ids_of_dropped_columns_are_never_used_again() -> None:
+def test_ids_of_dropped_columns_are_never_reused() -> None:
     dropped = change(one_column()).drop_column("col").apply()
     again = SchemaUpdate(dropped.schema, dropped.last_column_id, 2).add_column("col", INT).apply()
     assert again == (Schema((opt(2, "col", INT),)), 2)
 
 
-def test_ids_in_the_schema_count_even_where_the_last_id_given_is_lower() -> None:
+def test_schema_ids_count_even_above_the_last_assigned_id() -> None:
     assert SchemaUpdate(SCHEMA, 0, 2).add_column("new", INT).apply().last_column_id == 24
 
 
-def test_ids_may_be_used_up() -> None:
+def test_ids_may_be_exhausted() -> None:
     update = SchemaUpdate(one_column(), MAX_FIELD_ID - 1, 2)
     with pytest.raises(SchemaChangeError, match="field ids are used up"):
         update.add_column("new", "struct<a: int>")
@@ -207,7 +207,7 @@ def test_ids_may_be_used_up() -> None:
         update.add_column("newer", INT)
 
 
-def test_a_column_may_be_put_at_its_place_at_once() -> None:
+def test_new_column_may_have_a_position() -> None:
     schema = (
         change(one_column())
         .add_column("a", INT, first=True)
@@ -226,7 +226,7 @@ def test_a_column_may_be_put_at_its_place_at_once() -> None:
         ({"before": "points.x"}, "columns move within their own struct only"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused_and_nothing_is_added(options: dict[str, Any], reason: str) -> None:
+def test_invalid_position_is_refused_and_adds_nothing(options: dict[str, Any], reason: str) -> None:
     update = change()
     with pytest.raises(SchemaChangeError, match=reason):
         update.add_column("new", INT, **options)
@@ -235,7 +235,7 @@ def test_a_place_that_cannot_be_is_refused_and_nothing_is_added(options: dict[st
     assert update.apply() == (SCHEMA, LAST_ID)
 
 
-def test_a_name_that_exists_is_not_added() -> None:
+def test_existing_name_cannot_be_added() -> None:
     for name in ("preferences", "preferences.feature1", "points.x", "points.element.x"):
         with pytest.raises(SchemaChangeError, match="a column of that name exists"):
             change().add_column(name, BOOLEAN)
@@ -243,7 +243,7 @@ def test_a_name_that_exists_is_not_added() -> None:
         change().add_column("new", INT).add_column("new", INT)
 
 
-def test_a_name_that_exists_in_another_case_is_added_only_where_case_counts() -> None:
+def test_existing_name_in_another_case_is_added_only_if_case_sensitive() -> None:
     assert "ID" in [part.name for part in change().add_column("ID", INT).apply().schema.fields]
     with pytest.raises(SchemaChangeError, match=r"Cannot add column 'ID': a column of that name exists \(1: id"):
         change(case_sensitive=False).add_column("ID", INT)
@@ -251,7 +251,7 @@ def test_a_name_that_exists_in_another_case_is_added_only_where_case_counts() ->
         change(case_sensitive=False).add_column("data2", INT).add_column("DATA2", INT)
 
 
-def test_a_dotted_name_without_a_column_to_add_to_is_refused_and_a_tuple_is_literal() -> None:
+def test_dotted_name_without_a_parent_is_refused_and_a_tuple_is_literal() -> None:
     with pytest.raises(FieldNotFoundError, match="there is no column 'dot' to add it to") as caught:
         change().add_column("dot.field", STRING)
     assert "('a.b',)" in str(caught.value)
@@ -262,7 +262,7 @@ def test_a_dotted_name_without_a_column_to_add_to_is_refused_and_a_tuple_is_lite
     assert change().add_column(("dot.field",), STRING).apply().schema.field("dot.field").field_id == 24
 
 
-def test_two_columns_that_would_share_a_full_name_are_refused() -> None:
+def test_colliding_full_names_are_refused() -> None:
     with pytest.raises(SchemaChangeError, match=r"two columns would be named 'preferences\.feature1'"):
         change().add_column(("preferences.feature1",), STRING).apply()
 
@@ -279,12 +279,12 @@ def test_two_columns_that_would_share_a_full_name_are_refused() -> None:
         ((), "the path is empty"),
     ],
 )
-def test_a_column_is_not_added_where_it_cannot_be(path: str | tuple[str, ...], reason: str) -> None:
+def test_column_cannot_be_added_to_a_non_struct(path: str | tuple[str, ...], reason: str) -> None:
     with pytest.raises(SchemaChangeError, match=reason):
         change().add_column(path, STRING)
 
 
-def test_a_field_is_not_added_to_a_column_of_the_same_update() -> None:
+def test_field_cannot_be_added_to_a_column_of_the_same_update() -> None:
     with pytest.raises(SchemaChangeError, match="column 's' is added in the same update"):
         change().add_column("s", "struct<a: int>").add_column("s.b", INT)
     for kind in ("struct<a: int>", "map<string, struct<a: int>>"):
@@ -292,14 +292,14 @@ def test_a_field_is_not_added_to_a_column_of_the_same_update() -> None:
             change(one_column(UNKNOWN), 3).set_type("col", kind).add_column("col.b", INT)
 
 
-def test_types_newer_than_the_table_are_not_added() -> None:
+def test_types_newer_than_the_table_cannot_be_added() -> None:
     for kind in (TIMESTAMP_NS, UNKNOWN, VARIANT, GeometryType(), ListType(1, VARIANT)):
         with pytest.raises(SchemaChangeError, match="needs format version 3, the table has 2"):
             change(version=2).add_column("new", kind)
         assert change(version=3).add_column("new", kind).apply().schema.find_field("new") is not None
 
 
-def test_a_type_nested_beyond_all_measure_is_refused() -> None:
+def test_deeply_nested_type_is_refused() -> None:
     kind: Type = INT
     for _ in range(5000):
         kind = ListType(1, kind)
@@ -307,7 +307,7 @@ def test_a_type_nested_beyond_all_measure_is_refused() -> None:
         change().add_column("new", kind)
 
 
-def test_a_struct_with_two_fields_of_one_name_is_refused() -> None:
+def test_struct_with_duplicate_field_names_is_refused() -> None:
     with pytest.raises(SchemaChangeError, match=r"two columns would be named 'new\.a'"):
         change().add_column("new", StructType((opt(1, "a", INT), opt(2, "a", INT)))).apply()
 
@@ -324,24 +324,24 @@ def test_unknown_columns_are_optional() -> None:
 # Defaults and required columns
 
 
-def test_a_default_is_both_the_initial_and_the_write_default() -> None:
+def test_default_is_both_initial_and_write_default() -> None:
     schema = change(version=3).add_column("new", STRING, doc="text", default="unknown").apply().schema
     assert schema.field("new") == NestedField(24, "new", STRING, False, "text", "unknown", "unknown")
 
 
-def test_a_default_set_later_is_the_write_default_only() -> None:
+def test_later_default_is_the_write_default_only() -> None:
     schema = change(version=3).add_column("new", STRING).set_default("new", "unknown").apply().schema
     assert schema.field("new") == NestedField(24, "new", STRING, write_default="unknown")
 
 
 @pytest.mark.parametrize("value", [0, False, ""])
-def test_empty_looking_defaults_are_defaults(value: object) -> None:
+def test_falsy_defaults_are_defaults(value: object) -> None:
     kind = {int: INT, bool: BOOLEAN, str: STRING}[type(value)]
     part = change(version=3).add_required_column("new", kind, default=value).apply().schema.field("new")
     assert (part.required, part.initial_default, part.write_default) == (True, value, value)
 
 
-def test_defaults_are_taken_as_python_values_and_held_as_the_formats() -> None:
+def test_defaults_are_converted_to_internal_form() -> None:
     schema = change(version=3).add_column("day", DATE, default=datetime.date(1970, 1, 3)).apply().schema
     assert schema.field("day").initial_default == 2
 
@@ -361,12 +361,12 @@ def test_defaults_are_taken_as_python_values_and_held_as_the_formats() -> None:
         (ListType(1, INT), ["a"]),
     ],
 )
-def test_defaults_that_do_not_fit_are_refused(kind: Type, default: object) -> None:
+def test_incompatible_defaults_are_refused(kind: Type, default: object) -> None:
     with pytest.raises(SchemaChangeError, match="Cannot add column 'new': its default"):
         change(version=3).add_column("new", kind, default=default)
 
 
-def test_defaults_need_format_version_3() -> None:
+def test_defaults_require_format_version_3() -> None:
     defaulted = StructType((NestedField(1, "a", INT, initial_default=1),))
     steps: tuple[Callable[[], SchemaUpdate], ...] = (
         lambda: change().add_column("new", INT, default=1),
@@ -379,7 +379,7 @@ def test_defaults_need_format_version_3() -> None:
     assert change().set_default("id", None).apply().schema == SCHEMA
 
 
-def test_a_structs_default_is_empty_and_its_required_fields_need_their_own() -> None:
+def test_struct_default_is_empty_and_its_required_fields_need_their_own() -> None:
     inner = StructType((NestedField(1, "x", INT, required=True, initial_default=0, write_default=0),))
     part = change(version=3).add_column("p", inner, default={}).apply().schema.field("p")
     assert part.initial_default == {}
@@ -387,7 +387,7 @@ def test_a_structs_default_is_empty_and_its_required_fields_need_their_own() -> 
         change(version=3).add_column("p", StructType((req(1, "x", INT),)), default={})
 
 
-def test_a_required_column_needs_a_default_or_leave() -> None:
+def test_required_column_needs_a_default_or_permission() -> None:
     with pytest.raises(SchemaChangeError, match="it is required and has no default"):
         change(version=3).add_required_column("new", STRING)
     with pytest.raises(SchemaChangeError, match="it is required and has no default"):
@@ -396,7 +396,7 @@ def test_a_required_column_needs_a_default_or_leave() -> None:
     assert allowed.field("new") == req(24, "new", STRING)
 
 
-def test_columns_become_optional_freely_and_required_only_by_leave() -> None:
+def test_columns_become_optional_freely_and_required_with_permission() -> None:
     assert change(one_column(required=True)).make_optional("col").apply().schema == one_column()
     with pytest.raises(SchemaChangeError, match="Cannot make column 'col' required: existing rows may hold nulls"):
         change(one_column()).make_required("col")
@@ -405,7 +405,7 @@ def test_columns_become_optional_freely_and_required_only_by_leave() -> None:
     assert change(one_column(required=True)).make_required("col").apply().schema == one_column(required=True)
 
 
-def test_a_column_added_with_a_default_may_become_required() -> None:
+def test_column_added_with_a_default_may_become_required() -> None:
     update = change(version=3).add_column("new", STRING, default="unknown").make_required("new")
     assert update.apply().schema.field("new").required
     with pytest.raises(SchemaChangeError, match="existing rows may hold nulls"):
@@ -421,7 +421,7 @@ def test_elements_and_values_may_become_optional() -> None:
 # Renaming
 
 
-def test_columns_are_renamed_under_their_first_names_at_every_level() -> None:
+def test_columns_are_renamed_by_their_original_names_at_every_level() -> None:
     schema = (
         change()
         .rename_column("data", "json")
@@ -439,12 +439,12 @@ def test_columns_are_renamed_under_their_first_names_at_every_level() -> None:
     assert schema.field("options").doc == "named options"
 
 
-def test_case_may_be_ignored_to_rename() -> None:
+def test_rename_may_ignore_case() -> None:
     schema = change(case_sensitive=False).rename_column("DATA", "json").rename_column("Points.X", "x1").apply().schema
     assert (schema.name_of(2), schema.name_of(15)) == ("json", "points.element.x1")
 
 
-def test_names_may_be_swapped_and_taken_over_from_dropped_columns() -> None:
+def test_names_may_be_swapped_and_reused_from_dropped_columns() -> None:
     swapped = change().rename_column("id", "data").rename_column("data", "id").apply().schema
     assert (swapped.name_of(1), swapped.name_of(2)) == ("data", "id")
     taken = change().drop_column("data").rename_column("id", "data").apply().schema
@@ -452,7 +452,7 @@ def test_names_may_be_swapped_and_taken_over_from_dropped_columns() -> None:
 
 
 @pytest.mark.parametrize("steps", ["rename", "add"])
-def test_a_name_that_would_be_used_twice_is_refused(steps: str) -> None:
+def test_duplicate_name_is_refused(steps: str) -> None:
     update = change().rename_column("id", "data") if steps == "rename" else change()
     if steps == "add":
         update.rename_column("id", "new").add_column("new", INT)
@@ -460,7 +460,7 @@ def test_a_name_that_would_be_used_twice_is_refused(steps: str) -> None:
         update.apply()
 
 
-def test_names_that_differ_in_case_only_are_refused_where_case_does_not_count_unless_they_were_there() -> None:
+def test_names_differing_in_case_are_refused_if_case_insensitive_unless_preexisting() -> None:
     with pytest.raises(SchemaChangeError, match="'data' and 'DATA', which differ in case only"):
         change(case_sensitive=False).rename_column("id", "DATA").apply()
     both = Schema((opt(1, "a", INT), opt(2, "A", INT), opt(3, "b", INT)))
@@ -469,7 +469,7 @@ def test_names_that_differ_in_case_only_are_refused_where_case_does_not_count_un
         change(both, case_sensitive=False).drop_column("a")
 
 
-def test_renames_that_cannot_be_are_refused() -> None:
+def test_invalid_renames_are_refused() -> None:
     with pytest.raises(FieldNotFoundError, match="Cannot rename column 'col'"):
         change().rename_column("col", "fail")
     with pytest.raises(SchemaChangeError, match="the name is empty"):
@@ -482,7 +482,7 @@ def test_renames_that_cannot_be_are_refused() -> None:
         change().add_column("new", INT).rename_column("new", "newer")
 
 
-def test_a_new_name_is_not_yet_known_and_the_error_says_so() -> None:
+def test_new_name_is_not_yet_usable_and_the_error_explains_it() -> None:
     with pytest.raises(FieldNotFoundError) as caught:
         change().rename_column("id", "key").set_doc("key", "unique")
     assert caught.value.hint == "Within the update that renames it, the column is still 'id'."
@@ -491,7 +491,7 @@ def test_a_new_name_is_not_yet_known_and_the_error_says_so() -> None:
 # Types
 
 
-def test_types_widen_at_every_level_and_keep_the_rest() -> None:
+def test_types_are_promoted_at_every_level() -> None:
     schema = change().set_type("id", LONG).set_type("locations.lat", "double").apply().schema
     assert schema.field("id") == req(1, "id", LONG)
     assert schema.field("locations.value.lat") == req(12, "lat", DOUBLE)
@@ -499,7 +499,7 @@ def test_types_widen_at_every_level_and_keep_the_rest() -> None:
     assert change(case_sensitive=False).set_type("Locations.LAT", DOUBLE).apply().schema.field(12).field_type == DOUBLE
 
 
-def test_a_changed_field_keeps_what_does_not_change() -> None:
+def test_changed_field_keeps_its_other_attributes() -> None:
     part = NestedField(1, "i", INT, True, "text", 34, 35, FrozenMap({"vendor": 1}))
     schema = Schema((part,), 4, (1,), FrozenMap({"note": "x"}))
     update = change(schema, 3)
@@ -534,7 +534,9 @@ def test_a_changed_field_keeps_what_does_not_change() -> None:
     ],
     ids=str,
 )
-def test_only_promotions_of_the_tables_version_are_made(old: Type, new: Type, since: int | None, version: int) -> None:
+def test_only_promotions_of_the_table_version_are_allowed(
+    old: Type, new: Type, since: int | None, version: int
+) -> None:
     update = change(one_column(old), version)
     if since is not None and version >= since:
         assert update.set_type("col", new).apply().schema == one_column(new)
@@ -544,7 +546,7 @@ def test_only_promotions_of_the_tables_version_are_made(old: Type, new: Type, si
         assert not update.has_changes
 
 
-def test_the_refusal_of_a_type_says_what_to_do() -> None:
+def test_refused_promotion_has_a_hint() -> None:
     with pytest.raises(SchemaChangeError) as caught:
         change(one_column(DATE), 2).set_type("col", TIMESTAMP)
     assert caught.value.hint == "Upgrade the table to format version 3 first."
@@ -553,7 +555,7 @@ def test_the_refusal_of_a_type_says_what_to_do() -> None:
     assert "Add a column of the new type" in (caught.value.hint or "")
 
 
-def test_a_type_may_stay_what_it_is() -> None:
+def test_unchanged_type_is_accepted() -> None:
     assert not change().set_type("id", INT).has_changes
 
 
@@ -564,7 +566,7 @@ def test_unknown_becomes_any_type_and_nested_ones_get_fresh_ids() -> None:
     assert evolved == (one_column(inner), 4)
 
 
-def test_dates_in_defaults_become_timestamps_with_the_column() -> None:
+def test_date_defaults_become_timestamps_with_the_column() -> None:
     schema = one_column(DATE, initial_default=1, write_default=-1)
     day = 86_400_000_000
     assert change(schema, 3).set_type("col", TIMESTAMP).apply().schema == one_column(
@@ -579,9 +581,7 @@ def test_dates_in_defaults_become_timestamps_with_the_column() -> None:
     [(IDENTITY, False), (Bucket(16), False), (MONTH, True), (VOID, True)],
     ids=str,
 )
-def test_a_date_that_partitions_the_table_is_promoted_only_where_partitions_stay(
-    transform: Transform, allowed: bool
-) -> None:
+def test_partitioning_date_is_promoted_only_if_partitions_are_unchanged(transform: Transform, allowed: bool) -> None:
     specs = (PartitionSpec(0), PartitionSpec(1, (PartitionField((1,), 1000, "p", transform),)))
     update = change(one_column(DATE), 3, specs=specs)
     if allowed:
@@ -591,7 +591,7 @@ def test_a_date_that_partitions_the_table_is_promoted_only_where_partitions_stay
             update.set_type("col", TIMESTAMP)
 
 
-def test_integers_and_decimals_that_partition_the_table_may_widen() -> None:
+def test_partitioning_integers_and_decimals_may_be_promoted() -> None:
     for old, new in ((INT, LONG), (DecimalType(9, 2), DecimalType(18, 2))):
         for transform in (IDENTITY, Bucket(4), Truncate(10)):
             specs = (PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),)),)
@@ -599,13 +599,13 @@ def test_integers_and_decimals_that_partition_the_table_may_widen() -> None:
 
 
 @pytest.mark.parametrize("name", ["locations.key.zip", "m.key"])
-def test_the_types_of_map_keys_do_not_change(name: str) -> None:
+def test_map_key_types_cannot_change(name: str) -> None:
     schema = Schema((*SCHEMA.fields, req(30, "m", MapType(31, INT, 32, DOUBLE))))
     with pytest.raises(SchemaChangeError, match="the keys of maps cannot change"):
         change(schema).set_type(name, LONG)
 
 
-def test_columns_of_the_same_update_may_be_changed_further() -> None:
+def test_columns_of_the_same_update_may_be_changed() -> None:
     update = change(version=3).add_column("new", INT).set_type("new", LONG).set_doc("new", "text")
     assert update.make_optional("new").apply().schema.field("new") == opt(24, "new", LONG, "text")
 
@@ -667,7 +667,7 @@ def test_mixed_steps_make_one_schema() -> None:
     )
 
 
-def test_a_dropped_column_may_be_added_anew_and_changed_under_its_name() -> None:
+def test_dropped_column_may_be_added_again_and_changed() -> None:
     update = change(one_column(required=True)).drop_column("col").add_column("col", INT).set_doc("col", "new")
     assert update.apply().schema == Schema((opt(2, "col", INT, "new"),))
     nested = change().drop_column("preferences.feature1").add_column("preferences.feature1", STRING).apply().schema
@@ -678,7 +678,7 @@ def test_a_dropped_column_may_be_added_anew_and_changed_under_its_name() -> None
         change(one_column()).drop_column("col").add_column("col", INT).drop_column("col")
 
 
-def test_a_dropped_column_is_not_changed() -> None:
+def test_dropped_column_cannot_be_changed() -> None:
     steps: list[tuple[str, tuple[Any, ...]]] = [
         ("rename_column", ("new",)),
         ("set_type", (LONG,)),
@@ -699,7 +699,7 @@ def test_a_dropped_column_is_not_changed() -> None:
 
 
 @pytest.mark.parametrize("path", ["preferences", "preferences.feature1"])
-def test_a_changed_column_is_not_dropped_nor_what_is_around_it(path: str) -> None:
+def test_changed_column_and_its_parents_cannot_be_dropped(path: str) -> None:
     for update in (
         change().rename_column("preferences.feature1", "f"),
         change().set_doc("preferences.feature1", "text"),
@@ -713,12 +713,12 @@ def test_a_changed_column_is_not_dropped_nor_what_is_around_it(path: str) -> Non
         change().add_column("preferences.feature3", INT).drop_column("preferences")
 
 
-def test_a_column_added_in_the_update_is_not_dropped_in_it() -> None:
+def test_column_added_in_the_update_cannot_be_dropped() -> None:
     with pytest.raises(SchemaChangeError, match="it is added in the same update"):
         change().add_column("col", INT).drop_column("col")
 
 
-def test_a_refused_step_leaves_the_update_as_it_was() -> None:
+def test_refused_step_leaves_the_update_unchanged() -> None:
     update = change(version=3)
     with pytest.raises(SchemaChangeError):
         update.add_column("new", "struct<a: int>", default={"a": 1})
@@ -728,7 +728,7 @@ def test_a_refused_step_leaves_the_update_as_it_was() -> None:
     assert update.apply() == (SCHEMA, LAST_ID)
 
 
-def test_results_are_the_same_each_time_they_are_asked_for() -> None:
+def test_result_is_the_same_each_time() -> None:
     update = change().add_column("new", INT, first=True).drop_column("data")
     assert update.apply() == update.apply()
     assert update.schema == SCHEMA

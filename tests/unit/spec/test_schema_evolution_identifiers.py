@@ -37,7 +37,7 @@ def ids(update: SchemaUpdate) -> tuple[int, ...]:
     return update.apply().schema.identifier_field_ids
 
 
-def test_columns_that_exist_become_identifier_fields() -> None:
+def test_existing_columns_become_identifier_fields() -> None:
     assert ids(change().set_identifier_fields(["id"])) == (1,)
     assert ids(change().set_identifier_fields(["out.nested", ("out", "deeper", "leaf"), "id", "id"])) == (4, 6, 1)
     assert ids(change().set_identifier_fields("id")) == (1,)
@@ -54,7 +54,7 @@ def test_columns_added_before_or_after_become_identifier_fields(is_added_first: 
     assert ids(update) == (1, 101)
 
 
-def test_fields_of_added_structs_and_names_with_dots_become_identifier_fields() -> None:
+def test_nested_added_fields_and_dotted_names_become_identifier_fields() -> None:
     struct = "struct<field: struct<nested: string not null> not null>"
     update = change().allow_incompatible_changes().add_required_column("new", struct)
     assert ids(update.set_identifier_fields(["new.field.nested"])) == (103,)
@@ -88,12 +88,12 @@ def test_case_may_be_ignored() -> None:
         ("maybe.a", "it is inside the optional struct 'maybe'"),
     ],
 )
-def test_columns_that_cannot_identify_rows_are_refused(name: str, reason: str) -> None:
+def test_unsuitable_identifier_columns_are_refused(name: str, reason: str) -> None:
     with pytest.raises(SchemaChangeError, match=reason):
         change().set_identifier_fields([name]).apply()
 
 
-def test_an_identifier_field_is_dropped_only_with_its_role() -> None:
+def test_identifier_field_is_dropped_only_after_it_is_unset() -> None:
     assert ids(change(1).drop_column("id").set_identifier_fields([])) == ()
     assert ids(change(1).set_identifier_fields(["other"]).drop_column("id")) == (32,)
     with pytest.raises(SchemaChangeError, match="Cannot drop column 'id': it is an identifier field") as caught:
@@ -104,14 +104,14 @@ def test_an_identifier_field_is_dropped_only_with_its_role() -> None:
 
 
 @pytest.mark.parametrize("name", ["out", "out.deeper"])
-def test_a_struct_that_holds_an_identifier_field_is_not_dropped(name: str) -> None:
+def test_struct_holding_an_identifier_field_cannot_be_dropped(name: str) -> None:
     with pytest.raises(
         SchemaChangeError, match=f"Cannot drop column '{name}': it holds the identifier field 'out.deeper"
     ):
         change(6).drop_column(name).apply()
 
 
-def test_a_column_in_place_of_a_dropped_one_becomes_the_identifier_field() -> None:
+def test_column_replacing_a_dropped_one_becomes_the_identifier_field() -> None:
     update = change(1).allow_incompatible_changes().drop_column("id").add_required_column("id", LONG)
     assert ids(update.set_identifier_fields(["id"])) == (101,)
 
@@ -121,12 +121,12 @@ def test_renaming_and_moving_do_not_change_identifier_fields() -> None:
     assert ids(update.move_after("id", "data").move_first("id")) == (1, 6)
 
 
-def test_old_and_new_names_are_understood() -> None:
+def test_old_and_new_names_are_accepted() -> None:
     assert ids(change().rename_column("id", "id2").set_identifier_fields(["id"])) == (1,)
     assert ids(change().rename_column("id", "id2").set_identifier_fields(["id2"])) == (1,)
 
 
-def test_identifier_fields_and_what_is_around_them_stay_required() -> None:
+def test_identifier_fields_and_their_parents_stay_required() -> None:
     with pytest.raises(SchemaChangeError, match="Cannot use 'id' as an identifier field: it is optional"):
         change(1).make_optional("id").apply()
     with pytest.raises(SchemaChangeError, match="it is inside the optional struct 'out'"):

@@ -42,12 +42,12 @@ def top(update: SchemaUpdate) -> str:
     return names(update).removesuffix(" s l m t p q")
 
 
-def test_a_column_moves_first() -> None:
+def test_column_is_moved_first() -> None:
     assert top(change().move_first("d")) == "d a b c"
     assert top(change().move_first("a")) == "a b c d"
 
 
-def test_a_column_moves_before_and_after_another() -> None:
+def test_column_is_moved_before_and_after_another() -> None:
     assert top(change().move_before("d", "a")) == "d a b c"
     assert top(change().move_before("c", "b")) == "a c b d"
     assert top(change().move_before("a", "d")) == "b c a d"
@@ -56,7 +56,7 @@ def test_a_column_moves_before_and_after_another() -> None:
     assert names(change().move_after("a", "q")).endswith("p q a")
 
 
-def test_moves_are_made_in_order() -> None:
+def test_moves_are_applied_in_order() -> None:
     moved = change().move_first("d").move_first("c").move_after("b", "d").move_before("d", "a")
     assert top(moved) == "c b d a"
 
@@ -70,7 +70,7 @@ def test_fields_move_within_structs_elements_and_values(column: str, path: str) 
     assert names(change().move_after((*path.split("."), "x"), f"{path}.z"), column) == "y z x"
 
 
-def test_added_columns_move() -> None:
+def test_added_columns_can_be_moved() -> None:
     assert top(change().add_column("n", INT).move_after("n", "a")) == "a n b c d"
     both = change().add_column("n", INT).add_column("o", INT).move_after("n", "a").move_after("o", "n")
     assert top(both) == "a n o b c d"
@@ -82,7 +82,7 @@ def test_added_columns_move() -> None:
     assert names(chained, "s") == "o n x y z"
 
 
-def test_columns_added_in_place_of_dropped_ones_move_under_their_name() -> None:
+def test_columns_replacing_dropped_ones_are_moved_by_name() -> None:
     again = change().drop_column("a").add_column("a", STRING)
     assert top(again.move_after("a", "b")) == "b a c d"
     assert again.apply().schema.field("a").field_id == 101
@@ -90,7 +90,7 @@ def test_columns_added_in_place_of_dropped_ones_move_under_their_name() -> None:
     assert names(nested, "s") == "x y z"
 
 
-def test_renamed_columns_move_under_their_old_names() -> None:
+def test_renamed_columns_are_moved_by_old_name() -> None:
     assert top(change().rename_column("d", "e").move_first("d").move_after("a", "d")) == "e a b c"
 
 
@@ -102,12 +102,12 @@ def test_case_may_be_ignored() -> None:
 
 
 @pytest.mark.parametrize("path", ["p.key", "p.value", "q.element", "m.key", "l.element"], ids=lambda path: path)
-def test_the_parts_of_lists_and_maps_do_not_move(path: str) -> None:
+def test_list_and_map_parts_cannot_move(path: str) -> None:
     with pytest.raises(SchemaChangeError, match=r"it is a part of a list or map|the keys of maps cannot change"):
         change().move_first(path)
 
 
-def test_fields_inside_map_keys_do_not_move() -> None:
+def test_fields_inside_map_keys_cannot_move() -> None:
     with pytest.raises(SchemaChangeError, match="the keys of maps cannot change"):
         change().move_before("m.key.k2", "m.key.k1")
 
@@ -115,19 +115,19 @@ def test_fields_inside_map_keys_do_not_move() -> None:
 @pytest.mark.parametrize(
     ("path", "reference"), [("a", "s.x"), ("s.x", "a"), ("s.x", "t.x"), ("l.x", "l"), ("s.x", "x")]
 )
-def test_columns_do_not_move_to_another_struct(path: str, reference: str) -> None:
+def test_columns_cannot_move_to_another_struct(path: str, reference: str) -> None:
     with pytest.raises((SchemaChangeError, FieldNotFoundError), match=f"Cannot move column '{path}' before column"):
         change().move_before(path, reference)
 
 
-def test_a_column_does_not_move_beside_itself() -> None:
+def test_column_cannot_move_relative_to_itself() -> None:
     with pytest.raises(SchemaChangeError, match="it cannot stand before itself"):
         change().move_before("a", "a")
     with pytest.raises(SchemaChangeError, match="it cannot stand after itself"):
         change().move_after("s.x", ("s", "x"))
 
 
-def test_columns_that_do_not_exist_do_not_move() -> None:
+def test_missing_columns_cannot_move() -> None:
     with pytest.raises(FieldNotFoundError, match="Cannot move column 'n': the schema has no such column"):
         change().move_first("n").add_column("n", INT)
     with pytest.raises(FieldNotFoundError, match="Cannot move column 'n'"):

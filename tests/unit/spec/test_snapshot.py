@@ -15,28 +15,28 @@ from frazil.spec.snapshot_list import SnapshotList
 from tests.support.metadata_builders import chain, snapshot
 
 
-def test_a_snapshot_without_summary_has_no_operation() -> None:
+def test_snapshot_without_summary_has_no_operation() -> None:
     assert snapshot(1, summary=None).operation is None
     assert snapshot(1, summary={}).operation is None
 
 
-def test_a_summary_without_operation_is_read_as_an_overwrite() -> None:
+def test_summary_without_operation_is_read_as_overwrite() -> None:
     assert snapshot(1, summary={"added-records": "1"}).operation == Operation.OVERWRITE
     assert snapshot(1, summary={"operation": "delete"}).operation == Operation.DELETE
 
 
-def test_a_snapshot_needs_a_manifest_list_or_manifests() -> None:
+def test_snapshot_requires_a_manifest_list_or_manifests() -> None:
     with pytest.raises(InvalidRequestError, match="snapshot 1: it has neither a manifest list nor manifests"):
         Snapshot(1, 0)
     assert Snapshot(1, 0, manifests=()).manifests == ()
 
 
-def test_a_first_row_id_needs_a_number_of_rows() -> None:
+def test_first_row_id_requires_a_row_count() -> None:
     with pytest.raises(InvalidRequestError, match="first row id but no number"):
         snapshot(1, first_row_id=0)
 
 
-def test_a_snapshot_is_frozen_and_survives_pickling() -> None:
+def test_snapshot_is_frozen_and_picklable() -> None:
     one = snapshot(1, 0, key_id="k", extra=FrozenMap({"new": [1]}), manifests=["a"])
     assert pickle.loads(pickle.dumps(one)) == one
     assert isinstance(one.summary, FrozenMap)
@@ -55,18 +55,18 @@ def test_a_snapshot_is_frozen_and_survives_pickling() -> None:
         {"type": "tag", "max_snapshot_age_ms": 1},
     ],
 )
-def test_a_reference_with_impossible_retention_is_refused(fields: dict[str, Any]) -> None:
+def test_reference_with_impossible_retention_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot make a"):
         SnapshotRef(1, **fields)
 
 
-def test_branches_and_tags_know_which_they_are() -> None:
+def test_branches_and_tags_know_their_kind() -> None:
     assert SnapshotRef(1).is_branch and not SnapshotRef(1).is_tag
     tag = SnapshotRef(1, "tag", max_ref_age_ms=5)
     assert tag.is_tag and not tag.is_branch
 
 
-def test_main_is_added_only_where_it_is_missing() -> None:
+def test_main_is_added_only_if_missing() -> None:
     assert with_main_branch({}, None) == {}
     assert with_main_branch({}, 7) == {"main": SnapshotRef(7)}
     known = FrozenMap({"main": SnapshotRef(7, max_ref_age_ms=3)})
@@ -91,7 +91,7 @@ class Unread:
         return self.whole
 
 
-def test_a_list_reads_only_the_snapshot_asked_for() -> None:
+def test_list_parses_only_the_requested_snapshot() -> None:
     unread = [Unread(one) for one in chain(3).snapshots]
     found = SnapshotList(unread)
     assert found.find(2) == snapshot(2, 1)
@@ -100,7 +100,7 @@ def test_a_list_reads_only_the_snapshot_asked_for() -> None:
     assert [one.reads for one in unread] == [0, 1, 0]
 
 
-def test_adding_and_removing_snapshots_reads_none() -> None:
+def test_adding_and_removing_snapshots_parses_none() -> None:
     unread = [Unread(one) for one in chain(3).snapshots]
     found = SnapshotList(unread).with_added(snapshot(4, 3)).without({1})
     assert list(found.ids) == [2, 3, 4]
@@ -108,7 +108,7 @@ def test_adding_and_removing_snapshots_reads_none() -> None:
     assert list(found) == [snapshot(2, 1), snapshot(3, 2), snapshot(4, 3)]
 
 
-def test_lists_are_equal_whether_read_or_not() -> None:
+def test_lists_are_equal_whether_parsed_or_not() -> None:
     read = chain(3).snapshots
     unread = SnapshotList(Unread(one) for one in read)
     assert read == read[:] and read == read
@@ -118,7 +118,7 @@ def test_lists_are_equal_whether_read_or_not() -> None:
     assert read != list(read)
 
 
-def test_lists_index_slice_and_pickle_as_sequences_do() -> None:
+def test_lists_index_slice_and_pickle_like_sequences() -> None:
     found = chain(4).snapshots
     assert found[-1] == snapshot(4, 3)
     assert list(found[1:3].ids) == [2, 3]
@@ -127,6 +127,6 @@ def test_lists_index_slice_and_pickle_as_sequences_do() -> None:
     assert repr(found) == "SnapshotList(<4 snapshots>)"
 
 
-def test_two_snapshots_of_one_id_are_refused() -> None:
+def test_duplicate_snapshot_id_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="two have the id 5"):
         SnapshotList([snapshot(5), snapshot(6), snapshot(5)])

@@ -61,7 +61,7 @@ def order(*terms: str) -> SortOrder:
     return build_sort_order(SCHEMA, terms)
 
 
-def test_an_order_is_built_from_terms() -> None:
+def test_order_is_built_from_terms() -> None:
     built = build_sort_order(SCHEMA, ["s.x nulls last", "bucket(4, id) desc"], 10)
     assert built == SortOrder(
         10,
@@ -82,7 +82,7 @@ def test_no_terms_make_the_unsorted_order() -> None:
     assert str(UNSORTED) == "[]"
 
 
-def test_the_id_0_is_the_unsorted_orders() -> None:
+def test_id_zero_is_the_unsorted_order() -> None:
     with pytest.raises(InvalidRequestError, match="the id 0 is reserved"):
         build_sort_order(SCHEMA, ["id"], 0)
 
@@ -96,12 +96,12 @@ def test_the_id_0_is_the_unsorted_orders() -> None:
         ("day(data)", "day does not accept 'data' of type string"),
     ],
 )
-def test_a_sort_column_must_be_primitive_and_accepted(term: str, reason: str) -> None:
+def test_sort_column_must_be_primitive_and_accepted(term: str, reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         order(term)
 
 
-def test_a_sort_column_must_exist() -> None:
+def test_sort_column_must_exist() -> None:
     with pytest.raises(FieldNotFoundError):
         order("ID")
     assert build_sort_order(SCHEMA, ["ID"], case_sensitive=False).fields[0].source_id == 1
@@ -111,7 +111,7 @@ def test_a_sort_column_must_exist() -> None:
         check_sort_order(SCHEMA, gone)
 
 
-def test_an_order_satisfies_its_prefixes_and_the_unsorted_order() -> None:
+def test_order_satisfies_its_prefixes_and_the_unsorted_order() -> None:
     one = order("s.x nulls last")
     two = order("s.x nulls last", "truncate(10, data) desc nulls first")
     other_nulls = order("s.x nulls last", "truncate(10, data) desc nulls last")
@@ -138,14 +138,14 @@ def test_finer_orders_satisfy_coarser_ones() -> None:
     assert not order("truncate(10, id)").satisfies(order("truncate(5, id)"), SCHEMA)
 
 
-def test_the_same_order_may_have_two_ids() -> None:
+def test_same_order_may_have_two_ids() -> None:
     assert order("id").same_order(order("id").with_order_id(7))
     assert order("id") != order("id").with_order_id(7)
     assert not order("id").same_order(order("id", "data"))
     assert not order("data").same_order(order("truncate(4, data)"))
 
 
-def test_a_field_of_several_sources_is_of_an_unknown_transform() -> None:
+def test_multi_source_field_has_an_unknown_transform() -> None:
     several = SortField((1, 2), UnknownTransform("zorder"), SortDirection.ASC, NullOrder.NULLS_FIRST)
     with pytest.raises(UnsupportedError, match="takes 2 columns"):
         _ = several.source_id
@@ -185,14 +185,14 @@ def test_rows_sort_by_the_order_of_their_type(kind: Type, values: list[Any]) -> 
     assert sorted_values([None, *values], kind, "x desc nulls first") == [None, *values[::-1]]
 
 
-def test_nans_and_zeros_sort_as_the_specification_says() -> None:
+def test_nans_and_zeros_sort_as_specified() -> None:
     values = [-math.nan, -math.inf, -1.0, -0.0, 0.0, 1.0, math.inf, math.nan]
     for text, expected in (("x", values), ("x desc", values[::-1])):
         signs = [(math.copysign(1, one), str(one)) for one in sorted_values(values, DOUBLE, text)]
         assert signs == [(math.copysign(1, one), str(one)) for one in expected]
 
 
-def test_rows_sort_by_several_fields_and_nested_ones() -> None:
+def test_rows_sort_by_several_and_nested_fields() -> None:
     rows: list[dict[str, Any]] = [
         {"id": 25, "s": {"x": 1}},
         {"id": 21, "s": {"x": 2}},
@@ -205,7 +205,7 @@ def test_rows_sort_by_several_fields_and_nested_ones() -> None:
     assert [row["id"] for row in sorted(rows, key=key)] == [25, 21, 11, 12, 13, None]
 
 
-def test_a_void_field_leaves_rows_as_they_are() -> None:
+def test_void_field_does_not_change_the_order() -> None:
     only_void = SortOrder(1, (SortField((1,), VOID, SortDirection.DESC, NullOrder.NULLS_LAST),))
     rows = [{"id": 3}, {"id": 1}, {"id": 2}]
     assert sorted(rows, key=sort_key(only_void, SCHEMA)) == rows

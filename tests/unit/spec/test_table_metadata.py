@@ -33,7 +33,7 @@ from tests.support import builders
 from tests.support.metadata_builders import LOCATION, START_MS, UUID, chain, metadata, snapshot
 
 
-def test_lookups_find_what_the_ids_name() -> None:
+def test_objects_are_found_by_id() -> None:
     table = chain(3, refs={"t": SnapshotRef(1, "tag")})
     assert table.current_schema is table.schemas[0]
     assert table.default_spec is table.partition_specs[0]
@@ -45,7 +45,7 @@ def test_lookups_find_what_the_ids_name() -> None:
     assert table.find_snapshot(9) is None
 
 
-def test_lookups_of_what_is_not_there_are_refused_with_what_is() -> None:
+def test_unknown_id_is_refused_with_the_known_ones() -> None:
     table = chain(1, refs={"t": SnapshotRef(1, "tag")})
     with pytest.raises(NotFoundError, match="schema 7"):
         table.schema(7)
@@ -62,7 +62,7 @@ def test_lookups_of_what_is_not_there_are_refused_with_what_is() -> None:
     assert caught.value.hint == "Its branches and tags are: main, t."
 
 
-def test_an_empty_table_has_no_current_snapshot() -> None:
+def test_empty_table_has_no_current_snapshot() -> None:
     table = metadata()
     assert table.current_snapshot is None
     with pytest.raises(ReferenceNotFoundError) as caught:
@@ -70,11 +70,11 @@ def test_an_empty_table_has_no_current_snapshot() -> None:
     assert "Nothing has been committed" in str(caught.value)
 
 
-def test_the_unsorted_order_is_always_there() -> None:
+def test_unsorted_order_always_exists() -> None:
     assert metadata(sort_orders=()).sort_order(0) == UNSORTED
 
 
-def test_the_last_statistics_of_a_snapshot_count() -> None:
+def test_last_statistics_of_a_snapshot_win() -> None:
     first, second = StatisticsFile(1, "a", 10, 5), StatisticsFile(1, "b", 10, 5)
     parts = PartitionStatisticsFile(1, "p", 3)
     table = chain(1, statistics=(first, second), partition_statistics=[parts])
@@ -84,7 +84,7 @@ def test_the_last_statistics_of_a_snapshot_count() -> None:
     assert table.find_partition_statistics(2) is None
 
 
-def test_keys_are_found_by_id_and_their_bytes_stay_out_of_texts() -> None:
+def test_encryption_keys_are_found_by_id_and_not_printed() -> None:
     key = EncryptedKey("k", b"wrapped-secret", properties={"a": "b"})  # type: ignore[arg-type]
     assert metadata(encryption_keys=(key,)).encryption_key("k") is key
     assert "wrapped-secret" not in repr(key)
@@ -96,7 +96,7 @@ def test_sequence_numbers_stay_zero_in_version_1() -> None:
     assert chain(3).next_sequence_number == 4
 
 
-def test_metadata_is_a_value() -> None:
+def test_metadata_is_compared_by_value() -> None:
     table = chain(3, properties={"a": "b"}, schemas=[builders.schema()], snapshots=list(chain(3).snapshots))
     assert table.snapshots == chain(3).snapshots
     assert isinstance(table.properties, FrozenMap)
@@ -137,7 +137,7 @@ def create(schema: Schema | None = None, **fields: Any) -> Any:
     return new_table_metadata(schema or nested_schema(), **(given | fields))
 
 
-def test_a_new_table_gets_new_column_ids_in_the_references_order() -> None:
+def test_new_table_gets_column_ids_in_the_order_of_iceberg_java() -> None:
     table = create()
     names = {field_id: table.current_schema.name_of(field_id) for field_id in sorted(table.current_schema.fields_by_id)}
     assert names == {
@@ -156,7 +156,7 @@ def test_a_new_table_gets_new_column_ids_in_the_references_order() -> None:
     assert table.current_schema.identifier_field_ids == (1,)
 
 
-def test_a_new_tables_spec_and_order_follow_their_columns_by_name() -> None:
+def test_spec_and_order_of_a_new_table_follow_columns_by_name() -> None:
     schema = nested_schema()
     spec = build_partition_spec(schema, ["bucket(4, id)", "kind"], spec_id=7, last_assigned_field_id=1500)
     order = build_sort_order(schema, ["kind desc"], order_id=9)
@@ -170,7 +170,7 @@ def test_a_new_tables_spec_and_order_follow_their_columns_by_name() -> None:
     assert table.default_sort_order_id == 1
 
 
-def test_a_new_table_is_version_2_unpartitioned_and_unsorted_by_default() -> None:
+def test_new_table_defaults_to_version_2_unpartitioned_and_unsorted() -> None:
     table = create()
     assert table.format_version == 2
     assert (table.default_spec_id, table.last_partition_id) == (0, 999)
@@ -179,12 +179,12 @@ def test_a_new_table_is_version_2_unpartitioned_and_unsorted_by_default() -> Non
     assert (table.last_sequence_number, table.next_row_id) == (0, 0)
 
 
-def test_a_new_table_stores_the_defaults_of_new_tables_and_no_reserved_names() -> None:
+def test_new_table_stores_default_properties_and_no_reserved_names() -> None:
     table = create(properties={"owner": "me", "format-version": "2"})
     assert table.properties == {"write.parquet.compression-codec": "zstd", "owner": "me"}
 
 
-def test_a_new_tables_location_loses_its_trailing_slashes() -> None:
+def test_trailing_slashes_of_a_new_location_are_removed() -> None:
     assert create(location="s3://bucket/t//").location == "s3://bucket/t"
 
 
@@ -205,13 +205,13 @@ def test_a_new_tables_location_loses_its_trailing_slashes() -> None:
         ({"schema": builders.schema(builders.field(1, "t", TIMESTAMP_NS))}, InvalidRequestError),
     ],
 )
-def test_a_table_that_cannot_be_is_not_created(fields: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_table_is_not_created(fields: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         create(**fields)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_new_table_of_each_version_holds_the_invariants(version: int) -> None:
+def test_new_table_of_each_version_satisfies_the_invariants(version: int) -> None:
     check_table_metadata(create(format_version=version))
 
 
@@ -228,7 +228,7 @@ def v1_table(**fields: Any) -> Any:
     )
 
 
-def test_an_upgrade_goes_step_by_step_and_keeps_everything() -> None:
+def test_upgrade_goes_step_by_step_and_keeps_everything() -> None:
     old = v1_table(properties=FrozenMap({"a": "b"}))
     new = upgrade_table_metadata(old, 3)
     check_table_metadata(new)
@@ -237,7 +237,7 @@ def test_an_upgrade_goes_step_by_step_and_keeps_everything() -> None:
     assert replace(new, format_version=1) == old
 
 
-def test_old_snapshots_keep_having_no_row_ids() -> None:
+def test_old_snapshots_still_have_no_row_ids() -> None:
     new = upgrade_table_metadata(chain(2), 3)
     assert [one.first_row_id for one in new.snapshots] == [None, None]
     assert new.snapshots == chain(2).snapshots
@@ -250,7 +250,7 @@ def test_row_ids_from_before_version_3_are_dropped() -> None:
     assert new.snapshots[0] == snapshot(1)
 
 
-def test_a_table_without_uuid_needs_one_to_leave_version_1() -> None:
+def test_upgrade_from_version_1_requires_a_uuid() -> None:
     old = v1_table(table_uuid=None)
     with pytest.raises(InvalidRequestError, match="it has no UUID"):
         upgrade_table_metadata(old, 2)
@@ -259,23 +259,23 @@ def test_a_table_without_uuid_needs_one_to_leave_version_1() -> None:
     assert kept.table_uuid == UUID
 
 
-def test_an_upgrade_to_the_same_version_changes_nothing() -> None:
+def test_upgrade_to_the_same_version_changes_nothing() -> None:
     table = chain(2)
     assert upgrade_table_metadata(table, 2) is table
 
 
-def test_unknown_fields_survive_unless_the_new_version_knows_them() -> None:
+def test_unknown_fields_survive_unless_the_new_version_defines_them() -> None:
     old = metadata(extra={"next-row-id": 99, "last-sequence-number": 5, "mine": {"a": 1}})
     assert upgrade_table_metadata(old, 3).extra == {"mine": {"a": 1}}
 
 
 @pytest.mark.parametrize("current, wanted, error", [(2, 1, InvalidRequestError), (3, 4, UnsupportedError)])
-def test_a_downgrade_or_an_unknown_version_is_refused(current: int, wanted: int, error: type[Exception]) -> None:
+def test_downgrade_or_unknown_version_is_refused(current: int, wanted: int, error: type[Exception]) -> None:
     with pytest.raises(error, match="Cannot"):
         upgrade_table_metadata(metadata(format_version=current), wanted)
 
 
-def test_a_sort_order_may_be_any_but_its_id_is_the_first() -> None:
+def test_sort_order_id_of_a_new_table_is_one() -> None:
     schema = builders.schema()
     order = SortOrder(5, build_sort_order(schema, ["id"]).fields)
     assert create(schema, sort_order=order).default_sort_order_id == 1

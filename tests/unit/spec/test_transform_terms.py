@@ -41,7 +41,7 @@ ASC, DESC = SortDirection.ASC, SortDirection.DESC
         ("day(ts) AS `the day`", PartitionTerm("ts", DAY, "the day")),
     ],
 )
-def test_partition_terms(text: str, expected: PartitionTerm) -> None:
+def test_partition_terms_are_parsed(text: str, expected: PartitionTerm) -> None:
     assert parse_partition_term(text) == expected
 
 
@@ -59,7 +59,7 @@ def test_partition_terms(text: str, expected: PartitionTerm) -> None:
         ("nulls nulls last", SortTerm("nulls", IDENTITY, ASC, LAST)),
     ],
 )
-def test_sort_terms(text: str, expected: SortTerm) -> None:
+def test_sort_terms_are_parsed(text: str, expected: SortTerm) -> None:
     assert parse_sort_term(text) == expected
 
 
@@ -87,14 +87,14 @@ def test_sort_terms(text: str, expected: SortTerm) -> None:
         ("day(ts) as", "expected a name", "line 1, column 11"),
     ],
 )
-def test_text_that_does_not_parse_is_shown_with_its_place(text: str, reason: str, place: str) -> None:
+def test_syntax_error_is_shown_with_its_position(text: str, reason: str, place: str) -> None:
     with pytest.raises(TextSyntaxError, match=rf"Cannot parse the partition term: {reason}") as caught:
         parse_partition_term(text)
     assert place in caught.value.message
     assert "^" in caught.value.message
 
 
-def test_the_place_is_underlined() -> None:
+def test_position_is_underlined() -> None:
     with pytest.raises(TextSyntaxError) as caught:
         parse_sort_term("ts desc nulls sometimes")
     assert caught.value.message == (
@@ -105,7 +105,7 @@ def test_the_place_is_underlined() -> None:
     )
 
 
-def test_text_without_end_is_refused_at_once() -> None:
+def test_oversized_text_is_refused_quickly() -> None:
     with pytest.raises(TextSyntaxError, match="more than 10000"):
         parse_partition_term("a." * 1_000_000)
     with pytest.raises(TextSyntaxError):

@@ -51,7 +51,7 @@ ALL: list[Transform] = [IDENTITY, Bucket(16), Truncate(4), YEAR, MONTH, DAY, HOU
 
 
 @pytest.mark.parametrize("transform", ALL, ids=str)
-def test_a_transforms_text_parses_back_and_it_pickles(transform: Transform) -> None:
+def test_transform_round_trips_through_text_and_pickle(transform: Transform) -> None:
     assert parse_transform(str(transform)) == transform
     assert pickle.loads(pickle.dumps(transform)) == transform
     assert hash(parse_transform(str(transform))) == hash(transform)
@@ -73,31 +73,31 @@ def test_transforms_of_different_kinds_are_never_equal() -> None:
         ("VOID", VOID),
     ],
 )
-def test_the_case_of_known_names_does_not_matter(text: str, expected: Transform) -> None:
+def test_known_names_are_case_insensitive(text: str, expected: Transform) -> None:
     assert parse_transform(text) == expected
 
 
 @pytest.mark.parametrize(
     "text", ["Zorder", "bucket", "bucket[]", "bucket[-1]", "bucket[16", "days", "", "year[4]", " day"]
 )
-def test_unknown_text_is_kept_as_it_is(text: str) -> None:
+def test_unknown_text_is_kept_unchanged(text: str) -> None:
     transform = parse_transform(text)
     assert transform == UnknownTransform(text)
     assert str(transform) == text
 
 
 @pytest.mark.parametrize("text", ["bucket[0]", "truncate[0]", "bucket[2147483648]", "truncate[99999999999999999999]"])
-def test_a_parameter_out_of_range_is_refused(text: str) -> None:
+def test_parameter_out_of_range_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match=r"Cannot make (bucket|truncate)"):
         parse_transform(text)
 
 
-def test_a_parameter_of_a_million_digits_is_refused_at_once() -> None:
+def test_parameter_of_a_million_digits_is_refused_quickly() -> None:
     with pytest.raises(InvalidRequestError, match="does not fit 32 bits"):
         parse_transform(f"bucket[{'9' * 1_000_000}]")
 
 
-def test_an_unknown_transform_cannot_be_applied() -> None:
+def test_unknown_transform_cannot_be_applied() -> None:
     unknown = UnknownTransform("zorder")
     assert unknown.can_transform(INT)
     assert unknown.result_type(INT) == STRING
@@ -107,7 +107,7 @@ def test_an_unknown_transform_cannot_be_applied() -> None:
         unknown.apply(1, INT)
 
 
-def test_a_value_of_a_type_the_transform_does_not_accept_is_refused() -> None:
+def test_unsupported_source_type_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="Cannot apply hour to a date value"):
         HOUR.apply(1, DATE)
 
@@ -123,9 +123,7 @@ def test_a_value_of_a_type_the_transform_does_not_accept_is_refused() -> None:
         (16, -(2**31), INT, -(2**31)),
     ],
 )
-def test_truncations_next_to_the_smallest_integer_wrap_around_as_all_writers_have_it(
-    width: int, value: int, kind: Type, result: int
-) -> None:
+def test_truncation_near_the_smallest_integer_wraps_around(width: int, value: int, kind: Type, result: int) -> None:
     assert Truncate(width).apply(value, kind) == result
     wrapped = Truncate(width).wrapped_range(kind)
     if value == getattr(kind, "MIN", None):
@@ -135,7 +133,7 @@ def test_truncations_next_to_the_smallest_integer_wrap_around_as_all_writers_hav
         assert Truncate(width).apply(wrapped.last + 1, kind) == wrapped.last + 1
 
 
-def test_results_that_do_not_fit_are_refused() -> None:
+def test_overflowing_results_are_refused() -> None:
     with pytest.raises(SchemaMismatchError, match=r"does not fit decimal\(2, 0\)"):
         Truncate(10).apply(Decimal(-99), DecimalType(2, 0))
     with pytest.raises(SchemaMismatchError, match="do not fit int"):
@@ -143,7 +141,7 @@ def test_results_that_do_not_fit_are_refused() -> None:
     assert HOUR.apply(2**63 - 1, TIMESTAMP_NS) == 2562047
 
 
-def test_a_width_near_the_largest_integer_truncates_exactly() -> None:
+def test_width_near_the_largest_integer_truncates_exactly() -> None:
     assert Truncate(2**31 - 1).apply(2**31 - 2, INT) == 0
     assert Truncate(2**31 - 1).apply(2**31 - 1, INT) == 2**31 - 1
 
@@ -157,12 +155,12 @@ def test_decimals_of_38_digits_truncate_and_hash_exactly() -> None:
 
 
 @pytest.mark.parametrize("value", [Decimal("1.555"), Decimal(10) ** 9, Decimal("NaN"), Decimal("1E+999999"), "1.5"])
-def test_a_decimal_that_does_not_fit_its_type_is_refused(value: Decimal) -> None:
+def test_decimal_exceeding_its_type_is_refused(value: Decimal) -> None:
     with pytest.raises(SchemaMismatchError):
         hash_value(value, DecimalType(9, 2))
 
 
-def test_a_value_of_the_wrong_kind_is_refused() -> None:
+def test_value_of_another_type_is_refused() -> None:
     with pytest.raises(SchemaMismatchError, match="it is not a string value"):
         hash_value(5, STRING)
     with pytest.raises(SchemaMismatchError, match="it is not a long value"):
@@ -173,7 +171,7 @@ def test_a_value_of_the_wrong_kind_is_refused() -> None:
     "value, expected",
     [(0, b"\0"), (1, b"\x01"), (-1, b"\xff"), (127, b"\x7f"), (128, b"\0\x80"), (-128, b"\x80"), (-129, b"\xff\x7f")],
 )
-def test_two_s_complement_takes_the_fewest_bytes(value: int, expected: bytes) -> None:
+def test_twos_complement_takes_the_fewest_bytes(value: int, expected: bytes) -> None:
     assert minimal_big_endian(value) == expected
 
 
@@ -213,9 +211,7 @@ TEXT = STRING
         (UnknownTransform("z"), UnknownTransform("y"), None, False),
     ],
 )
-def test_an_order_satisfies_coarser_ones(
-    one: Transform, other: Transform, kind: Type | None, *, expected: bool
-) -> None:
+def test_order_satisfies_coarser_ones(one: Transform, other: Transform, kind: Type | None, *, expected: bool) -> None:
     assert one.satisfies_order_of(other, kind) is expected
 
 
@@ -244,7 +240,7 @@ def test_an_order_satisfies_coarser_ones(
         (UnknownTransform("z"), INT, INT, False),
     ],
 )
-def test_a_promotion_that_would_change_partition_values_is_known(
+def test_promotions_that_change_partition_values_are_recognised(
     transform: Transform, from_type: Type, to_type: Type, *, expected: bool
 ) -> None:
     assert promotion_changes_partition(transform, from_type, to_type) is expected
@@ -296,11 +292,11 @@ def test_a_promotion_that_would_change_partition_values_is_known(
         (FLOAT, 113505105608704.0, "1.13505106E14"),
     ],
 )
-def test_identity_values_read_as_the_references(kind: Type, value: object, expected: str) -> None:
+def test_identity_values_print_like_in_iceberg_java(kind: Type, value: object, expected: str) -> None:
     assert IDENTITY.human_text(value, kind) == expected
 
 
-def test_time_values_read_as_their_unit() -> None:
+def test_time_values_print_as_their_unit() -> None:
     assert YEAR.human_text(47, INT) == "2017"
     assert YEAR.human_text(-2000, INT) == "-030"
     assert MONTH.human_text(575, INT) == "2017-12"

@@ -58,12 +58,12 @@ def test_exactly_the_specified_promotions_are_allowed(format_version: int) -> No
 
 
 @pytest.mark.parametrize("kind", [*TYPES, UNKNOWN], ids=str)
-def test_every_type_may_stay_what_it_is(kind: Type) -> None:
+def test_every_type_may_stay_unchanged(kind: Type) -> None:
     assert is_promotion_allowed(kind, kind, format_version=1)
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_unknown_becomes_any_type_from_v3_on_and_nothing_becomes_unknown(kind: Type) -> None:
+def test_unknown_becomes_any_type_from_v3_and_no_type_becomes_unknown(kind: Type) -> None:
     assert is_promotion_allowed(UNKNOWN, kind, format_version=3)
     assert not is_promotion_allowed(UNKNOWN, kind, format_version=2)
     assert not is_promotion_allowed(kind, UNKNOWN, format_version=3)
@@ -84,11 +84,11 @@ def test_unknown_becomes_any_type_from_v3_on_and_nothing_becomes_unknown(kind: T
         (ListType(1, INT), MapType(1, STRING, 2, INT), 3, "a list may not become a map"),
     ],
 )
-def test_a_refusal_says_why(old: Type, new: Type, format_version: int, reason: str) -> None:
+def test_refused_promotion_has_a_reason(old: Type, new: Type, format_version: int, reason: str) -> None:
     assert explain_refusal(old, new, format_version=format_version) == reason
 
 
-def test_unknown_is_described_as_free() -> None:
+def test_unknown_promotes_to_any_type() -> None:
     assert describe_promotions(UNKNOWN) == "become any type"
     assert describe_promotions(UNKNOWN, format_version=2) == "not become another type"
 
@@ -108,13 +108,13 @@ def test_unknown_is_described_as_free() -> None:
         (None, UNKNOWN, STRING, None),
     ],
 )
-def test_values_keep_their_meaning(value: object, old: Type, new: Type, promoted: object) -> None:
+def test_promoted_values_keep_their_meaning(value: object, old: Type, new: Type, promoted: object) -> None:
     assert promote_value(value, old, new) == promoted
 
 
 @pytest.mark.parametrize(
     ("days", "new"), [(106_752, TIMESTAMP_NS), (-106_753, TIMESTAMP_NS), (2**31 - 1, TIMESTAMP), (-(2**31), TIMESTAMP)]
 )
-def test_a_date_outside_the_range_of_a_timestamp_is_refused(days: int, new: Type) -> None:
+def test_date_outside_the_range_of_a_timestamp_is_refused(days: int, new: Type) -> None:
     with pytest.raises(SchemaMismatchError, match=f"Cannot read the date {days}"):
         promote_value(days, DATE, new)

@@ -83,7 +83,7 @@ def test_deep_columns_are_added() -> None:
         assert union(Schema(), column(kind)).schema == column(kind)
 
 
-def test_added_columns_are_optional_with_their_docs_and_defaults() -> None:
+def test_added_columns_are_optional_with_docs_and_defaults() -> None:
     other = column(LONG, required=True, doc="text", initial_default=34, write_default=35)
     assert union(Schema(), other).schema == column(LONG, doc="text", initial_default=34, write_default=35)
 
@@ -96,19 +96,19 @@ def test_fields_are_added_inside_structs_lists_and_maps() -> None:
     assert union(table((6, "a")), table((60, "b"))) == (table((6, "a"), (7, "b")), 7)
 
 
-def test_columns_the_other_lacks_stay() -> None:
+def test_columns_missing_in_the_other_schema_stay() -> None:
     table, other = Schema((opt(1, "a", INT), opt(2, "b", INT))), Schema((opt(9, "c", INT), opt(8, "a", INT)))
     assert union(table, other).schema == Schema((opt(1, "a", INT), opt(2, "b", INT), opt(3, "c", INT)))
 
 
-def test_a_struct_of_a_name_met_above_is_added_whole() -> None:
+def test_struct_with_a_name_seen_above_is_added_whole() -> None:
     inner = StructType((opt(5, "s1", StructType((opt(6, "s2", STRING),))),))
     table = Schema((opt(1, "s1", StructType((opt(2, "s2", STRING),))),))
     other = Schema((opt(1, "s1", StructType((opt(2, "s2", STRING), opt(4, "repeat", inner)))),))
     assert union(table, other).schema.name_of(5) == "s1.repeat.s1.s2"
 
 
-def test_ids_of_the_other_schema_do_not_matter() -> None:
+def test_ids_of_the_other_schema_are_ignored() -> None:
     table = Schema(
         (opt(9, "s", StructType((opt(8, "a", STRING),))), opt(6, "l", ListType(7, STRING)), opt(5, "b", INT))
     )
@@ -133,18 +133,18 @@ def test_ids_of_the_other_schema_do_not_matter() -> None:
     ],
     ids=str,
 )
-def test_types_widen_and_narrower_ones_are_ignored(old: Type, new: Type) -> None:
+def test_types_are_promoted_and_narrower_ones_ignored(old: Type, new: Type) -> None:
     assert union(column(old), column(new)).schema == column(new)
     assert union(column(new), column(old)).schema == column(new)
 
 
-def test_types_widen_inside_nested_columns() -> None:
+def test_nested_types_are_promoted() -> None:
     assert union(column(ListType(2, INT)), column(ListType(2, LONG))).schema == column(ListType(2, LONG))
     table, other = column(MapType(2, LONG, 3, FLOAT)), column(MapType(2, INT, 3, DOUBLE))
     assert union(table, other).schema == column(MapType(2, LONG, 3, DOUBLE))
 
 
-def test_required_columns_become_optional_where_the_other_has_them_so() -> None:
+def test_required_columns_become_optional_if_the_other_are() -> None:
     table = column(ListType(2, INT, element_required=True), required=True)
     assert union(table, column(ListType(2, INT))).schema == column(ListType(2, INT))
     assert union(column(INT), column(INT, required=True)).schema == column(INT)
@@ -155,7 +155,7 @@ def test_docs_are_taken_over_and_not_removed() -> None:
     assert union(column(INT, doc="old"), column(INT)).schema == column(INT, doc="old")
 
 
-def test_only_the_write_default_of_a_column_that_exists_is_taken_over() -> None:
+def test_only_the_write_default_of_an_existing_column_is_taken_over() -> None:
     other = column(INT, initial_default=34, write_default=35)
     assert union(column(INT), other).schema == column(INT, write_default=35)
     assert union(column(TIMESTAMP), column(DATE, write_default=1)).schema == column(
@@ -191,12 +191,12 @@ def test_case_may_be_ignored() -> None:
     ],
     ids=str,
 )
-def test_types_that_do_not_unite_are_refused_with_the_column(old: Type, new: Type, name: str) -> None:
+def test_incompatible_types_are_refused_with_the_column(old: Type, new: Type, name: str) -> None:
     with pytest.raises(SchemaChangeError, match=f"Cannot change the type of column '{name}'"):
         union(column(old), column(new))
 
 
-def test_fields_are_not_added_to_map_keys() -> None:
+def test_fields_cannot_be_added_to_map_keys() -> None:
     def table(*names: str) -> Schema:
         key = StructType(tuple(opt(10 + at, name, INT) for at, name in enumerate(names)))
         return column(MapType(2, key, 3, INT))
@@ -206,14 +206,14 @@ def test_fields_are_not_added_to_map_keys() -> None:
         union(table("a"), table("a", "b"))
 
 
-def test_what_the_tables_version_lacks_is_refused_but_nulls_fit_any_column() -> None:
+def test_unsupported_features_are_refused_but_null_columns_fit() -> None:
     with pytest.raises(SchemaChangeError, match="needs format version 3"):
         union(Schema(), column(UNKNOWN), version=2)
     for kind in (INT, StructType((opt(2, "a", INT),))):
         assert union(column(kind), column(UNKNOWN), version=2).schema == column(kind)
 
 
-def test_columns_that_differ_in_case_only_are_refused_where_case_does_not_count() -> None:
+def test_columns_differing_in_case_are_refused_if_case_insensitive() -> None:
     other = Schema((opt(1, "a", INT), opt(2, "A", INT)))
     with pytest.raises(SchemaChangeError, match="'a' and 'A' differ in case only"):
         union(Schema(), other, case_sensitive=False)

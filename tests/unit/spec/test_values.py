@@ -109,7 +109,7 @@ POINT = StructType((NestedField(1, "x", INT, required=True), NestedField(2, "y",
         ({"2017-11-16": 1}, MapType(3, DATE, 4, LONG), {17486: 1}),
     ],
 )  # fmt: skip
-def test_natural_python_values_become_internal_ones(value: Any, kind: Type, internal: Any) -> None:
+def test_python_values_are_converted_to_internal_ones(value: Any, kind: Type, internal: Any) -> None:
     converted = to_internal(value, kind)
     assert converted == internal
     assert type(converted) is type(internal)
@@ -175,7 +175,7 @@ def test_natural_python_values_become_internal_ones(value: Any, kind: Type, inte
         ({datetime.date(2017, 11, 16): 1, "2017-11-16": 2}, MapType(3, DATE, 4, INT), "two keys stand for 17486"),
     ],
 )
-def test_values_that_do_not_fit_are_refused_with_the_reason(value: Any, kind: Type, reason: str) -> None:
+def test_incompatible_values_are_refused_with_the_reason(value: Any, kind: Type, reason: str) -> None:
     with pytest.raises(SchemaMismatchError) as caught:
         to_internal(value, kind)
     assert reason in caught.value.message
@@ -183,7 +183,7 @@ def test_values_that_do_not_fit_are_refused_with_the_reason(value: Any, kind: Ty
     assert len(str(caught.value)) < 600
 
 
-def test_pandas_timestamps_keep_their_nanoseconds() -> None:
+def test_pandas_timestamps_keep_nanoseconds() -> None:
     pd = pytest.importorskip("pandas")
     text = "2017-11-16T22:31:08.123456789"
     assert to_internal(pd.Timestamp(text), TIMESTAMP_NS) == MICROS * 1000 + 789
@@ -195,13 +195,13 @@ def test_pandas_timestamps_keep_their_nanoseconds() -> None:
         to_internal(pd.NaT, TIMESTAMP)
 
 
-def test_variant_values_are_unsupported_and_null_is_not() -> None:
+def test_variant_values_are_unsupported_except_null() -> None:
     assert to_internal(None, VARIANT) is None
     with pytest.raises(UnsupportedError):
         to_internal({"a": 1}, VARIANT)
 
 
-def test_structs_and_lists_can_be_keys_of_maps() -> None:
+def test_structs_and_lists_can_be_map_keys() -> None:
     by_list = to_internal({(1, 2): "a"}, MapType(1, ListType(2, INT), 3, STRING))
     assert by_list == {(1, 2): "a"}
     key = FrozenMap({"x": 1, "y": 2})
@@ -228,7 +228,7 @@ def test_structs_and_lists_can_be_keys_of_maps() -> None:
         ({17486: 0}, MapType(1, DATE, 2, DATE), {datetime.date(2017, 11, 16): datetime.date(1970, 1, 1)}),
     ],
 )
-def test_internal_values_become_pythons_where_datetime_can_hold_them(internal: Any, kind: Type, value: Any) -> None:
+def test_internal_values_become_python_values_if_representable(internal: Any, kind: Type, value: Any) -> None:
     converted = to_python(internal, kind)
     assert converted == value
     assert type(converted) is type(value)
@@ -263,7 +263,7 @@ def test_internal_values_become_pythons_where_datetime_can_hold_them(internal: A
         ({"a": 17486}, MapType(1, STRING, 2, DATE), "{a: 2017-11-16}"),
     ],
 )
-def test_values_have_a_text_for_people(internal: Any, kind: Type, text: str) -> None:
+def test_values_have_a_display_text(internal: Any, kind: Type, text: str) -> None:
     assert format_value(internal, kind) == text
 
 
@@ -300,7 +300,7 @@ def test_floats_sort_from_negative_nan_to_nan_with_negative_zero_before_zero() -
         ({"a": 1, "b": None, "c": 2}, {"a": 1, "b": 2, "c": 3}, MapType(1, STRING, 2, INT)),
     ],
 )
-def test_values_are_ordered_as_the_reference_orders_them(less: Any, greater: Any, kind: Type) -> None:
+def test_values_are_ordered_like_in_iceberg_java(less: Any, greater: Any, kind: Type) -> None:
     assert compare_values(less, greater, kind) == -1
     assert compare_values(greater, less, kind) == 1
     assert compare_values(less, less, kind) == 0
@@ -312,13 +312,13 @@ def test_types_without_an_order_are_refused(kind: Type) -> None:
         compare_values(b"", b"", kind)
 
 
-def test_the_shortest_float_reads_back_as_the_same_float() -> None:
+def test_shortest_float_text_round_trips() -> None:
     assert shortest_float32(12.210000038146973) == 12.21
     largest = 3.4028234663852886e38
     assert to_internal(shortest_float32(largest), FLOAT) == largest
 
 
-def test_shown_values_are_short() -> None:
+def test_displayed_values_are_short() -> None:
     assert show_value(10**5000) == "a very large integer"
     assert len(show_value("x" * 1000)) <= 80
     assert len(show_value(list(range(1000)))) <= 80

@@ -37,13 +37,13 @@ from tests.support.variants import variant_of
         ([], "array"),
     ],
 )
-def test_python_values_take_the_smallest_type_that_holds_them(value: Any, kind: str) -> None:
+def test_python_values_use_the_smallest_type(value: Any, kind: str) -> None:
     made = variant_of(value)
     assert made.kind == kind
     assert made.to_python() == value
 
 
-def test_nested_values_are_converted_to_their_depth() -> None:
+def test_nested_values_are_converted_recursively() -> None:
     made = variant_of({"a": [1, {"b": None}], "c": VariantValue(VariantKind.DATE, 5)})
     assert made.value["a"].value[1].value["b"] is VARIANT_NULL
     assert made.value["c"].kind is VariantKind.DATE
@@ -79,24 +79,24 @@ def test_equal_values_of_different_types_are_different_variants() -> None:
         (VariantKind.ARRAY, (1,)),
     ],
 )
-def test_a_value_that_is_not_of_its_type_is_refused(kind: VariantKind, value: Any) -> None:
+def test_value_of_another_type_is_refused(kind: VariantKind, value: Any) -> None:
     with pytest.raises(InvalidRequestError, match=f"Cannot make a variant {kind}") as caught:
         VariantValue(kind, value)
     assert caught.value.context["heading"] == "Semi-structured Types"
 
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), 10**38, Decimal("Infinity"), Decimal(1).scaleb(40)])
-def test_python_values_no_variant_type_holds_are_refused(value: Any) -> None:
+def test_unsupported_python_values_are_refused(value: Any) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot make a variant of"):
         variant_of(value)
 
 
-def test_decimals_come_apart_without_loss() -> None:
+def test_decimals_are_decomposed_losslessly() -> None:
     assert decimal_parts(Decimal("-12.340")) == (-12340, 3)
     assert decimal_parts(Decimal("0.00")) == (0, 2)
 
 
-def test_the_deepest_value_can_be_compared_hashed_printed_and_pickled() -> None:
+def test_deepest_value_can_be_compared_hashed_printed_and_pickled() -> None:
     def nested() -> VariantValue:
         value = VARIANT_NULL
         for level in range(MAX_VARIANT_DEPTH):

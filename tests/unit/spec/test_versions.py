@@ -41,7 +41,7 @@ SINCE = {
 
 
 @pytest.mark.parametrize("feature", list(Feature))
-def test_each_feature_is_allowed_in_the_versions_of_the_specification(feature: Feature) -> None:
+def test_features_are_allowed_in_their_specified_versions(feature: Feature) -> None:
     allowed = tuple(version for version in (1, 2, 3) if versions.allows(version, feature))
     assert allowed == SINCE[feature]
     for version in allowed:
@@ -52,20 +52,20 @@ def test_every_feature_has_a_rule() -> None:
     assert set(FEATURES) == set(Feature)
 
 
-def test_a_feature_that_is_too_new_is_refused_with_the_upgrade_to_run() -> None:
+def test_newer_feature_is_refused_with_the_upgrade_to_run() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         versions.check_feature(2, Feature.DELETION_VECTORS)
     assert "Cannot use deletion vectors: the table has format version 2 and this needs 3" in str(caught.value)
     assert "t.upgrade(3)" in str(caught.value)
 
 
-def test_a_feature_that_was_taken_away_is_refused_with_what_replaces_it() -> None:
+def test_removed_feature_is_refused_with_its_replacement() -> None:
     with pytest.raises(InvalidRequestError, match="new position delete files") as caught:
         versions.check_feature(3, Feature.POSITION_DELETE_FILES)
     assert "deletion vectors" in str(caught.value)
 
 
-def test_a_newer_format_version_is_unsupported_and_an_older_one_is_invalid() -> None:
+def test_newer_format_version_is_unsupported_and_an_older_one_invalid() -> None:
     assert [versions.check_version(version) for version in (1, 2, 3)] == [1, 2, 3]
     with pytest.raises(UnsupportedError, match="format version 4"):
         versions.check_version(4)
@@ -75,7 +75,7 @@ def test_a_newer_format_version_is_unsupported_and_an_older_one_is_invalid() -> 
         versions.check_feature(4, Feature.ROW_LINEAGE)
 
 
-def test_upgrades_go_up_or_nowhere() -> None:
+def test_upgrades_only_increase_the_version() -> None:
     assert versions.check_upgrade(1, 3) == 3
     assert versions.check_upgrade(2, 2) == 2
     with pytest.raises(InvalidRequestError, match="from 3 to 2"):
@@ -88,7 +88,7 @@ def test_upgrades_go_up_or_nowhere() -> None:
     "new_type", [TIMESTAMP_NS, TIMESTAMPTZ_NS, UNKNOWN, VARIANT, GeometryType(), GeographyType()], ids=str
 )
 @pytest.mark.parametrize("version", [1, 2])
-def test_types_of_version_3_are_refused_before_it(new_type: Type, version: int) -> None:
+def test_version_3_types_are_refused_before_it(new_type: Type, version: int) -> None:
     nested = StructType((NestedField(3, "inner", ListType(4, new_type)),))
     schema = Schema((NestedField(1, "id", LONG), NestedField(2, "outer", nested)))
     with pytest.raises(InvalidRequestError, match=r"outer\.inner\.element is .*needs version 3"):
@@ -105,7 +105,7 @@ def test_all_problems_of_a_schema_are_named_at_once() -> None:
     assert caught.value.hint == "Upgrade the table first, with t.upgrade(3)."
 
 
-def test_a_write_default_is_allowed_in_every_version() -> None:
+def test_write_default_is_allowed_in_every_version() -> None:
     versions.check_schema_allowed(Schema((NestedField(1, "a", INT, write_default=5),)), 1)
 
 

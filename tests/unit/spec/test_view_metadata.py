@@ -80,7 +80,7 @@ def logged(metadata: ViewMetadata) -> list[int]:
 # Values
 
 
-def test_a_new_view_has_one_version_and_one_line_in_its_log() -> None:
+def test_new_view_has_one_version_and_one_log_entry() -> None:
     made = new_view_metadata(
         view_uuid=UUID, location="loc", schema=Z.with_schema_id(9), version=version(1, schema_id=9)
     )
@@ -105,28 +105,28 @@ def test_a_new_view_has_one_version_and_one_line_in_its_log() -> None:
         ({"schemas": (X, Y)}, "two of the schemas have the id 0"),
     ],
 )
-def test_metadata_that_breaks_a_rule_is_not_made(changes: dict[str, object], reason: str) -> None:
+def test_invalid_metadata_is_refused(changes: dict[str, object], reason: str) -> None:
     with pytest.raises(InvalidRequestError, match=reason):
         replace(view(version(1)), **changes)  # type: ignore[arg-type]
 
 
-def test_a_newer_view_format_is_unsupported() -> None:
+def test_newer_view_format_is_unsupported() -> None:
     with pytest.raises(UnsupportedError, match="view format version 23"):
         replace(view(version(1)), format_version=23)
 
 
-def test_two_queries_for_one_dialect_are_refused_whatever_their_case() -> None:
+def test_duplicate_dialects_are_refused_in_any_case() -> None:
     with pytest.raises(InvalidRequestError, match="two queries for the dialect 'spark'"):
         of_dialects(1, SPARK, SqlRepresentation("select 2", "SpArK"))
 
 
-def test_a_version_id_has_32_bits() -> None:
+def test_version_id_has_32_bits() -> None:
     version(2**31 - 1)
     with pytest.raises(InvalidRequestError, match="32 bits"):
         version(2**31)
 
 
-def test_a_query_is_found_by_its_dialect() -> None:
+def test_query_is_found_by_dialect() -> None:
     both = ViewVersion(1, 0, 1, (UnknownRepresentation("plan", FrozenMap({"type": "plan"})), SPARK, TRINO))
     assert both.find_sql("TRINO") == TRINO
     assert both.find_sql("hive") is None
@@ -145,7 +145,7 @@ def test_versions_and_schemas_are_found_by_id() -> None:
         made.schema(4)
 
 
-def test_another_view_under_the_same_name_is_noticed() -> None:
+def test_recreated_view_under_the_same_name_is_detected() -> None:
     made = view(version(1))
     check_same_view(made, replace(made, view_uuid=UUID.upper()))
     with pytest.raises(InvalidRequestError, match="its UUID was"):
@@ -155,14 +155,14 @@ def test_another_view_under_the_same_name_is_noticed() -> None:
 # Adding versions and schemas
 
 
-def test_a_version_gets_an_id_that_is_not_in_use() -> None:
+def test_version_gets_an_unused_id() -> None:
     made = view(version(1, "a"), version(1, "b"), version(1, "c"))
     assert ids(made) == [1, 2, 3]
     assert made.current_version == version(3, "c")
     assert add_view_version(made, version(9, "d"))[1] == 9
 
 
-def test_a_version_that_differs_only_in_its_time_is_the_same_version() -> None:
+def test_version_differing_only_in_time_is_the_same() -> None:
     made = view(version(1, "a"), version(1, "b"), version(1, "c"))
     for at, sql in enumerate("abc", start=1):
         same, version_id = add_view_version(made, version(1, sql, timestamp_ms=7))
@@ -170,19 +170,19 @@ def test_a_version_that_differs_only_in_its_time_is_the_same_version() -> None:
         assert version_id == at
 
 
-def test_a_version_that_differs_in_its_summary_is_another_version() -> None:
+def test_version_differing_in_summary_is_another() -> None:
     other = replace(version(1, "b"), summary=FrozenMap({"user": "some-user", "key": "val"}))
     made = view(version(1, "a"), version(1, "b"), version(1, "a", timestamp_ms=5), other)
     assert ids(made) == [1, 2, 3]
     assert made.current_version == replace(other, version_id=3)
 
 
-def test_a_version_of_an_unknown_schema_is_refused() -> None:
+def test_version_of_an_unknown_schema_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="schema_id 23"):
         add_view_version(view(version(1)), version(2, "b", schema_id=23))
 
 
-def test_a_schema_gets_the_next_id_and_an_equal_one_is_reused() -> None:
+def test_schema_gets_the_next_id_and_an_equal_one_is_reused() -> None:
     made = view(version(1))
     made, second = add_view_schema(made, Y.with_schema_id(7))
     made, third = add_view_schema(made, Z.with_schema_id(9))
@@ -194,7 +194,7 @@ def test_a_schema_gets_the_next_id_and_an_equal_one_is_reused() -> None:
         assert schema_id == expected
 
 
-def test_used_up_ids_are_an_error() -> None:
+def test_exhausted_ids_are_an_error() -> None:
     with pytest.raises(InvalidRequestError, match="version ids are used up"):
         add_view_version(view(version(2**31 - 1)), version(1, "b"))
     full = replace(view(version(1, schema_id=0)), schemas=(X, Y.with_schema_id(2**31 - 1)))
@@ -205,7 +205,7 @@ def test_used_up_ids_are_an_error() -> None:
 # Replacing
 
 
-def test_replacing_assigns_ids_and_reuses_those_of_equal_schemas_and_versions() -> None:
+def test_replacing_assigns_ids_and_reuses_equal_schemas_and_versions() -> None:
     made = view(version(1, "a"))
     made = replace_view(made, version(1, "b", schema_id=7), Y.with_schema_id(7))
     made = replace_view(made, version(1, "c", schema_id=9), Z.with_schema_id(9))
@@ -221,25 +221,25 @@ def test_replacing_by_the_current_definition_changes_nothing() -> None:
     assert replace_view(made, version(5, "a", timestamp_ms=9000), X) == made
 
 
-def test_the_base_is_never_changed() -> None:
+def test_base_is_never_changed() -> None:
     base = view(version(1, "a"))
     before = pickle.dumps(base)
     replace_view(base, version(1, "b"), Y)
     assert pickle.dumps(base) == before
 
 
-def test_losing_a_dialect_is_refused_by_default() -> None:
+def test_dropping_a_dialect_is_refused_by_default() -> None:
     base = view(of_dialects(1, SPARK))
     with pytest.raises(InvalidRequestError, match="lose the SQL dialects spark; it had spark and would have trino"):
         replace_view(base, of_dialects(1, TRINO), X)
 
 
-def test_losing_a_dialect_is_allowed_by_its_property() -> None:
+def test_dropping_a_dialect_is_allowed_by_its_property() -> None:
     base = change_view_properties(view(of_dialects(1, SPARK)), {DROP: "true"})
     assert replace_view(base, of_dialects(1, TRINO), X).current_version.representations == (TRINO,)
 
 
-def test_a_property_set_in_the_same_change_counts() -> None:
+def test_property_set_in_the_same_change_applies() -> None:
     base = view(of_dialects(1, SPARK))
     steps, version_id = add_view_version(base, of_dialects(1, TRINO))
     steps = set_current_view_version(steps, version_id, timestamp_ms=5)
@@ -256,7 +256,7 @@ def test_adding_a_dialect_is_always_allowed() -> None:
     assert replace_view(view(of_dialects(1)), of_dialects(1, SPARK), X).current_version.representations == (SPARK,)
 
 
-def test_rolling_back_to_a_version_without_a_dialect_is_refused_and_steps_between_do_not_count() -> None:
+def test_rollback_dropping_a_dialect_is_refused_ignoring_intermediate_steps() -> None:
     base = view(of_dialects(1, SPARK), of_dialects(2, TRINO), of_dialects(3, TRINO, SPARK), current=1)
     steps = base
     for version_id in (3, 1, 2):
@@ -271,7 +271,7 @@ def test_rolling_back_to_a_version_without_a_dialect_is_refused_and_steps_betwee
 # The version log
 
 
-def test_rolling_back_writes_the_time_it_happened() -> None:
+def test_rollback_logs_its_own_time() -> None:
     base = view(version(1, "a", timestamp_ms=1000), version(2, "b", timestamp_ms=2000), current=1)
     changed = roll_back_view(base, 2, timestamp_ms=5000)
     assert changed.version_log == (VersionLogEntry(1000, 1), VersionLogEntry(5000, 2))
@@ -283,17 +283,17 @@ def test_rolling_back_writes_the_time_it_happened() -> None:
     assert changed.version_log[-1].timestamp_ms == 9000
 
 
-def test_rolling_back_to_the_current_version_changes_nothing() -> None:
+def test_rollback_to_the_current_version_changes_nothing() -> None:
     base = view(version(1))
     assert roll_back_view(base, 1, timestamp_ms=5) == base
 
 
-def test_rolling_back_to_a_version_that_is_gone_is_refused() -> None:
+def test_rollback_to_an_expired_version_is_refused() -> None:
     with pytest.raises(NotFoundError, match="version 7"):
         roll_back_view(view(version(1)), 7, timestamp_ms=5)
 
 
-def test_a_change_of_several_steps_has_one_line_in_the_log() -> None:
+def test_change_of_several_steps_has_one_log_entry() -> None:
     base = view(version(1, "a"), version(2, "b"), version(3, "c"), current=1)
     steps = base
     for version_id in (3, 1, 2):
@@ -301,7 +301,7 @@ def test_a_change_of_several_steps_has_one_line_in_the_log() -> None:
     assert finish_view_change(base, steps).version_log == (*base.version_log, VersionLogEntry(2, 2))
 
 
-def test_the_log_is_cut_after_its_last_line_about_a_version_that_is_gone() -> None:
+def test_log_is_truncated_after_its_last_entry_of_an_expired_version() -> None:
     one, two, three = (VersionLogEntry(at, at) for at in (1, 2, 3))
     assert trimmed_version_log([one, two, three], {1, 2, 3}) == (one, two, three)
     assert trimmed_version_log([three, two, one, two, three], {2, 3}) == (two, three)
@@ -311,7 +311,7 @@ def test_the_log_is_cut_after_its_last_line_about_a_version_that_is_gone() -> No
 # Expiry
 
 
-def test_old_versions_expire_by_id_and_the_order_is_kept() -> None:
+def test_old_versions_expire_by_id_and_order_is_kept() -> None:
     base = with_history(view(version(1, "a"), version(2, "b"), version(3, "c")), 2)
     changed = finish_view_change(base, base)
     assert ids(changed) == [2, 3]
@@ -325,7 +325,7 @@ def test_old_versions_expire_by_id_and_the_order_is_kept() -> None:
 
 
 @pytest.mark.parametrize(("size", "kept"), [(1, [1]), (2, [1, 3]), (3, [1, 2, 3]), (10, [1, 2, 3])])
-def test_the_current_version_never_expires(size: int, kept: list[int]) -> None:
+def test_current_version_never_expires(size: int, kept: list[int]) -> None:
     base = with_history(view(version(1, "a"), version(2, "b"), version(3, "c"), current=1), size)
     changed = finish_view_change(base, base)
     assert ids(changed) == kept
@@ -350,7 +350,7 @@ def test_ten_versions_are_kept_by_default() -> None:
     assert logged(made) == list(range(6, 16))
 
 
-def test_a_log_that_names_an_expired_version_starts_after_it() -> None:
+def test_log_starts_after_the_last_entry_of_an_expired_version() -> None:
     made = with_history(view(version(1, "a")), 2)
     made = replace_view(made, version(1, "b"), X)
     made = roll_back_view(made, 1, timestamp_ms=5)
@@ -360,7 +360,7 @@ def test_a_log_that_names_an_expired_version_starts_after_it() -> None:
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "many"])
-def test_a_history_limit_that_cannot_be_used_is_refused(size: str) -> None:
+def test_invalid_history_limit_is_refused(size: str) -> None:
     with pytest.raises(InvalidPropertyError, match=HISTORY):
         new_view_metadata(view_uuid=UUID, location="l", schema=X, version=version(1), properties={HISTORY: size})
     with pytest.raises(InvalidPropertyError, match=HISTORY):
@@ -377,7 +377,7 @@ def test_properties_are_set_and_removed() -> None:
     assert change_view_properties(base, {"b": "3"}, ["a", "absent"]).properties == {"b": "3"}
 
 
-def test_a_view_moves() -> None:
+def test_view_location_can_change() -> None:
     assert move_view(view(version(1)), "s3://other").location == "s3://other"
     with pytest.raises(InvalidRequestError, match="location is empty"):
         move_view(view(version(1)), "")
@@ -392,7 +392,7 @@ def test_views_have_one_format_version() -> None:
         upgrade_view(base, 2)
 
 
-def test_the_uuid_never_changes() -> None:
+def test_uuid_never_changes() -> None:
     base = view(version(1))
     with pytest.raises(InvalidRequestError, match="UUID"):
         finish_view_change(base, replace(base, view_uuid=UUID.replace("f", "0")))

@@ -8,7 +8,7 @@ from frazil.errors import SqlSyntaxError
 from frazil.sql.for_spark import changes_as_options, evolution_as_option, script_for_spark
 
 
-def test_statements_of_a_script_that_lakes_answer_are_parsed_when_they_are_run() -> None:
+def test_lake_statements_in_a_script_are_parsed_at_execution() -> None:
     text = "begin\n  alter table lake.db.t add partition field x;\n  if true then call lake.p('a'); end if;\nend"
     assert script_for_spark(text, lambda one: "lake" in one) == (
         "begin\n  EXECUTE IMMEDIATE 'alter table lake.db.t add partition field x';\n"
@@ -26,7 +26,7 @@ def test_statements_of_a_script_that_lakes_answer_are_parsed_when_they_are_run()
         "begin drop table lake.t",
     ],
 )
-def test_what_is_not_a_statement_of_a_lake_stays(text: str) -> None:
+def test_other_statements_are_unchanged(text: str) -> None:
     assert script_for_spark(text, lambda one: "lake" in one) == text
 
 
@@ -53,7 +53,7 @@ def test_what_is_not_a_statement_of_a_lake_stays(text: str) -> None:
         ("insert with schema evolution", "insert with schema evolution"),
     ],
 )
-def test_schema_evolution_is_an_option_of_the_tables_name(text: str, expected: str) -> None:
+def test_schema_evolution_clause_becomes_a_table_option(text: str, expected: str) -> None:
     assert evolution_as_option(text) == expected
 
 
@@ -82,7 +82,7 @@ def test_schema_evolution_is_an_option_of_the_tables_name(text: str, expected: s
         ),
     ],
 )
-def test_changes_are_options_of_the_tables_name(text: str, expected: str) -> None:
+def test_changes_clause_becomes_table_options(text: str, expected: str) -> None:
     told = changes_as_options(f"select * from {text}", lambda name: name[0] == "lake")
     assert told.replace("'readChangeFeed'='true'", "FEED") == f"select * from {expected}"
 
@@ -99,12 +99,12 @@ def test_changes_are_options_of_the_tables_name(text: str, expected: str) -> Non
         "changes from version 1",
     ],
 )
-def test_changes_of_what_is_no_lakes_stay_as_they_are(text: str) -> None:
+def test_changes_of_other_tables_are_unchanged(text: str) -> None:
     """Spark would take the options and not look at them: the rows would be those of the table."""
     assert changes_as_options(text, lambda name: name[0] == "lake") == text
 
 
 @pytest.mark.parametrize("bound", ["version 1 + 1", "version x", "timestamp now()", "timestamp 5", "version"])
-def test_bounds_of_changes_that_are_expressions_are_refused(bound: str) -> None:
+def test_expressions_as_change_bounds_are_refused(bound: str) -> None:
     with pytest.raises(SqlSyntaxError, match="in this Spark it is"):
         changes_as_options(f"select * from lake.t changes from {bound}", lambda name: True)

@@ -30,7 +30,7 @@ from frazil.sql.literals import NOT_A_LITERAL, read_literal
         ("map()", {}),
     ],
 )
-def test_a_literal_is_read(text: str, expected: Any) -> None:
+def test_literal_is_read(text: str, expected: Any) -> None:
     found = read_literal(text)
     assert found == expected
     assert type(found) is type(expected)
@@ -40,5 +40,5 @@ def test_a_literal_is_read(text: str, expected: Any) -> None:
     "text",
     ["1 + 1", "now()", "timestamp '2024-01-01'", "X'1'", "- 'a'", "array(1, x)", "map(1, 2)", "array(1", "", "a", "-"],
 )
-def test_what_needs_an_engine_is_no_literal(text: str) -> None:
+def test_expression_is_not_a_literal(text: str) -> None:
     assert read_literal(text) is NOT_A_LITERAL

@@ -45,12 +45,12 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_a_query_may_be_a_view(text: str) -> None:
+def test_query_can_be_a_view(text: str) -> None:
     assert find_no_query(text) is None
 
 
 @pytest.mark.parametrize("text", COMMANDS)
-def test_a_command_is_no_view(text: str) -> None:
+def test_command_cannot_be_a_view(text: str) -> None:
     assert find_no_query(text) is not None
     with frazil.connect("memory:") as lake:
         with pytest.raises(InvalidRequestError, match="Cannot define a view"):
@@ -60,11 +60,11 @@ def test_a_command_is_no_view(text: str) -> None:
             view.replace(text)
 
 
-def test_other_dialects_are_not_judged() -> None:
+def test_other_dialects_are_not_checked() -> None:
     with frazil.connect("memory:") as lake:
         assert lake.create_view("db.v", "EXEC something", dialect="other").sql == "EXEC something"
 
 
-def test_semicolons_at_the_end_are_no_part_of_a_query() -> None:
+def test_trailing_semicolons_are_not_part_of_a_query() -> None:
     assert without_semicolons("SELECT ';' ; ; ") == "SELECT ';' "
     assert without_semicolons("SELECT 1") == "SELECT 1"

@@ -20,7 +20,7 @@ TEXTS = ["${env:HOME}", "it's", '"', "\\", "\\'", "a\nb", "\x00\x1f\x85", "$$x$$
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_literal_has_no_sign_that_parsers_differ_about(text: str) -> None:
+def test_literal_has_no_ambiguous_sign(text: str) -> None:
     for made in (text_literal(text), stored_literal(text, STRING), shown_literal(text, STRING)):
         assert not set('$\\"\n\x00') & set(made)
         pieces = [token for token in cut_tokens(made) if token.kind == STRING_TOKEN]
@@ -28,13 +28,13 @@ def test_a_literal_has_no_sign_that_parsers_differ_about(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_text_of_statements_that_are_shown_can_be_pasted(text: str) -> None:
+def test_text_in_shown_statements_can_be_pasted(text: str) -> None:
     (token,) = cut_tokens(f"'{escape(text)}'")
     assert token.text == text
     assert "${" not in escape(text)
 
 
-def test_values_of_other_types_keep_their_forms() -> None:
+def test_values_of_other_types_keep_their_form() -> None:
     assert shown_literal(None, INT) == "cast(null as int)"
     assert shown_literal(7, INT) == "cast('7' as int)"
     assert shown_literal(b"\x01", BINARY) == "X'01'"
@@ -43,14 +43,14 @@ def test_values_of_other_types_keep_their_forms() -> None:
     assert shown_literal(UUID(int=1), UUID_TYPE) == f"cast('{UUID(int=1)}' as string)"
 
 
-def test_a_name_is_quoted_whatever_word_it_is() -> None:
+def test_keywords_are_quoted_as_names() -> None:
     assert quote("null") == "`null`"
     assert quote("a`b") == "`a``b`"
     assert quote_if_needed("plain") == "plain"
     assert quote_if_needed("a b") == "`a b`"
 
 
-def test_every_type_of_the_specification_has_a_literal_or_is_refused_by_name() -> None:
+def test_every_type_has_a_literal_or_is_refused_by_name() -> None:
     classes = {found for found in vars(types).values() if isinstance(found, type) and issubclass(found, types.Type)}
     assert set(STORED_LITERALS) == classes - {types.Type, types.PrimitiveType, types.NestedType}
     with pytest.raises(UnsupportedError, match="type variant"):

@@ -40,15 +40,15 @@ def cut(text: str) -> list[tuple[str, str]]:
         ("", []),
     ],
 )  # fmt: skip
-def test_text_is_cut_as_spark_cuts_it(text: str, expected: list[tuple[str, str]]) -> None:
+def test_text_is_tokenized_like_in_spark(text: str, expected: list[tuple[str, str]]) -> None:
     assert cut(text) == expected
 
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "/* a", "a /* /* */"])
-def test_what_does_not_end_is_a_broken_token(text: str) -> None:
+def test_unterminated_token_is_broken(text: str) -> None:
     assert list(cut_tokens(text))[-1].kind == BROKEN
 
 
-def test_tokens_know_their_place() -> None:
+def test_tokens_have_positions() -> None:
     text = "select  `a`, 'b'"
     assert [text[one.start : one.end] for one in cut_tokens(text)] == ["select", "`a`", ",", "'b'"]

@@ -17,7 +17,7 @@ from frazil.storage.object_store import ObjectStorage
 KEYS = {"s3.access-key-id": "AKIACANARY00000001", "s3.secret-access-key": "canary-secret-01"}
 
 
-def test_schemes_have_their_storages() -> None:
+def test_schemes_select_their_storage() -> None:
     memory = MemoryStorage()
     storage = choose_storage({**KEYS, "gcs.oauth2.token": "canary-token"}, memory=memory)
     assert isinstance(storage.storage_of("/tmp/f"), LocalStorage)
@@ -32,7 +32,7 @@ def test_schemes_have_their_storages() -> None:
     assert gcs is storage.storage_of("gcs://b/f")
 
 
-def test_nobody_needs_keys_for_what_they_do_not_use(tmp_path: Path) -> None:
+def test_credentials_are_required_only_for_used_storages(tmp_path: Path) -> None:
     storage = choose_storage()
     storage.create(f"{tmp_path}/f", b"data")
     with pytest.raises(InvalidRequestError, match="there are no credentials"):
@@ -47,17 +47,17 @@ def test_nobody_needs_keys_for_what_they_do_not_use(tmp_path: Path) -> None:
         ("https://host/f", "no storage for that scheme"),
     ],
 )
-def test_a_scheme_that_is_not_built_is_refused(location: str, reason: str) -> None:
+def test_unsupported_scheme_is_refused(location: str, reason: str) -> None:
     with pytest.raises(UnsupportedError, match=reason):
         choose_storage().read(location)
 
 
-def test_memory_is_only_there_where_it_was_brought() -> None:
+def test_memory_storage_must_be_supplied() -> None:
     with pytest.raises(InvalidRequestError, match="no memory storage"):
         choose_storage().read("memory://m/f")
 
 
-def test_a_table_may_have_files_under_several_schemes(tmp_path: Path) -> None:
+def test_table_may_have_files_under_several_schemes(tmp_path: Path) -> None:
     storage = choose_storage(memory=MemoryStorage())
     near, far = f"file://{tmp_path}", "memory://bucket/t"
     for root in (near, far):
@@ -83,7 +83,7 @@ def test_a_table_may_have_files_under_several_schemes(tmp_path: Path) -> None:
         storage.read(f"{far}/a")
 
 
-def test_failures_of_each_storage_are_told() -> None:
+def test_failures_of_each_storage_are_reported() -> None:
     failing = FailingStorage(MemoryStorage(), Fault(1, FaultKind.IO_ERROR, frozenset({"delete"})))
     storage = SchemeStorage({"memory": MemoryStorage(), "s3": failing})
     failed = storage.delete_many(["memory://b/f", "s3://b/f"])
@@ -91,7 +91,7 @@ def test_failures_of_each_storage_are_told() -> None:
     assert isinstance(failed["s3://b/f"], StorageError)
 
 
-def test_a_storage_travels_without_memory_and_without_keys(tmp_path: Path) -> None:
+def test_storage_is_pickled_without_memory_and_credentials(tmp_path: Path) -> None:
     storage = choose_storage(KEYS, memory=MemoryStorage())
     data = pickle.dumps(storage)
     assert not any(secret.encode() in data for secret in KEYS.values())
@@ -105,7 +105,7 @@ def test_a_storage_travels_without_memory_and_without_keys(tmp_path: Path) -> No
         again.read("s3://bucket/f")
 
 
-def test_a_storage_without_keys_travels_too(tmp_path: Path) -> None:
+def test_storage_without_credentials_is_picklable(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(choose_storage()))
     assert not again.exists(f"{tmp_path}/f")
     for _ in range(2):
@@ -113,7 +113,7 @@ def test_a_storage_without_keys_travels_too(tmp_path: Path) -> None:
             again.read("s3://bucket/f")
 
 
-def test_the_storage_of_a_location_is_found_in_any_storage() -> None:
+def test_storage_of_a_location_is_found_in_any_storage() -> None:
     local = LocalStorage()
     assert storage_of(local, "/tmp/f") is local
     assert isinstance(storage_of(choose_storage(), "/tmp/f"), LocalStorage)
@@ -129,7 +129,7 @@ def test_timeouts_are_numbers_of_seconds(seconds: str) -> None:
 # What somebody else may be given to read
 
 
-def test_schemes_that_nobody_named_are_not_given_away() -> None:
+def test_unlisted_schemes_are_not_passed_on() -> None:
     storage = choose_storage({"read.schemes": "hdfs, ABFSS:"})
     storage.check_readable(["/x/f", "file:/x/f", "hdfs://n/x/f", "abfss://c@a/f", "relative"])
     for location in ("http://h/f", "HTTPS://h/f", "ftp://h/f", "webhdfs://h/f", "jar:file:/x!/f", "viewfs:///f"):
@@ -139,7 +139,7 @@ def test_schemes_that_nobody_named_are_not_given_away() -> None:
         choose_storage({"read.schemes": "hdfs, //"})
 
 
-def test_what_is_outside_the_roots_is_not_given_away(tmp_path: Path) -> None:
+def test_locations_outside_the_roots_are_not_passed_on(tmp_path: Path) -> None:
     inside, outside = tmp_path / "in", tmp_path / "out"
     for folder in (inside, outside):
         folder.mkdir()

@@ -27,7 +27,7 @@ def files(storage: FailingStorage) -> dict[str, bytes]:
     return {one.path: storage.inner.read(one.path) for one in storage.inner.list("m")}
 
 
-def test_without_faults_it_is_the_storage_it_wraps_and_every_call_is_logged() -> None:
+def test_without_faults_it_logs_and_forwards_every_call() -> None:
     storage = FailingStorage(MemoryStorage())
     commit(storage)
     assert storage.calls == [
@@ -39,7 +39,7 @@ def test_without_faults_it_is_the_storage_it_wraps_and_every_call_is_logged() ->
 
 
 @pytest.mark.parametrize("kind", [FaultKind.IO_ERROR, FaultKind.NO_SPACE])
-def test_a_call_that_fails_does_nothing(kind: FaultKind) -> None:
+def test_failed_call_has_no_effect(kind: FaultKind) -> None:
     storage = FailingStorage(MemoryStorage(), Fault(3, kind))
     with pytest.raises(StorageError, match="Cannot create_exclusive m/v1") as caught:
         commit(storage)
@@ -48,14 +48,14 @@ def test_a_call_that_fails_does_nothing(kind: FaultKind) -> None:
     assert storage.calls[2].fault is kind
 
 
-def test_a_call_whose_answer_is_lost_is_carried_out() -> None:
+def test_call_with_a_lost_response_takes_effect() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(3, FaultKind.APPLIED_BUT_ERROR))
     with pytest.raises(WriteOutcomeUnknownError):
         commit(storage)
     assert "m/v1" in files(storage)
 
 
-def test_a_refusal_whose_answer_is_lost_is_unknown_too() -> None:
+def test_refusal_with_a_lost_response_is_unknown_too() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(2, FaultKind.APPLIED_BUT_ERROR))
     storage.create_exclusive("m/v1", b"theirs")
     with pytest.raises(WriteOutcomeUnknownError):
@@ -65,13 +65,13 @@ def test_a_refusal_whose_answer_is_lost_is_unknown_too() -> None:
         storage.create_exclusive("m/v1", b"mine")
 
 
-def test_a_lost_answer_to_a_question_is_an_error() -> None:
+def test_lost_response_to_a_read_is_an_error() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(1, FaultKind.APPLIED_BUT_ERROR))
     with pytest.raises(StorageError):
         storage.exists("m/v1")
 
 
-def test_a_crash_is_before_or_after_a_call_and_nothing_happens_afterwards() -> None:
+def test_after_a_crash_no_call_has_an_effect() -> None:
     for call in range(1, 5):
         before = FailingStorage(MemoryStorage(), Fault(call, FaultKind.CRASH_BEFORE))
         with pytest.raises(SimulatedCrash):
@@ -86,14 +86,14 @@ def test_a_crash_is_before_or_after_a_call_and_nothing_happens_afterwards() -> N
             after.read("m/v1")
 
 
-def test_a_torn_write_leaves_half_a_file() -> None:
+def test_torn_write_leaves_half_a_file() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(2, FaultKind.TORN))
     with pytest.raises(SimulatedCrash):
         commit(storage)
     assert files(storage) == {"m/manifest": b"12345678", "m/list": b"1234"}
 
 
-def test_an_atomic_write_is_torn_under_a_temporary_name_only() -> None:
+def test_atomic_write_is_torn_under_a_temporary_name_only() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(3, FaultKind.TORN))
     with pytest.raises(SimulatedCrash):
         commit(storage)
@@ -101,7 +101,7 @@ def test_an_atomic_write_is_torn_under_a_temporary_name_only() -> None:
     assert files(storage)["m/v1.torn.tmp"] == b"1234"
 
 
-def test_faults_may_count_calls_of_some_verbs_only() -> None:
+def test_faults_may_count_calls_of_some_methods_only() -> None:
     storage = FailingStorage(
         MemoryStorage(),
         Fault(1, FaultKind.IO_ERROR, frozenset({"read"})),
@@ -116,7 +116,7 @@ def test_faults_may_count_calls_of_some_verbs_only() -> None:
         storage.size("m/f")
 
 
-def test_deleting_many_meets_faults_one_file_at_a_time() -> None:
+def test_bulk_delete_meets_faults_per_file() -> None:
     storage = FailingStorage(MemoryStorage(), Fault(2, FaultKind.IO_ERROR, frozenset({"delete"})))
     for name in "abc":
         storage.create(f"m/{name}", b"")
@@ -124,7 +124,7 @@ def test_deleting_many_meets_faults_one_file_at_a_time() -> None:
     assert list(files(storage)) == ["m/b"]
 
 
-def test_a_plan_that_cannot_be_is_refused() -> None:
+def test_invalid_plan_is_refused() -> None:
     with pytest.raises(InvalidRequestError):
         Fault(0, FaultKind.IO_ERROR)
     with pytest.raises(InvalidRequestError, match="'rename'"):

@@ -87,14 +87,14 @@ def client() -> HttpClient:
     return HttpClient(connect_timeout=2, timeout=2)
 
 
-def test_a_connection_serves_many_requests(client: HttpClient) -> None:
+def test_connection_is_reused(client: HttpClient) -> None:
     with served(always(OK)) as (origin, made):
         for _ in range(5):
             assert client.send(origin, "GET", "/", {"host": "a"}).body == b"ok"
         assert len(made) == 1
 
 
-def test_a_connection_that_was_closed_meanwhile_is_not_used(client: HttpClient) -> None:
+def test_closed_connection_is_not_reused(client: HttpClient) -> None:
     with served(always(OK, times=1)) as (origin, made):
         for _ in range(5):
             assert client.send(origin, "GET", "/", {"host": "a"}).body == b"ok"
@@ -103,7 +103,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(client: HttpClient) 
         assert len(made) == 5
 
 
-def test_headers_are_sent_as_given_and_nothing_is_added(client: HttpClient) -> None:
+def test_headers_are_sent_unchanged(client: HttpClient) -> None:
     heads: list[bytes] = []
 
     def serve(connection: socket.socket) -> None:
@@ -118,7 +118,7 @@ def test_headers_are_sent_as_given_and_nothing_is_added(client: HttpClient) -> N
     assert heads[1] == b"PUT / HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n"
 
 
-def test_no_connection_means_that_nothing_was_sent(client: HttpClient) -> None:
+def test_failed_connection_means_nothing_was_sent(client: HttpClient) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -144,12 +144,12 @@ def test_no_connection_means_that_nothing_was_sent(client: HttpClient) -> None:
     ],
     ids=lambda answer: answer[:50].decode().split("\r\n")[0] + str(len(answer)),
 )
-def test_an_answer_that_is_not_whole_is_lost(client: HttpClient, answer: bytes) -> None:
+def test_incomplete_response_is_lost(client: HttpClient, answer: bytes) -> None:
     with served(always(answer, times=1)) as (origin, _), pytest.raises(AnswerLost):
         client.send(origin, "PUT", "/", {"host": "a"}, b"")
 
 
-def test_a_server_that_is_silent_is_given_up() -> None:
+def test_silent_server_times_out() -> None:
     def serve(connection: socket.socket) -> None:
         threading.Event().wait(0.3)
 
@@ -157,7 +157,7 @@ def test_a_server_that_is_silent_is_given_up() -> None:
         HttpClient(timeout=0.1).send(origin, "GET", "/", {"host": "a"})
 
 
-def test_a_server_that_drips_is_given_up() -> None:
+def test_slow_drip_server_times_out() -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -170,7 +170,7 @@ def test_a_server_that_drips_is_given_up() -> None:
         client.send(origin, "GET", "/", {"host": "a"}, max_bytes=100)
 
 
-def test_a_refusal_that_comes_before_the_body_was_read_is_heard(client: HttpClient) -> None:
+def test_refusal_before_the_body_was_read_is_received(client: HttpClient) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 2\r\n\r\nno")
@@ -181,7 +181,7 @@ def test_a_refusal_that_comes_before_the_body_was_read_is_heard(client: HttpClie
     assert (answer.status, answer.body) == (412, b"no")
 
 
-def test_a_success_that_comes_before_the_body_was_read_is_not_believed(client: HttpClient) -> None:
+def test_success_before_the_body_was_read_is_not_trusted(client: HttpClient) -> None:
     def serve(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(OK)
@@ -197,7 +197,7 @@ def test_a_success_that_comes_before_the_body_was_read_is_not_believed(client: H
 @pytest.mark.parametrize(
     "coding", [b"Content-Length: 2\r\n\r\nok", b"Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"]
 )
-def test_a_body_of_another_length_than_allowed_is_not_handed_on(
+def test_body_of_unexpected_length_is_not_returned(
     client: HttpClient, coding: bytes, min_bytes: int, max_bytes: int, is_read: bool
 ) -> None:
     with served(always(b"HTTP/1.1 200 OK\r\n" + coding)) as (origin, _):
@@ -223,7 +223,7 @@ def test_proxies_of_the_environment_are_not_used(client: HttpClient, monkeypatch
         assert made == []
 
 
-def test_a_proxy_is_asked_for_the_whole_address_of_a_plain_server() -> None:
+def test_proxy_gets_the_absolute_url_of_a_plain_server() -> None:
     heads: list[bytes] = []
 
     def serve(connection: socket.socket) -> None:
@@ -239,7 +239,7 @@ def test_a_proxy_is_asked_for_the_whole_address_of_a_plain_server() -> None:
     assert b"canary" not in pickle.dumps(Proxy(proxy, "Basic canary"))
 
 
-def test_a_proxy_is_asked_for_a_tunnel_to_a_secure_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_tunnels_to_a_tls_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = own_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -263,7 +263,7 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_secure_server(tmp_path: Path, monkey
     assert b"canary" not in heads[1]
 
 
-def test_a_proxy_that_refuses_means_that_nothing_was_sent() -> None:
+def test_proxy_refusal_means_nothing_was_sent() -> None:
     with served(always(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")) as (proxy, _):
         client = HttpClient(connect_timeout=2, timeout=2, proxy=Proxy(proxy))
         with pytest.raises(RequestNotSent, match="407"):
@@ -271,7 +271,7 @@ def test_a_proxy_that_refuses_means_that_nothing_was_sent() -> None:
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
-def test_a_secure_connection_serves_many_requests(
+def test_tls_connection_is_reused(
     client: HttpClient, version: ssl.TLSVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate = own_certificate(tmp_path)
@@ -294,7 +294,7 @@ def test_a_secure_connection_serves_many_requests(
             client.send(Origin("127.0.0.1", origin.port), "GET", "/", {"authorization": "secret"})
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused(client: HttpClient, tmp_path: Path) -> None:
+def test_untrusted_certificate_is_refused(client: HttpClient, tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own_certificate(tmp_path))
 
@@ -307,7 +307,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(client: HttpClient, tm
 
 
 @pytest.mark.parametrize("ending", [b"", b"no record of TLS"])
-def test_a_tls_connection_that_breaks_may_have_carried_the_request(ending: bytes, tmp_path: Path) -> None:
+def test_broken_tls_connection_may_have_carried_the_request(ending: bytes, tmp_path: Path) -> None:
     certificate = own_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
@@ -323,7 +323,7 @@ def test_a_tls_connection_that_breaks_may_have_carried_the_request(ending: bytes
         client.fetch("POST", f"https://localhost:{origin.port}/", {}, b"{}")
 
 
-def test_a_server_may_ask_who_the_client_is(tmp_path: Path) -> None:
+def test_client_certificate_is_sent_on_request(tmp_path: Path) -> None:
     certificate = str(own_certificate(tmp_path))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
@@ -342,7 +342,7 @@ def test_a_server_may_ask_who_the_client_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["key", "certificate"])
-def test_an_encrypted_key_is_refused_without_a_question(tmp_path: Path, kind: str) -> None:
+def test_encrypted_key_is_refused_without_a_prompt(tmp_path: Path, kind: str) -> None:
     key = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"hidden")
     )
@@ -363,7 +363,7 @@ def test_an_encrypted_key_is_refused_without_a_question(tmp_path: Path, kind: st
         ("/a/../b", b"GET /a/../b HTTP/1.1"),
     ],
 )
-def test_a_url_is_asked_for_as_it_is_written(client: HttpClient, url: str, line: bytes) -> None:
+def test_url_is_requested_as_written(client: HttpClient, url: str, line: bytes) -> None:
     heads: list[bytes] = []
 
     def serve(connection: socket.socket) -> None:
@@ -377,12 +377,12 @@ def test_a_url_is_asked_for_as_it_is_written(client: HttpClient, url: str, line:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/", "path", "http://", "http://[::1/", "http://h:port/", "http://a b/"])
-def test_what_is_not_a_url_of_a_server_is_refused(client: HttpClient, url: str) -> None:
+def test_invalid_url_is_refused(client: HttpClient, url: str) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot reach"):
         client.fetch("GET", url, {})
 
 
-def test_a_document_is_whole_or_lost(client: HttpClient) -> None:
+def test_document_is_complete_or_lost(client: HttpClient) -> None:
     for answer in (
         b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort",
         b"HTTP/1.1 500 Oh\r\nContent-Length: 10\r\n\r\nshort",
@@ -393,7 +393,7 @@ def test_a_document_is_whole_or_lost(client: HttpClient) -> None:
             client.fetch("GET", str(origin), {})
 
 
-def test_a_document_of_many_pieces_leaves_the_connection_usable(client: HttpClient) -> None:
+def test_chunked_document_leaves_the_connection_usable(client: HttpClient) -> None:
     body = os.urandom(3_000_000)
     for coding in (
         b"Content-Length: %d\r\n\r\n%b" % (len(body), body),
@@ -406,7 +406,7 @@ def test_a_document_of_many_pieces_leaves_the_connection_usable(client: HttpClie
             client.close()
 
 
-def test_a_plain_server_does_not_hear_a_secret_meant_for_a_secure_one(client: HttpClient) -> None:
+def test_secret_for_a_tls_server_is_not_sent_to_a_plain_one(client: HttpClient) -> None:
     heard: list[bytes] = []
 
     def serve(connection: socket.socket) -> None:

@@ -45,12 +45,12 @@ STORAGE = LocalStorage(durable=False)
         ("relative/x", f"{Path.cwd()}/relative/x"),
     ],
 )
-def test_locations_are_spelt_in_several_ways(location: str, path: str) -> None:
+def test_locations_have_several_spellings(location: str, path: str) -> None:
     assert local_path(location) == path
 
 
 @pytest.mark.parametrize("location", ["", "s3://b/x", "file:x", "file://host/x", "file://", "a\0b", "hdfs:/x"])
-def test_locations_that_are_not_of_this_machine_are_refused(location: str) -> None:
+def test_locations_of_other_hosts_are_refused(location: str) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot use the location"):
         STORAGE.read(location)
 
@@ -63,7 +63,7 @@ def test_relative_paths_and_folders_are_never_written_or_deleted(location: str, 
         getattr(STORAGE, verb)(*arguments)
 
 
-def test_characters_that_the_system_cannot_express_are_refused(tmp_path: Path) -> None:
+def test_unrepresentable_characters_are_refused(tmp_path: Path) -> None:
     for act in (STORAGE.read, STORAGE.exists, STORAGE.delete, lambda path: STORAGE.create(path, b"")):
         with pytest.raises(InvalidRequestError):
             act(f"{tmp_path}/\ud800")
@@ -72,7 +72,7 @@ def test_characters_that_the_system_cannot_express_are_refused(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_listing_keeps_the_spelling_it_was_asked_with(tmp_path: Path) -> None:
+def test_listing_keeps_the_requested_spelling(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
     for folder in (f"file:{tmp_path}", f"file://{tmp_path}", str(tmp_path)):
         assert [one.path for one in STORAGE.list(folder)] == [f"{folder}/f"]
@@ -87,12 +87,12 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
         assert not STORAGE.exists(path)
 
 
-def test_a_file_that_claims_no_size_is_still_bounded() -> None:
+def test_file_reporting_no_size_is_bounded() -> None:
     with pytest.raises(StorageError, match="more than the 10 allowed"):
         STORAGE.read("/proc/self/status", max_bytes=10)
 
 
-def test_reading_a_small_file_takes_little_memory(tmp_path: Path) -> None:
+def test_reading_a_small_file_uses_little_memory(tmp_path: Path) -> None:
     (tmp_path / "small").write_bytes(b"x" * 1000)
     tracemalloc.start()
     try:
@@ -103,11 +103,11 @@ def test_reading_a_small_file_takes_little_memory(tmp_path: Path) -> None:
     assert peak < 1 << 20
 
 
-def test_a_file_whose_size_says_nothing_is_read_to_its_end() -> None:
+def test_file_with_a_meaningless_size_is_read_to_its_end() -> None:
     assert STORAGE.read("/proc/self/status").count(b"\n") > 10
 
 
-def test_a_file_below_a_file_is_missing(tmp_path: Path) -> None:
+def test_file_below_a_file_is_missing(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"")
     with pytest.raises(MissingFileError):
         STORAGE.read(f"{tmp_path}/f/g")
@@ -124,7 +124,7 @@ def test_folders_are_not_deleted(tmp_path: Path) -> None:
     assert list(failed) == [f"{tmp_path}/d"]
 
 
-def test_links_to_files_are_listed_and_links_to_folders_are_not_followed(tmp_path: Path) -> None:
+def test_links_to_files_are_listed_and_links_to_folders_not_followed(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "secret").write_bytes(b"123")
@@ -151,7 +151,7 @@ def test_nothing_is_left_beside_a_file(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["f"]
 
 
-def test_an_existing_folder_takes_the_name(tmp_path: Path) -> None:
+def test_existing_folder_occupies_the_name(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
     with pytest.raises(FileAlreadyExistsError):
         STORAGE.create_exclusive(f"{tmp_path}/d", b"")
@@ -159,14 +159,14 @@ def test_an_existing_folder_takes_the_name(tmp_path: Path) -> None:
         STORAGE.replace(f"{tmp_path}/d", b"")
 
 
-def test_a_dangling_link_takes_the_name(tmp_path: Path) -> None:
+def test_dangling_link_occupies_the_name(tmp_path: Path) -> None:
     (tmp_path / "v1").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileAlreadyExistsError):
         STORAGE.create_exclusive(f"{tmp_path}/v1", b"")
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_storage_survives_pickling(tmp_path: Path) -> None:
+def test_storage_is_picklable(tmp_path: Path) -> None:
     back = pickle.loads(pickle.dumps(LocalStorage()))
     back.create(f"{tmp_path}/f", b"1")
     assert back.read(f"{tmp_path}/f") == b"1"
@@ -183,7 +183,7 @@ def _race(root: str, rounds: int, gate: Any, wins: Any) -> None:
         wins.put((at, os.getpid()))
 
 
-def test_of_processes_that_race_for_a_name_one_wins(tmp_path: Path) -> None:
+def test_one_of_several_processes_racing_for_a_name_wins(tmp_path: Path) -> None:
     rounds, racers = 30, 4
     spawn = multiprocessing.get_context("fork")
     gate, wins = spawn.Barrier(racers), spawn.Queue()
@@ -263,7 +263,7 @@ def test_file_and_new_folders_are_synced_before_the_name_and_the_folder_after_it
     ]
 
 
-def test_a_file_that_is_written_in_parts_is_named_and_then_synced_with_its_folders(
+def test_multipart_file_is_named_and_then_synced_with_its_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = LocalStorage(new_id=lambda: "id")
@@ -278,7 +278,7 @@ def test_a_file_that_is_written_in_parts_is_named_and_then_synced_with_its_folde
     assert after[-1] == f"fsync {tmp_path}/a/b"
 
 
-def test_a_folder_that_was_made_anew_is_synced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recreated_folder_is_synced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage()
     storage.create(f"{tmp_path}/a/f", b"")
     (tmp_path / "a" / "f").unlink()
@@ -288,9 +288,7 @@ def test_a_folder_that_was_made_anew_is_synced_again(tmp_path: Path, monkeypatch
     assert f"fsync {tmp_path}" in system.calls
 
 
-def test_files_in_new_folders_share_syncs_of_the_folder_above_that_began_after_theirs_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_files_share_syncs_of_their_parent_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = LocalStorage()
     storage.create(f"{tmp_path}/data/first/f", b"")
     count = 16
@@ -337,7 +335,7 @@ def test_files_in_new_folders_share_syncs_of_the_folder_above_that_began_after_t
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_a_new_file_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+def test_unreferenced_new_file_is_closed(tmp_path: Path) -> None:
     gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     file = LocalStorage().open_new(f"{tmp_path}/f")
@@ -348,7 +346,7 @@ def test_a_new_file_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None
     assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_storage_that_need_not_last_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_non_durable_storage_syncs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = System(monkeypatch)
     LocalStorage(durable=False).create(f"{tmp_path}/a/f", b"data")
     assert not [call for call in system.calls if call.startswith("fsync")]
@@ -356,7 +354,7 @@ def test_a_storage_that_need_not_last_syncs_nothing(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("verb", ["create_exclusive", "replace"])
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EROFS], ids=errno.errorcode.get)
-def test_a_fault_at_any_call_leaves_all_or_nothing_and_says_which(tmp_path: Path, verb: str, code: int) -> None:
+def test_fault_at_any_call_is_atomic_and_reports_its_outcome(tmp_path: Path, verb: str, code: int) -> None:
     at = 0
     while True:
         at += 1
@@ -386,7 +384,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing_and_says_which(tmp_path: Path
     assert at > 8
 
 
-def test_a_link_whose_answer_was_lost_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_link_with_a_lost_response_is_found_by_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.link
 
     def linked_but_exists(source: str, target: str) -> None:
@@ -398,7 +396,7 @@ def test_a_link_whose_answer_was_lost_is_found_by_its_file(tmp_path: Path, monke
     assert STORAGE.read(f"{tmp_path}/f") == b"mine"
 
 
-def test_a_file_system_without_hard_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_without_hard_links_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: str, target: str) -> None:
         raise OSError(errno.EPERM, "Operation not permitted")
 
@@ -424,13 +422,13 @@ def test_short_reads_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may look everywhere")
-def test_a_file_that_may_not_be_looked_for_is_neither_there_nor_missing(tmp_path: Path) -> None:
+def test_inaccessible_file_is_neither_present_nor_missing(tmp_path: Path) -> None:
     (tmp_path / "closed").mkdir(mode=0)
     with pytest.raises(StorageError, match="Permission denied"):
         STORAGE.exists(f"{tmp_path}/closed/f")
 
 
-def test_a_failure_to_look_is_an_error_and_not_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_lookup_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: Path, **_: Any) -> os.stat_result:
         raise PermissionError(errno.EACCES, "Permission denied")
 

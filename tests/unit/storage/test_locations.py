@@ -35,14 +35,14 @@ UNPARTITIONED = {**HASHED, "write.object-storage.partitioned-paths": "false"}
 # Where new files go
 
 
-def test_files_go_below_the_table_by_default() -> None:
+def test_files_are_below_the_table_by_default() -> None:
     for location in (TABLE, f"{TABLE}/", f"{TABLE}//"):
         assert data_folder(location, {}) == f"{TABLE}/data"
         assert metadata_folder(location, {}) == f"{TABLE}/metadata"
         assert data_locations(location, {}).new_data_location("my_file") == f"{TABLE}/data/my_file"
 
 
-def test_partitioned_files_go_into_a_folder_for_each_partition() -> None:
+def test_partitioned_files_have_a_folder_per_partition() -> None:
     assert data_locations(TABLE, {}).new_data_location("f", "a=1/b=x") == f"{TABLE}/data/a=1/b=x/f"
     assert data_locations(TABLE, {}).new_data_location("f", "") == f"{TABLE}/data/f"
 
@@ -56,7 +56,7 @@ def test_partitioned_files_go_into_a_folder_for_each_partition() -> None:
         ("a/b", f"{TABLE}/a/b"),
     ],
 )
-def test_other_folders_may_be_chosen_and_relative_ones_are_below_the_table(chosen: str, folder: str) -> None:
+def test_other_folders_may_be_absolute_or_relative_to_the_table(chosen: str, folder: str) -> None:
     assert data_folder(TABLE, {"write.data.path": chosen}) == folder
     assert metadata_folder(TABLE, {"write.metadata.path": chosen}) == folder
 
@@ -71,12 +71,12 @@ def test_retired_properties_are_refused_unless_replaced(name: str, hashed: str) 
     assert data_locations(TABLE, properties).folder == "s3://b/x"
 
 
-def test_a_java_class_that_names_files_is_refused() -> None:
+def test_java_location_provider_class_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"org\.example\.Provider"):
         data_locations(TABLE, {"write.location-provider.impl": "org.example.Provider"})
 
 
-def test_an_empty_location_is_refused() -> None:
+def test_empty_location_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="empty"):
         data_folder("", {})
     with pytest.raises(InvalidPropertyError):
@@ -92,16 +92,16 @@ def test_an_empty_location_is_refused() -> None:
         ("d", "1001/0001/0100/01110011"),
     ],
 )
-def test_hashed_paths_are_those_of_the_reference(name: str, spread: str) -> None:
+def test_hashed_paths_match_iceberg_java(name: str, spread: str) -> None:
     assert data_locations(TABLE, HASHED).new_data_location(name) == f"{TABLE}/data/{spread}/{name}"
 
 
-def test_hashed_paths_without_partitions_join_the_hash_and_the_name() -> None:
+def test_hashed_paths_without_partitions_join_hash_and_name() -> None:
     located = data_locations(TABLE, UNPARTITIONED).new_data_location("test.parquet", "data=val")
     assert located == f"{TABLE}/data/0110/1010/0011/11101000-test.parquet"
 
 
-def test_hashed_paths_with_partitions_hash_the_partition_too() -> None:
+def test_hashed_paths_with_partitions_include_them_in_the_hash() -> None:
     located = data_locations(TABLE, HASHED).new_data_location("test.parquet", "data%231=val%231")
     assert located.startswith(f"{TABLE}/data/")
     assert located.endswith("/data%231=val%231/test.parquet")
@@ -122,11 +122,11 @@ def test_hashed_paths_outside_the_table_name_the_table() -> None:
     ("table", "context"),
     [("s3://b/db/t", "db/t"), ("s3://b/t", "t"), ("/wh/db/t/", "db/t"), ("file:/t", "t"), ("s3://b/x/db/t", "db/t")],
 )
-def test_the_table_is_named_by_its_last_two_folders(table: str, context: str) -> None:
+def test_table_is_named_by_its_last_two_folders(table: str, context: str) -> None:
     assert data_locations(table, {**HASHED, "write.data.path": "s3://other"}).context == context
 
 
-def test_names_are_those_of_the_reference() -> None:
+def test_file_names_match_iceberg_java() -> None:
     named = data_file_name(partition_id=3, task_id=41, operation_id="u", file_count=7, extension="parquet")
     assert named == "00003-41-u-00007.parquet"
     deletes = data_file_name(
@@ -155,14 +155,14 @@ def test_names_are_those_of_the_reference() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_the_version_is_found_in_the_name_of_a_metadata_file(location: str, version: int | None) -> None:
+def test_version_is_parsed_from_a_metadata_file_name(location: str, version: int | None) -> None:
     assert find_metadata_version(location) == version
 
 
 # How locations compare
 
 
-def test_schemes_and_slashes() -> None:
+def test_schemes_and_slashes_are_normalized() -> None:
     assert scheme_of("S3A://b") == "s3a"
     assert scheme_of("/a:b") is None
     assert scheme_of("a/b:c") is None
@@ -200,7 +200,7 @@ DIFFERENT = [
 
 
 @pytest.mark.parametrize(("one", "other"), SAME)
-def test_spellings_that_may_mean_one_file_have_one_key(one: str, other: str) -> None:
+def test_spellings_of_one_file_have_one_key(one: str, other: str) -> None:
     assert location_key(one) == location_key(other)
 
 
@@ -260,12 +260,12 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize(("location", "folder"), INSIDE)
-def test_locations_inside_a_folder(location: str, folder: str) -> None:
+def test_locations_inside_a_folder_are_recognised(location: str, folder: str) -> None:
     assert is_under(location, folder)
 
 
 @pytest.mark.parametrize(("location", "folder"), OUTSIDE)
-def test_locations_outside_a_folder_or_in_doubt(location: str, folder: str) -> None:
+def test_locations_outside_a_folder_or_ambiguous_are_refused(location: str, folder: str) -> None:
     assert not is_under(location, folder)
 
 
@@ -274,18 +274,18 @@ paths = st.lists(steps, max_size=6).map("/".join)
 
 
 @given(below=paths)
-def test_what_is_inside_stays_inside_however_it_is_read(below: str) -> None:
+def test_location_inside_stays_inside_however_it_is_read(below: str) -> None:
     location = f"/wh/t/{below}"
     if is_under(location, "/wh/t"):
         assert location_key(location).startswith("file:///wh/t/")
 
 
 @given(below=paths, scheme=st.sampled_from(["file:", "file://", "file://localhost", ""]))
-def test_the_key_of_a_location_does_not_depend_on_its_scheme(below: str, scheme: str) -> None:
+def test_location_key_ignores_the_scheme(below: str, scheme: str) -> None:
     assert location_key(f"{scheme}/wh/{below}") == location_key(f"/wh/{below}")
 
 
-def test_a_tables_folders_do_not_lie_in_each_other() -> None:
+def test_folders_of_a_table_do_not_nest() -> None:
     assert table_folders(TABLE, {}) == (TABLE,)
     assert table_folders(TABLE, {"write.data.path": "s3://x/d"}) == (TABLE, "s3://x/d")
     both = {"write.data.path": "s3://x/d", "write.metadata.path": "s3://x/d"}
@@ -297,7 +297,7 @@ def test_a_tables_folders_do_not_lie_in_each_other() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("gs", "gcs"), ("s3", "s3a"), ("s3", "s3n"), ("abfs", "abfss")])
-def test_schemes_of_one_store_are_one_in_keys_columns_and_folders(one: str, other: str) -> None:
+def test_equivalent_schemes_share_keys_columns_and_folders(one: str, other: str) -> None:
     paths = [f"{scheme}://b/t/f.parquet" for scheme in (one, other, other.upper())]
     assert len({location_key(path) for path in paths}) == 1
     assert len(set(location_keys(pa.array(paths)))) == 1

@@ -16,7 +16,7 @@ _BOMB = '<?xml version="1.0" encoding="{}"?><!DOCTYPE a [<!ENTITY b "xxxx">]><a>
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "iso-8859-1"])
-def test_a_document_type_is_refused_in_every_encoding(encoding: str) -> None:
+def test_document_type_is_refused_in_every_encoding(encoding: str) -> None:
     with pytest.raises(ET.ParseError):
         parse_xml(_BOMB.format(encoding.partition("-le")[0].partition("-be")[0]).encode(encoding))
 
@@ -31,7 +31,7 @@ def test_documents_are_read_with_and_without_namespaces() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<a>", b"<a></b>", b"not xml", b"<a/><b/>", b"\x00"])
-def test_what_is_no_document_is_refused(body: bytes) -> None:
+def test_invalid_document_is_refused(body: bytes) -> None:
     with pytest.raises(ET.ParseError):
         parse_xml(body)
 
@@ -53,7 +53,7 @@ class Circling(ObjectRequests):
 
 
 @pytest.mark.parametrize("tokens", ["A", "AB", "ABC"])
-def test_pages_that_go_in_a_circle_end(tokens: str) -> None:
+def test_circular_pagination_ends(tokens: str) -> None:
     requests = Circling(tokens)
     with pytest.raises(StorageError, match="go in a circle"):
         list(requests.list_pages(ObjectKey("bucket", "", "s3://bucket/"), prefix="", is_deep=True))

@@ -25,7 +25,7 @@ def address(properties: dict[str, str], bucket: str = "my-bucket") -> str:
     return f"{found.origin}{found.path}"
 
 
-def test_a_bucket_of_amazon_is_in_the_name_of_its_host() -> None:
+def test_amazon_bucket_is_in_the_host_name() -> None:
     assert address({}) == "https://my-bucket.s3.us-east-1.amazonaws.com/"
     assert address({"s3.region": "eu-west-1"}) == "https://my-bucket.s3.eu-west-1.amazonaws.com/"
     assert address({"client.region": "eu-west-1"}) == "https://my-bucket.s3.eu-west-1.amazonaws.com/"
@@ -33,18 +33,18 @@ def test_a_bucket_of_amazon_is_in_the_name_of_its_host() -> None:
     assert address({"s3.path-style-access": "true"}) == "https://s3.us-east-1.amazonaws.com/my-bucket/"
 
 
-def test_a_bucket_with_a_dot_is_in_the_path_because_no_certificate_covers_it() -> None:
+def test_bucket_with_a_dot_is_in_the_path_for_certificates() -> None:
     assert address({}, "my.bucket") == "https://s3.us-east-1.amazonaws.com/my.bucket/"
 
 
-def test_a_bucket_behind_an_endpoint_is_in_the_path_unless_asked_otherwise() -> None:
+def test_bucket_behind_an_endpoint_is_in_the_path_by_default() -> None:
     assert address({"s3.endpoint": "http://127.0.0.1:9000"}) == "http://127.0.0.1:9000/my-bucket/"
     assert address({"s3.endpoint": "https://minio.example/"}) == "https://minio.example/my-bucket/"
     for switch in ({"s3.force-virtual-addressing": "true"}, {"s3.path-style-access": "false"}):
         assert address({"s3.endpoint": "https://minio.example", **switch}) == "https://my-bucket.minio.example/"
 
 
-def test_only_amazon_and_google_themselves_are_relied_on_untried() -> None:
+def test_only_amazon_and_google_are_trusted_unprobed() -> None:
     assert s3_service(KEYS).is_proven
     assert not s3_service({**KEYS, "s3.endpoint": "https://minio.example"}).is_proven
     assert gcs_service({"gcs.oauth2.token": "t"}).is_proven
@@ -61,7 +61,7 @@ def test_only_amazon_and_google_themselves_are_relied_on_untried() -> None:
         ("http://[::1]:9000", Origin("[::1]", 9000, is_tls=False)),
     ],
 )
-def test_endpoints(text: str, origin: Origin) -> None:
+def test_endpoints_are_parsed(text: str, origin: Origin) -> None:
     assert parse_endpoint("p", text) == origin
 
 
@@ -70,26 +70,26 @@ def test_endpoints(text: str, origin: Origin) -> None:
     ["", "h", "h:9000", "ftp://h", "https://", "https://u:hunter2@h", "https://h/path", "https://h?q", "https://h#f",
      "https://h:99999", "https://h:x", "https://a b", "https://-h", "https://h\r\nx", "https://[zz]"],
 )  # fmt: skip
-def test_an_endpoint_that_is_more_than_a_server_is_refused_unseen(text: str) -> None:
+def test_endpoint_that_is_more_than_a_server_is_refused_and_hidden(text: str) -> None:
     with pytest.raises(InvalidPropertyError, match=r"s3\.endpoint") as caught:
         s3_service({**KEYS, "s3.endpoint": text})
     assert "hunter2" not in str(caught.value)
 
 
-def test_keys_may_have_either_family_of_names() -> None:
+def test_credentials_have_either_family_of_names() -> None:
     for family in ("s3", "client"):
         service = s3_service({f"{family}.access-key-id": "a", f"{family}.secret-access-key": "b"})
         assert service.credentials is not None
         assert service.credentials() == S3Credentials("a", "b")
 
 
-def test_a_callers_source_of_keys_goes_before_the_properties() -> None:
+def test_credential_provider_of_the_caller_wins_over_properties() -> None:
     service = s3_service(KEYS, lambda: S3Credentials("other", "keys"))
     assert service.credentials is not None
     assert service.credentials().access_key_id == "other"
 
 
-def test_without_keys_nothing_is_looked_up_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_credentials_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-the-environment")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "from-the-environment")
     with pytest.raises(InvalidRequestError, match="there are no credentials") as caught:
@@ -97,7 +97,7 @@ def test_without_keys_nothing_is_looked_up_in_the_environment(monkeypatch: pytes
     assert "s3.use-environment" in str(caught.value)
 
 
-def test_half_a_pair_of_keys_is_refused() -> None:
+def test_half_a_pair_of_credentials_is_refused() -> None:
     for name in ("s3.access-key-id", "s3.secret-access-key"):
         with pytest.raises(InvalidPropertyError, match="go together"):
             s3_service({name: "canary"})
@@ -120,14 +120,14 @@ def test_half_a_pair_of_keys_is_refused() -> None:
         ({"s3.region": "evil.example/"}, InvalidPropertyError),
     ],
 )
-def test_what_would_change_who_asks_or_whom_is_never_left_out_of_account(
+def test_settings_that_change_identity_or_host_are_never_ignored(
     properties: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         s3_service({**KEYS, **properties})
 
 
-def test_encryption_is_asked_for_with_each_write() -> None:
+def test_every_write_requests_encryption() -> None:
     assert s3_service(KEYS).write_headers() == {}
     assert s3_service({**KEYS, "s3.sse.type": "s3"}).write_headers() == {"x-amz-server-side-encryption": "AES256"}
     assert s3_service({**KEYS, "s3.sse.type": "kms", "s3.sse.key": "k"}).write_headers() == {
@@ -136,7 +136,7 @@ def test_encryption_is_asked_for_with_each_write() -> None:
     }
 
 
-def test_google_needs_a_token_or_a_public_bucket() -> None:
+def test_google_requires_a_token_or_a_public_bucket() -> None:
     with pytest.raises(InvalidRequestError, match="no token"):
         gcs_service({})
     assert gcs_service({"gcs.no-auth": "true"}).is_anonymous
@@ -161,13 +161,13 @@ def test_no_secret_is_shown_or_pickled(storage: ObjectStorage) -> None:
         again.read("s3://bucket/f" if "S3" in repr(storage) else "gs://bucket/f")
 
 
-def test_the_wish_for_the_environments_keys_is_pickled_and_no_keys() -> None:
+def test_use_of_environment_credentials_is_pickled_without_credentials() -> None:
     service = pickle.loads(pickle.dumps(s3_service({"s3.use-environment": "true"}).without_secrets()))
     assert isinstance(service, S3Service)
     assert service.credentials is not None
 
 
-def test_a_public_bucket_is_asked_without_a_signature() -> None:
+def test_requests_to_a_public_bucket_are_unsigned() -> None:
     service = s3_service({"s3.anonymous": "true"})
     assert service.credentials is None
     assert isinstance(gcs_service({"gcs.no-auth": "true"}), GcsService)
@@ -183,7 +183,7 @@ def test_a_public_bucket_is_asked_without_a_signature() -> None:
         ("s3://my.buck-et_1/a", ("my.buck-et_1", "a")),
     ],
 )
-def test_locations_are_taken_literally(location: str, place: tuple[str, str]) -> None:
+def test_locations_are_used_literally(location: str, place: tuple[str, str]) -> None:
     assert place_of(location, "s3") == ObjectKey(*place, location)
 
 
@@ -192,20 +192,20 @@ def test_locations_are_taken_literally(location: str, place: tuple[str, str]) ->
     ["s3:bucket/a", "s3:/bucket/a", "s3:///a", "s3://", "s3://b/a", "s3://user:hunter2@bucket/a", "s3://bu cket/a",
      "s3://bucket:80/a", "s3://bucket?x/a", "s3://-bucket/a", "s3://bucket\r\n/a", "s3://evil.com#/a"],
 )  # fmt: skip
-def test_what_is_no_bucket_is_refused_unseen(location: str) -> None:
+def test_invalid_bucket_is_refused_and_hidden(location: str) -> None:
     with pytest.raises(InvalidRequestError, match="not the name of a bucket") as caught:
         place_of(location, "s3")
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["..", "a/../b", "a/.", "./a", "\ud800"])
-def test_keys_that_do_not_arrive_as_they_were_sent_are_refused(key: str) -> None:
+def test_credentials_that_cannot_be_sent_unchanged_are_refused(key: str) -> None:
     with pytest.raises(InvalidRequestError):
         place_of(f"s3://bucket/{key}", "s3")
 
 
 @pytest.mark.parametrize("location", ["s3://bucket", "s3://bucket/", "s3://bucket/folder/", "gs://bucket/f", "/f"])
-def test_a_file_is_neither_a_folder_nor_of_another_scheme(location: str) -> None:
+def test_file_is_neither_a_folder_nor_of_another_scheme(location: str) -> None:
     storage = ObjectStorage(s3_service(KEYS))
     with pytest.raises(InvalidRequestError):
         storage.read(location)

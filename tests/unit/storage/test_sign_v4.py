@@ -25,7 +25,7 @@ AT = datetime(2013, 5, 24, tzinfo=UTC)
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=20)
 
 
-def test_the_published_example_has_its_signature() -> None:
+def test_published_example_has_its_signature() -> None:
     # "Example: GET Object" of "Authenticating Requests: Using the Authorization Header" in Amazon's S3 reference.
     headers = sign_v4(
         S3Credentials(KEY_ID, SECRET),
@@ -53,7 +53,7 @@ def test_the_published_example_has_its_signature() -> None:
     method=st.sampled_from(["GET", "PUT", "POST", "HEAD", "DELETE"]),
     now=st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)),
 )
-def test_signatures_are_those_of_botocore(
+def test_signatures_match_botocore(
     key: str, query: dict[str, str], meta: str, body: bytes, token: str | None, method: str, now: datetime
 ) -> None:
     now = now.replace(tzinfo=UTC)
@@ -85,12 +85,12 @@ def test_signatures_are_those_of_botocore(
 
 
 @pytest.mark.parametrize("text", ["a b", "a+b", "a%20b", "ü", "日本", "a\nb", "~", "a*b", "'", "&", "\0"])
-def test_escapes_can_be_undone(text: str) -> None:
+def test_escaping_is_reversible(text: str) -> None:
     assert unquote(escape(text)) == text
     assert set(escape(text)) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~%")
 
 
-def test_keys_are_neither_shown_nor_pickled() -> None:
+def test_credentials_are_neither_shown_nor_pickled() -> None:
     keys = S3Credentials(KEY_ID, SECRET, "a-session-token")
     assert repr(keys) == "S3Credentials()"
     assert str(keys) == "S3Credentials()"
@@ -101,7 +101,7 @@ def test_keys_are_neither_shown_nor_pickled() -> None:
 
 
 @pytest.mark.parametrize("keys", [("", "s"), ("a", ""), ("a", "s", ""), ("a b", "s"), ("a", "s\n"), ("a", "s", "ü")])
-def test_keys_that_no_header_can_carry_are_refused_unseen(keys: tuple[str, ...]) -> None:
+def test_credentials_that_fit_no_header_are_refused_and_hidden(keys: tuple[str, ...]) -> None:
     with pytest.raises(InvalidRequestError, match="odd characters") as caught:
         S3Credentials(*keys)
     assert "\n" not in str(caught.value)

@@ -85,7 +85,7 @@ def lab() -> Lab:
 # Where it begins
 
 
-def test_the_whole_table_comes_first_then_what_is_new(lab: Lab) -> None:
+def test_whole_table_comes_first_and_new_rows_follow(lab: Lab) -> None:
     old = append(lab, 2) + append(lab, 1)
     begun = stream(lab).begin(StreamStart())
     assert begun == StreamOffset(lab.snapshot.snapshot_id, 0, scan_all_files=True)
@@ -95,13 +95,13 @@ def test_the_whole_table_comes_first_then_what_is_new(lab: Lab) -> None:
     assert end == StreamOffset(lab.snapshot.snapshot_id, 2, is_done=True)
 
 
-def test_files_that_are_gone_are_not_of_the_whole_table(lab: Lab) -> None:
+def test_removed_files_are_not_part_of_the_initial_snapshot(lab: Lab) -> None:
     gone, kept = append(lab), append(lab)
     lab.commit(DeleteFiles(frozenset(named(gone))))
     assert drain(lab, stream(lab).begin(StreamStart()))[0] == [named(kept)]
 
 
-def test_a_table_without_snapshots_is_read_from_its_first_one_on(lab: Lab) -> None:
+def test_table_without_snapshots_is_streamed_from_its_first(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     assert begun.is_start
     assert stream(lab).advance(begun) == begun
@@ -109,7 +109,7 @@ def test_a_table_without_snapshots_is_read_from_its_first_one_on(lab: Lab) -> No
     assert drain(lab, begun)[0] == [named(files)]
 
 
-def test_latest_leaves_out_what_is_there(lab: Lab) -> None:
+def test_latest_skips_existing_rows(lab: Lab) -> None:
     append(lab, 3)
     begun = stream(lab).begin(StreamStart(is_latest=True))
     assert drain(lab, begun)[0] == []
@@ -118,7 +118,7 @@ def test_latest_leaves_out_what_is_there(lab: Lab) -> None:
     assert drain(lab, begun)[0] == [named(new)]
 
 
-def test_a_snapshot_is_where_its_own_rows_begin_and_after_it_those_that_follow(lab: Lab) -> None:
+def test_start_snapshot_is_inclusive(lab: Lab) -> None:
     append(lab)
     one = append(lab)
     at = lab.snapshot.snapshot_id
@@ -129,7 +129,7 @@ def test_a_snapshot_is_where_its_own_rows_begin_and_after_it_those_that_follow(l
         stream(lab).begin(StreamStart(snapshot_id=99))
 
 
-def test_a_time_is_where_the_first_snapshot_at_or_after_it_begins(lab: Lab) -> None:
+def test_start_time_is_the_first_snapshot_at_or_after_it(lab: Lab) -> None:
     append(lab)
     one = append(lab)
     at = lab.snapshot.timestamp_ms
@@ -146,7 +146,7 @@ def test_a_time_is_where_the_first_snapshot_at_or_after_it_begins(lab: Lab) -> N
     assert drain(lab, begun)[0] == [named(three)]
 
 
-def test_the_earliest_of_a_table_whose_first_snapshots_expired_is_all_that_was_live_then(lab: Lab) -> None:
+def test_earliest_start_after_expiry_is_all_live_files(lab: Lab) -> None:
     first, second = append(lab), append(lab)
     lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
     third = append(lab)
@@ -158,7 +158,7 @@ def test_the_earliest_of_a_table_whose_first_snapshots_expired_is_all_that_was_l
 # Limits
 
 
-def test_files_are_limited_exactly_rows_and_bytes_up_to_the_file_that_reaches_them(lab: Lab) -> None:
+def test_file_limit_is_exact_and_row_and_byte_limits_are_soft(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     files = append(lab, 2, rows=10) + append(lab, 3, rows=10) + append(lab, 1, rows=10)
     expected = named(files)
@@ -177,7 +177,7 @@ def test_files_are_limited_exactly_rows_and_bytes_up_to_the_file_that_reaches_th
     assert sizes(StreamLimits(files=3, rows=15)) == [2, 2, 2]
 
 
-def test_limits_cut_the_whole_table_too_and_deletes_stay_applied(lab: Lab) -> None:
+def test_limits_split_the_initial_snapshot_with_deletes_applied(lab: Lab) -> None:
     files = append(lab, 5)
     begun = stream(lab).begin(StreamStart())
     batches, end = drain(lab, begun, StreamLimits(files=2))
@@ -186,7 +186,7 @@ def test_limits_cut_the_whole_table_too_and_deletes_stay_applied(lab: Lab) -> No
     assert not end.scan_all_files
 
 
-def test_summaries_are_enough_to_admit_whole_snapshots(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_summaries_suffice_to_admit_whole_snapshots(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = stream(lab).begin(StreamStart())
     for _ in range(20):
         append(lab)
@@ -215,7 +215,7 @@ def overwritten(lab: Lab) -> tuple[list[DataFile], list[DataFile], list[DataFile
     return first, [new], append(lab)
 
 
-def test_what_is_no_append_is_refused_by_name_after_all_before_it_was_read(lab: Lab) -> None:
+def test_non_append_is_refused_by_name_after_earlier_rows(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     first, _, _ = overwritten(lab)
     end = stream(lab).advance(begun)
@@ -226,7 +226,7 @@ def test_what_is_no_append_is_refused_by_name_after_all_before_it_was_read(lab: 
     assert "streaming-changes: changes" in str(refused.value)
 
 
-def test_what_is_no_append_is_skipped_where_asked(lab: Lab) -> None:
+def test_non_append_is_skipped_on_request(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     first, _, last = overwritten(lab)
     assert drain(lab, begun, rules=SKIP)[0] == [named(first + last)]
@@ -235,14 +235,14 @@ def test_what_is_no_append_is_skipped_where_asked(lab: Lab) -> None:
         drain(lab, begun, rules=StreamRules(skips_deletes=True))
 
 
-def test_files_that_an_overwrite_added_are_read_where_asked(lab: Lab) -> None:
+def test_files_added_by_an_overwrite_are_read_on_request(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     first, new, last = overwritten(lab)
     rules = StreamRules(not_appends=NotAppends.ADDED_FILES)
     assert sorted(drain(lab, begun, rules=rules)[0][0]) == sorted(named(first + new + last))
 
 
-def test_compactions_are_passed_over_and_cost_no_batch(lab: Lab) -> None:
+def test_compactions_are_skipped_without_a_batch(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     files = append(lab, 2)
     _, end = drain(lab, begun)
@@ -253,7 +253,7 @@ def test_compactions_are_passed_over_and_cost_no_batch(lab: Lab) -> None:
     assert drain(lab, end)[0] == [named(new)]
 
 
-def test_long_rows_of_compactions_move_the_offset_before_expiry_takes_the_way_back(lab: Lab) -> None:
+def test_long_series_of_compactions_moves_the_offset_before_expiry(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     files = append(lab, 2)
     _, end = drain(lab, begun)
@@ -271,7 +271,7 @@ def test_long_rows_of_compactions_move_the_offset_before_expiry_takes_the_way_ba
     assert drain(lab, moved)[0] == [named(added)]
 
 
-def test_files_that_were_compacted_meanwhile_are_read_as_they_were_added(lab: Lab) -> None:
+def test_files_compacted_meanwhile_are_read_as_added(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     files = append(lab, 2)
     lab.commit(RewriteFiles(tuple(files), (lab.file([1, 2]),), lab.snapshot.snapshot_id))
@@ -282,7 +282,7 @@ def test_files_that_were_compacted_meanwhile_are_read_as_they_were_added(lab: La
 # What is lost
 
 
-def test_a_first_snapshot_that_expired_does_not_matter_to_an_offset_far_ahead(lab: Lab) -> None:
+def test_expired_first_snapshot_does_not_affect_a_later_offset(lab: Lab) -> None:
     begun = stream(lab).begin(StreamStart())
     for _ in range(3):
         append(lab)
@@ -294,7 +294,7 @@ def test_a_first_snapshot_that_expired_does_not_matter_to_an_offset_far_ahead(la
     assert named(new)[0] in drain(lab, end)[0][0]
 
 
-def test_the_snapshot_of_an_offset_may_expire_once_it_is_read(lab: Lab) -> None:
+def test_snapshot_of_an_offset_may_expire_once_read(lab: Lab) -> None:
     append(lab, 2)
     end = stream(lab).advance(stream(lab).begin(StreamStart()))
     new = append(lab)
@@ -306,9 +306,7 @@ def test_the_snapshot_of_an_offset_may_expire_once_it_is_read(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("rewrite", ["files", "manifests", "merged manifests"])
-def test_the_snapshot_of_an_offset_may_expire_once_it_is_read_whatever_was_rewritten_after(
-    lab: Lab, rewrite: str
-) -> None:
+def test_snapshot_of_an_offset_may_expire_once_read_after_rewrites(lab: Lab, rewrite: str) -> None:
     if rewrite == "merged manifests":
         lab.commit(UpdateProperties(FrozenMap({"commit.manifest.min-count-to-merge": "2"})))
     append(lab)
@@ -328,7 +326,7 @@ def test_the_snapshot_of_an_offset_may_expire_once_it_is_read_whatever_was_rewri
     assert end.snapshot_id == lab.snapshot.snapshot_id
 
 
-def test_snapshots_that_expired_before_they_were_read_are_said(lab: Lab) -> None:
+def test_unread_expired_snapshots_are_reported(lab: Lab) -> None:
     append(lab)
     end = stream(lab).advance(stream(lab).begin(StreamStart()))
     for _ in range(3):
@@ -342,7 +340,7 @@ def test_snapshots_that_expired_before_they_were_read_are_said(lab: Lab) -> None
     assert f"stream-from-snapshot={oldest}" in str(lost.value)
 
 
-def test_expiry_spares_what_a_guarded_stream_needs(lab: Lab) -> None:
+def test_expiry_keeps_what_a_guarded_stream_needs(lab: Lab) -> None:
     append(lab)
     append(lab)
     end = stream(lab).advance(stream(lab).begin(StreamStart()))
@@ -360,7 +358,7 @@ def test_expiry_spares_what_a_guarded_stream_needs(lab: Lab) -> None:
     assert len(lab.load().metadata.snapshots) == 1
 
 
-def test_expiry_spares_all_where_a_guarded_stream_began_with_an_empty_table(lab: Lab) -> None:
+def test_expiry_keeps_everything_for_a_guarded_stream_started_on_an_empty_table(lab: Lab) -> None:
     guard = f"{GUARD_PREFIX}orders"
     lab.commit(UpdateProperties(FrozenMap({guard: str(START.snapshot_id)})))
     new = append(lab) + append(lab)
@@ -371,7 +369,7 @@ def test_expiry_spares_all_where_a_guarded_stream_began_with_an_empty_table(lab:
     assert len(lab.load().metadata.snapshots) == 1
 
 
-def test_expiry_spares_all_where_a_guarded_stream_began_at_a_time_to_come(lab: Lab) -> None:
+def test_expiry_keeps_everything_for_a_guarded_stream_with_a_future_start(lab: Lab) -> None:
     append(lab)
     append(lab)
     lab.commit(ExpireSnapshots(older_than_ms=lab.now_ms + 1, retain_last=1))
@@ -383,7 +381,7 @@ def test_expiry_spares_all_where_a_guarded_stream_began_at_a_time_to_come(lab: L
     assert drain(lab, begun)[0] == [named(new)]
 
 
-def test_a_table_that_was_set_back_is_said(lab: Lab) -> None:
+def test_rolled_back_table_is_reported(lab: Lab) -> None:
     append(lab)
     first = lab.snapshot.snapshot_id
     append(lab)
@@ -396,7 +394,7 @@ def test_a_table_that_was_set_back_is_said(lab: Lab) -> None:
         stream(lab).advance(end)
 
 
-def test_an_offset_of_another_table_is_said(lab: Lab) -> None:
+def test_offset_of_another_table_is_reported(lab: Lab) -> None:
     append(lab)
     with pytest.raises(SnapshotNotFoundError, match="the checkpoint is of another table"):
         stream(lab).advance(StreamOffset(12345, 1))
@@ -410,7 +408,7 @@ def behind(lab: Lab, offset: StreamOffset, rules: StreamRules | None = None) -> 
     return lag.snapshots, lag.files, lag.rows
 
 
-def test_what_is_left_of_the_snapshot_that_a_stream_is_in_is_behind_it_too(lab: Lab) -> None:
+def test_backlog_includes_the_rest_of_the_current_snapshot(lab: Lab) -> None:
     append(lab, 5, rows=10)
     whole = stream(lab).begin(StreamStart())
     assert behind(lab, whole) == (1, 5, 50)
@@ -425,7 +423,7 @@ def test_what_is_left_of_the_snapshot_that_a_stream_is_in_is_behind_it_too(lab: 
     assert behind(lab, START) == (3, 12, 120)
 
 
-def test_snapshots_that_are_passed_over_are_not_behind_a_stream(lab: Lab) -> None:
+def test_skipped_snapshots_are_not_part_of_the_backlog(lab: Lab) -> None:
     files = append(lab, 2, rows=10)
     done = stream(lab).advance(stream(lab).begin(StreamStart()))
     lab.commit(RewriteFiles(tuple(files), (merged := lab.file(range(1, 21)),), lab.snapshot.snapshot_id))
@@ -440,12 +438,12 @@ def test_snapshots_that_are_passed_over_are_not_behind_a_stream(lab: Lab) -> Non
 # Offsets
 
 
-def test_offsets_are_written_as_the_reference_writes_them() -> None:
+def test_offsets_match_the_format_of_iceberg_java() -> None:
     assert StreamOffset(7, 2).text == '{"version":1,"snapshot_id":7,"position":2,"scan_all_files":false}'
     assert START.text == '{"version":1,"snapshot_id":-1,"position":-1,"scan_all_files":false}'
 
 
-def test_an_offset_behind_all_files_of_its_snapshot_says_so() -> None:
+def test_offset_beyond_the_files_of_its_snapshot_is_recognised() -> None:
     done = StreamOffset(7, 2, is_done=True)
     assert done.text == '{"version":1,"snapshot_id":7,"position":2,"scan_all_files":false,"done":true}'
     assert parse_offset(done.text) == done
@@ -472,7 +470,7 @@ def test_an_offset_behind_all_files_of_its_snapshot_says_so() -> None:
         '{"version":1,"snapshot_id":7,"posi',
     ],
 )
-def test_a_damaged_offset_is_refused(text: str) -> None:
+def test_damaged_offset_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot continue a stream from the offset"):
         parse_offset(text)
 

@@ -21,20 +21,20 @@ def table() -> Iterator[Table]:
         yield made
 
 
-def test_the_page_has_conditions() -> None:
+def test_page_has_conditions() -> None:
     assert len(KEPT) > 40
     assert len(REFUSED) > 5
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(("text", "rows"), KEPT, ids=[text for text, _ in KEPT])
-def test_a_condition_keeps_the_rows_of_the_page(table: Table, text: str, rows: set[int]) -> None:
+def test_condition_keeps_the_documented_rows(table: Table, text: str, rows: set[int]) -> None:
     assert set(table.scan(text).to_arrow()["id"].to_pylist()) == rows
 
 
 @pytest.mark.every_case
 @pytest.mark.parametrize(("text", "reason"), REFUSED, ids=[text for text, _ in REFUSED])
-def test_a_condition_is_refused_for_the_pages_reason(table: Table, text: str, reason: str) -> None:
+def test_condition_is_refused_for_the_documented_reason(table: Table, text: str, reason: str) -> None:
     with pytest.raises(frazil.FrazilError) as caught:
         table.scan(text)
     assert reason in str(caught.value)

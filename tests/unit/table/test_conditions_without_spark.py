@@ -36,7 +36,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         "1 = 1",
     ],
 )
-def test_an_empty_table_needs_no_spark(tmp_path: Path, where: str) -> None:
+def test_empty_table_needs_no_spark(tmp_path: Path, where: str) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "k string, f double, x binary, u uuid")
         assert table.delete(where) is None
@@ -55,7 +55,7 @@ def test_an_empty_table_needs_no_spark(tmp_path: Path, where: str) -> None:
         ("not (k > 'a')", {"a", "\\"}),
     ],
 )
-def test_whole_partitions_go_as_spark_would_have_them_go(tmp_path: Path, where: str, gone: set[str]) -> None:
+def test_whole_partition_delete_equals_spark(tmp_path: Path, where: str, gone: set[str]) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "k string", partition_by=["k"])
         table.append(pa.table({"k": KEYS}))

@@ -35,7 +35,7 @@ ROWS = pa.table({"id": [1, 2, 3]})
         ("~nobody-of-that-name/wh", {}, "Cannot open the lake"),
     ],
 )
-def test_a_lake_that_cannot_be_opened_is_refused_with_the_reason(
+def test_lake_that_cannot_be_opened_is_refused_with_the_reason(
     warehouse: str, options: dict[str, object], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -43,13 +43,13 @@ def test_a_lake_that_cannot_be_opened_is_refused_with_the_reason(
         frazil.connect(warehouse, **options)  # type: ignore[arg-type]
 
 
-def test_a_property_that_is_misspelt_is_told_the_right_one() -> None:
+def test_misspelt_property_gets_a_suggestion() -> None:
     with pytest.raises(frazil.InvalidPropertyError) as raised:
         frazil.connect("memory:", properties={"s3.acess-key-id": "x"})
     assert raised.value.hint == "Did you mean s3.access-key-id?"
 
 
-def test_a_folder_may_be_a_path_a_text_or_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_may_be_a_path_text_or_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with frazil.connect(tmp_path / "wh") as lake:
         lake.create_table("db.t", "id bigint").append(ROWS)
@@ -70,7 +70,7 @@ def test_lakes_of_different_names_share_a_database(tmp_path: Path) -> None:
         assert first.table("db.t").scan().count() == 0
 
 
-def test_memory_needs_no_catalog_by_name() -> None:
+def test_memory_needs_no_catalog_name() -> None:
     with frazil.connect("memory:") as lake:
         table = lake.create_table("db.t", "id bigint")
         table.append(ROWS)
@@ -78,7 +78,7 @@ def test_memory_needs_no_catalog_by_name() -> None:
 
 
 @pytest.mark.parametrize("catalog", [None, "filesystem"])
-def test_roots_leave_a_lake_as_it_is_inside_its_warehouse(tmp_path: Path, catalog: str | None) -> None:
+def test_roots_do_not_restrict_the_warehouse(tmp_path: Path, catalog: str | None) -> None:
     properties = {"read.roots": f"{tmp_path}/elsewhere, s3://bucket/x"}
     with frazil.connect(tmp_path / "wh", catalog=catalog, properties=properties) as lake:
         table = lake.create_table("db.t", "id bigint")
@@ -114,7 +114,7 @@ def test_links_out_of_the_roots_are_not_followed(tmp_path: Path) -> None:
             table.scan().to_arrow()
 
 
-def test_a_tilde_is_the_users_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tilde_is_the_user_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     with frazil.connect("~/wh") as lake:

@@ -26,7 +26,7 @@ TESTS: dict[str, Callable[[int, int], bool]] = {
 
 @pytest.mark.parametrize("kind", ["int", "long"])
 @pytest.mark.parametrize("width", [7, 300])
-def test_rows_at_both_ends_are_found_and_the_table_is_sound(kind: str, width: int) -> None:
+def test_rows_at_both_ends_are_found_and_the_table_is_valid(kind: str, width: int) -> None:
     lowest = LOWEST[kind]
     rows = [lowest, lowest + 1, lowest + width, -1, 5, -lowest - 1]
     with frazil.connect("memory:", catalog="memory") as lake:
@@ -41,7 +41,7 @@ def test_rows_at_both_ends_are_found_and_the_table_is_sound(kind: str, width: in
         assert sorted(below) == [x for x in rows if x < 0 and x - x % width >= lowest]
 
 
-def test_a_delete_of_large_numbers_spares_the_smallest() -> None:
+def test_delete_of_large_numbers_keeps_the_smallest() -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.t", "x int", partition_by=["truncate(7, x)"])
         table.append(pa.table({"x": pa.array([-(2**31), 2**31 - 5], pa.int32())}))

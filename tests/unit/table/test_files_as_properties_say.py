@@ -62,7 +62,7 @@ def without_some(table: frazil.Table) -> frazil.Table:
         ("write.delete.parquet.compression-level", "7", "compression_level", 7),
     ],
 )
-def test_writers_of_parquet_are_told(
+def test_parquet_properties_are_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, argument: str, told: object
 ) -> None:
     seen: list[Any] = []
@@ -97,7 +97,7 @@ def test_writers_of_parquet_are_told(
         ("write.delete.orc.compression-strategy", "compression", "compression_strategy", "compression"),
     ],
 )
-def test_writers_of_orc_are_told(
+def test_orc_properties_are_applied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, argument: str, told: object
 ) -> None:
     seen: list[Any] = []
@@ -118,7 +118,7 @@ def test_writers_of_orc_are_told(
     assert table.check(bounds=True).ok
 
 
-def test_row_groups_of_parquet_are_as_asked(tmp_path: Path) -> None:
+def test_parquet_row_group_properties_are_applied(tmp_path: Path) -> None:
     def groups(name: str, **properties: str) -> int:
         table = new_table(tmp_path, name, **properties)
         return int(pq.read_metadata(path_of(table)).num_row_groups)
@@ -134,7 +134,7 @@ def test_row_groups_of_parquet_are_as_asked(tmp_path: Path) -> None:
     assert pq.read_metadata(cut).num_row_groups > pq.read_metadata(whole).num_row_groups == 1
 
 
-def test_avro_files_have_the_codec_and_the_level(tmp_path: Path) -> None:
+def test_avro_codec_and_level_are_applied(tmp_path: Path) -> None:
     avro = {**MERGE_ON_READ, "write.format.default": "avro", "write.delete.format.default": "avro"}
 
     def sizes(name: str, codec: str, **properties: str) -> tuple[int, int]:
@@ -155,7 +155,7 @@ def test_avro_files_have_the_codec_and_the_level(tmp_path: Path) -> None:
         assert fastavro.reader(file).codec == "snappy"
 
 
-def test_manifests_have_the_codec_and_the_level(tmp_path: Path) -> None:
+def test_manifest_codec_and_level_are_applied(tmp_path: Path) -> None:
     def size(level: str) -> int:
         table = frazil.connect(tmp_path / "lake").create_table(
             f"db.level_{level}",
@@ -175,7 +175,7 @@ def test_manifests_have_the_codec_and_the_level(tmp_path: Path) -> None:
         assert fastavro.reader(file).codec == "snappy"
 
 
-def test_splits_are_as_properties_say(tmp_path: Path) -> None:
+def test_split_properties_are_applied(tmp_path: Path) -> None:
     table = new_table(tmp_path, **{"read.split.target-size": str(1 << 20)})
     for _ in range(5):
         table.append(rows())
@@ -195,7 +195,7 @@ def test_splits_are_as_properties_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["property", "option"])
-def test_a_look_back_fills_the_room_that_files_have_left(tmp_path: Path, way: str) -> None:
+def test_split_lookback_fills_groups(tmp_path: Path, way: str) -> None:
     # The newest files are planned first: two large ones, then two small ones.
     table = frazil.connect(tmp_path / "lake").create_table("db.t", "id bigint, kind string")
     for count in (1, 1, ROWS, ROWS):
@@ -214,7 +214,7 @@ def test_a_look_back_fills_the_room_that_files_have_left(tmp_path: Path, way: st
 
 
 @pytest.mark.parametrize("verb", ["delete", "update", "merge"])
-def test_changes_copy_files_or_mark_rows_as_properties_say(tmp_path: Path, verb: str) -> None:
+def test_change_mode_properties_are_applied(tmp_path: Path, verb: str) -> None:
     def delete_files(mode: str) -> int:
         modes = {f"write.{one}.mode": "copy-on-write" for one in ("delete", "update", "merge")}
         # Spelt out: write.delete.mode, write.update.mode, write.merge.mode.
@@ -232,7 +232,7 @@ def test_changes_copy_files_or_mark_rows_as_properties_say(tmp_path: Path, verb:
     assert delete_files("merge-on-read") == 1
 
 
-def test_files_have_the_format_the_size_and_the_place_that_properties_say(tmp_path: Path) -> None:
+def test_file_format_size_and_location_properties_are_applied(tmp_path: Path) -> None:
     def paths(name: str, **properties: str) -> list[str]:
         table = new_table(tmp_path, name, **properties)
         found: list[str] = table.inspect.files()["file_path"].to_pylist()
@@ -250,7 +250,7 @@ def test_files_have_the_format_the_size_and_the_place_that_properties_say(tmp_pa
     assert all(str(one).removeprefix("file://").startswith(f"{tmp_path}/about/") for one in about)
 
 
-def test_references_expire_at_the_age_that_the_property_says(tmp_path: Path) -> None:
+def test_reference_age_property_is_applied(tmp_path: Path) -> None:
     table = new_table(tmp_path)
     table.create_tag("old")
     table.append(rows())
@@ -262,6 +262,6 @@ def test_references_expire_at_the_age_that_the_property_says(tmp_path: Path) -> 
     assert set(table.refresh().refs) == {"main"}
 
 
-def test_status_checks_wait_as_properties_say() -> None:
+def test_status_check_properties_are_applied() -> None:
     limits = Limits([{"commit.status-check.max-wait-ms": "7", "commit.status-check.total-timeout-ms": "9"}])
     assert (limits.check_max_wait_ms, limits.check_total_ms) == (7, 9)

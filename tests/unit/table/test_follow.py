@@ -41,7 +41,7 @@ def changed(batches: Any) -> list[tuple[str, int, str]]:
     return sorted((row["_change_type"], row["id"], row["k"]) for batch in batches for row in batch.to_pylist())
 
 
-def test_what_is_appended_after_a_snapshot_comes_in_the_order_of_commits(table: Table) -> None:
+def test_appended_rows_are_followed_in_commit_order(table: Table) -> None:
     table.append(rows(1))
     start = head(table)
     table.append(rows(5, 4))
@@ -54,7 +54,7 @@ def test_what_is_appended_after_a_snapshot_comes_in_the_order_of_commits(table: 
     assert followed.snapshot.snapshot_id == head(table)
 
 
-def test_without_a_start_only_what_comes_later_is_there(table: Table) -> None:
+def test_default_start_is_the_present(table: Table) -> None:
     table.append(rows(1))
     followed = table.follow(poll_seconds=0.01)
     table.append(rows(2))
@@ -63,7 +63,7 @@ def test_without_a_start_only_what_comes_later_is_there(table: Table) -> None:
     assert ids([next(followed)]) == [3]
 
 
-def test_from_the_beginning_the_whole_table_comes_first_with_deletes_applied(table: Table) -> None:
+def test_following_from_the_beginning_starts_with_the_whole_table_and_deletes_applied(table: Table) -> None:
     table.append(rows(1, 2, 3))
     table.delete("id = 2")
     followed = table.follow(after="beginning", poll_seconds=0.01)
@@ -71,7 +71,7 @@ def test_from_the_beginning_the_whole_table_comes_first_with_deletes_applied(tab
     assert ids(itertools.islice(followed, 2)) == [1, 3, 4]
 
 
-def test_a_follower_of_an_empty_table_sees_its_first_rows(table: Table) -> None:
+def test_follower_of_an_empty_table_sees_its_first_rows(table: Table) -> None:
     for after in (None, "beginning"):
         followed = table.follow(after=after, poll_seconds=0.01)
         table.append(rows(1))
@@ -81,7 +81,7 @@ def test_a_follower_of_an_empty_table_sees_its_first_rows(table: Table) -> None:
 
 
 @pytest.mark.parametrize("after", ["beginning", "snapshot"])
-def test_a_token_goes_on_with_the_very_next_row_wherever_the_loop_was_left(table: Table, after: str) -> None:
+def test_token_resumes_at_the_next_row_wherever_the_loop_stopped(table: Table, after: str) -> None:
     table.append(rows(0))
     start: Any = head(table) if after == "snapshot" else after
     for begin in range(1, 40, 4):
@@ -98,7 +98,7 @@ def test_a_token_goes_on_with_the_very_next_row_wherever_the_loop_was_left(table
     assert list(table.follow(after=start, until="now")) == []
 
 
-def test_a_token_in_the_middle_of_a_snapshot_skips_the_rows_that_were_handed_over(table: Table) -> None:
+def test_token_within_a_snapshot_skips_delivered_rows(table: Table) -> None:
     table.append(rows(0))
     start = head(table)
     with table.transaction() as tx:
@@ -114,7 +114,7 @@ def test_a_token_in_the_middle_of_a_snapshot_skips_the_rows_that_were_handed_ove
 
 
 @pytest.mark.parametrize("what", ["delete", "update", "overwrite"])
-def test_a_snapshot_that_removes_rows_is_an_error_that_names_it_and_the_choices(table: Table, what: str) -> None:
+def test_snapshot_removing_rows_is_an_error_naming_the_options(table: Table, what: str) -> None:
     table.append(rows(1, 2, 3))
     start = head(table)
     table.append(rows(4))
@@ -135,7 +135,7 @@ def test_a_snapshot_that_removes_rows_is_an_error_that_names_it_and_the_choices(
     assert ids(table.follow(after=followed.token, until="now", changes="skip")) == [5]
 
 
-def test_files_that_a_change_added_are_followed_with_the_rows_that_they_copy(table: Table) -> None:
+def test_files_added_by_a_change_include_copied_rows(table: Table) -> None:
     copies = [2, 3] if table.properties["write.update.mode"] == "copy-on-write" else []
     table.append(rows(1, 2, 3))
     start = head(table)
@@ -149,7 +149,7 @@ def test_files_that_a_change_added_are_followed_with_the_rows_that_they_copy(tab
     assert [batch.to_pydict() for batch in few] == [{"k": ["z"]}]
 
 
-def test_changes_are_rows_with_how_they_changed_and_copies_are_left_out(table: Table) -> None:
+def test_changes_have_their_type_and_no_copied_rows(table: Table) -> None:
     table.append(rows(1, 2, 3))
     start = head(table)
     table.update({"k": "'z'"}, where="id = 1")
@@ -186,7 +186,7 @@ def test_changes_between_times_are_those_of_their_snapshots(table: Table) -> Non
         table.changes(start=77)
 
 
-def test_changes_of_nested_columns_and_equal_rows_cancel_by_number() -> None:
+def test_changes_of_nested_columns_and_equal_rows_cancel_by_count() -> None:
     table = Lake(MemoryCatalog()).create_table("db.t", "id bigint, l list<int>, f double")
     data = pa.table(
         {"id": [1, 1, 1, 2], "l": pa.array([[1], [1], None, [2, None]], pa.list_(pa.int32())), "f": [float("nan")] * 4}
@@ -201,7 +201,7 @@ def test_changes_of_nested_columns_and_equal_rows_cancel_by_number() -> None:
     ]
 
 
-def test_changes_of_columns_of_every_type_leave_copies_out() -> None:
+def test_changes_of_every_column_type_leave_out_copied_rows() -> None:
     columns = "id bigint, u uuid, f fixed(2), l list<uuid>, s struct<x: uuid>, at time, v variant, nothing unknown"
     with Lake(MemoryCatalog()) as lake:
         table = lake.create_table("db.t", columns, format_version=3)
@@ -213,13 +213,13 @@ def test_changes_of_columns_of_every_type_leave_copies_out() -> None:
     assert changed.select(["id", "_change_type"]).to_pylist() == [{"id": 2, "_change_type": "DELETE"}]
 
 
-def test_a_snapshot_that_never_was_is_an_error_that_says_so(table: Table) -> None:
+def test_unknown_snapshot_is_an_error(table: Table) -> None:
     table.append(rows(1))
     with pytest.raises(SnapshotNotFoundError, match="after snapshot 123: the table has no such snapshot"):
         list(table.follow(after=123, until="now"))
 
 
-def test_an_expired_token_is_an_error_that_says_how_to_go_on(table: Table) -> None:
+def test_expired_token_is_an_error_with_a_remedy(table: Table) -> None:
     table.append(rows(1))
     start = head(table)
     for number in range(2, 6):
@@ -234,7 +234,7 @@ def test_an_expired_token_is_an_error_that_says_how_to_go_on(table: Table) -> No
     assert sorted(ids(table.follow(after="beginning", until="now", predicate="id > 3", columns=["id"]))) == [4, 5]
 
 
-def test_a_snapshot_that_expires_under_a_slow_follower_is_an_error(table: Table) -> None:
+def test_snapshot_expiring_under_a_slow_follower_is_an_error(table: Table) -> None:
     table.append(rows(1))
     followed = table.follow(poll_seconds=0.01)
     for number in range(2, 6):
@@ -244,7 +244,7 @@ def test_a_snapshot_that_expires_under_a_slow_follower_is_an_error(table: Table)
         next(followed)
 
 
-def test_a_rollback_behind_the_follower_is_an_error_and_no_silence(table: Table) -> None:
+def test_rollback_behind_the_follower_is_an_error(table: Table) -> None:
     table.append(rows(1))
     start = head(table)
     table.append(rows(2))
@@ -254,7 +254,7 @@ def test_a_rollback_behind_the_follower_is_an_error_and_no_silence(table: Table)
         next(followed)
 
 
-def test_a_table_that_was_dropped_or_made_anew_is_an_error() -> None:
+def test_dropped_or_recreated_table_is_an_error() -> None:
     lake = Lake(MemoryCatalog())
     table = lake.create_table("db.t", "id bigint, k string")
     table.append(rows(1))
@@ -271,7 +271,7 @@ def test_a_table_that_was_dropped_or_made_anew_is_an_error() -> None:
         next(table.follow(poll_seconds=0.01))
 
 
-def test_a_branch_is_followed_by_its_name(table: Table) -> None:
+def test_branch_is_followed_by_name(table: Table) -> None:
     table.append(rows(1))
     table.create_branch("audit")
     followed = table.follow(branch="audit", poll_seconds=0.01)
@@ -280,7 +280,7 @@ def test_a_branch_is_followed_by_its_name(table: Table) -> None:
     assert ids([next(followed)]) == [3]
 
 
-def test_a_column_that_is_added_appears_in_the_batches_after_it(table: Table) -> None:
+def test_added_column_appears_in_later_batches(table: Table) -> None:
     table.append(rows(1))
     followed = table.follow(poll_seconds=0.01)
     table.append(rows(2))
@@ -299,7 +299,7 @@ def test_stop_ends_a_waiting_loop_from_another_thread(table: Table) -> None:
     assert time.monotonic() - started < 10
 
 
-def test_until_a_snapshot_or_a_time_ends_the_loop(table: Table) -> None:
+def test_until_a_snapshot_or_time_ends_the_loop(table: Table) -> None:
     table.append(rows(1))
     start = head(table)
     table.append(rows(2))
@@ -312,7 +312,7 @@ def test_until_a_snapshot_or_a_time_ends_the_loop(table: Table) -> None:
         table.follow(until=12)
 
 
-def test_a_catalog_that_is_lost_for_a_while_is_asked_again(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporarily_unreachable_catalog_is_retried(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     table.append(rows(1))
     followed = table.follow(poll_seconds=0.01)
     table.append(rows(2))
@@ -346,7 +346,7 @@ def test_a_catalog_that_is_lost_for_a_while_is_asked_again(table: Table, monkeyp
         ({"until": "someday"}, "point in time"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_at_once(table: Table, asked: dict[str, Any], says: str) -> None:
+def test_unfollowable_source_is_refused_at_once(table: Table, asked: dict[str, Any], says: str) -> None:
     table.append(rows(1))
     with pytest.raises(FrazilError, match=says):
         table.follow(**asked)

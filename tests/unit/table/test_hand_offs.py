@@ -46,7 +46,7 @@ def ids(rows: Any) -> list[int]:
 # --- by Arrow's C stream
 
 
-def test_a_scan_and_a_table_are_streams_of_arrow(table: frazil.Table) -> None:
+def test_scan_and_table_are_arrow_streams(table: frazil.Table) -> None:
     scan = table.scan("id < 3", columns=["id", "s"])
     assert pa.table(scan).equals(scan.to_arrow())
     assert pa.RecordBatchReader.from_stream(scan).schema == scan.arrow_schema
@@ -59,12 +59,12 @@ def test_a_scan_and_a_table_are_streams_of_arrow(table: frazil.Table) -> None:
     assert scan.to_reader().read_all().equals(scan.to_arrow())
 
 
-def test_a_stream_is_read_again_from_its_beginning(table: frazil.Table) -> None:
+def test_stream_can_be_read_again_from_the_start(table: frazil.Table) -> None:
     scan = table.scan()
     assert ids(scan) == ids(scan) == list(range(20))
 
 
-def test_a_stream_is_read_as_it_is_asked_for(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stream_is_read_lazily(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = pa.RecordBatchReader.from_stream(table.scan())
     watched = Watched(monkeypatch)
     assert watched.paths == set()
@@ -76,7 +76,7 @@ def test_a_stream_is_read_as_it_is_asked_for(table: frazil.Table, monkeypatch: p
 # --- whole frames
 
 
-def test_frames_hold_the_rows(table: frazil.Table) -> None:
+def test_data_frames_hold_the_rows(table: frazil.Table) -> None:
     scan = table.scan("id < 3")
     assert scan.to_pandas()["id"].tolist() == [0, 1, 2]
     frame = scan.to_polars()
@@ -86,7 +86,7 @@ def test_frames_hold_the_rows(table: frazil.Table) -> None:
     assert frame["ts"].dtype == pl.Datetime("us", "UTC")
 
 
-def test_uuids_inside_other_values_come_as_bytes() -> None:
+def test_nested_uuids_are_bytes() -> None:
     lake = frazil.connect("memory:", catalog="memory")
     ddl = "u uuid, l list<uuid>, s struct<u: uuid, l: list<uuid>>, m map<string, uuid>, ll list<struct<u: uuid>>"
     table = lake.create_table("db.t", ddl)
@@ -115,9 +115,7 @@ def test_uuids_inside_other_values_come_as_bytes() -> None:
         ("to_ray", "a Ray dataset: Ray"),
     ],
 )
-def test_a_library_that_is_not_installed_is_named(
-    table: frazil.Table, monkeypatch: pytest.MonkeyPatch, method: str, what: str
-) -> None:
+def test_missing_library_is_named(table: frazil.Table, monkeypatch: pytest.MonkeyPatch, method: str, what: str) -> None:
     monkeypatch.setattr("frazil.table.hand_offs.find_spec", lambda name: None)
     with pytest.raises(InvalidRequestError, match=f"Cannot make {what} is not installed") as refused:
         getattr(table.scan(), method)()
@@ -150,7 +148,7 @@ DUCKDB_FILTERS = [
 
 
 @pytest.mark.parametrize("condition", DUCKDB_FILTERS)
-def test_a_query_of_duckdb_has_the_rows_it_has_without_us(table: frazil.Table, condition: str) -> None:
+def test_duckdb_query_returns_the_same_rows_as_without_frazil(table: frazil.Table, condition: str) -> None:
     with duckdb.connect() as connection:
         wanted = connection.from_arrow(table.scan().to_arrow()).filter(condition).project("id")
         found = table.scan().to_duckdb(connection).filter(condition).project("id")
@@ -178,13 +176,13 @@ POLARS_FILTERS = [
 
 
 @pytest.mark.parametrize("condition", POLARS_FILTERS, ids=str)
-def test_a_lazy_frame_has_the_rows_of_an_eager_one(table: frazil.Table, condition: Any) -> None:
+def test_lazy_frame_equals_eager_frame(table: frazil.Table, condition: Any) -> None:
     wanted = table.scan().to_polars().filter(condition).select("id")
     found = table.scan().to_polars_lazy().filter(condition).select("id").collect()
     assert found.equals(wanted)
 
 
-def test_queries_read_only_files_that_can_match(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_read_only_matching_files(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     with duckdb.connect() as connection:
         assert ids(table.scan().to_duckdb(connection).filter("id > 16").project("id")) == [17, 18, 19]
@@ -201,7 +199,7 @@ def test_queries_read_only_files_that_can_match(table: frazil.Table, monkeypatch
     assert len(watched.paths) == 1
 
 
-def test_a_relation_stays_with_the_snapshot_it_was_made_of(lake: Lake) -> None:
+def test_relation_keeps_its_snapshot(lake: Lake) -> None:
     table = lake.create_table("db.pinned", "id bigint")
     table.append([{"id": 1}])
     with duckdb.connect() as connection:
@@ -213,7 +211,7 @@ def test_a_relation_stays_with_the_snapshot_it_was_made_of(lake: Lake) -> None:
 # --- the dataset
 
 
-def test_a_dataset_counts_from_metadata(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dataset_counts_from_metadata(table: frazil.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     dataset = table.scan().to_dataset()
     assert isinstance(dataset, pads.Dataset)
@@ -223,7 +221,7 @@ def test_a_dataset_counts_from_metadata(table: frazil.Table, monkeypatch: pytest
     assert dataset.count_rows(filter=pc.field("id") + 0 > 16) == 3
 
 
-def test_a_dataset_gives_columns_in_the_order_asked_for(table: frazil.Table) -> None:
+def test_dataset_has_the_requested_column_order(table: frazil.Table) -> None:
     dataset = table.scan(columns=["st.a", "_file", "id"]).to_dataset()
     assert dataset.schema.names == ["st", "_file", "id"]
     rows = dataset.to_table(columns=["id", "st"], filter=pc.field("id") < 2)
@@ -235,7 +233,7 @@ def test_a_dataset_gives_columns_in_the_order_asked_for(table: frazil.Table) -> 
         dataset.to_table(columns=["nobody"])
 
 
-def test_a_limit_comes_before_a_filter_that_is_handed_down(table: frazil.Table) -> None:
+def test_limit_is_applied_before_a_pushed_filter(table: frazil.Table) -> None:
     scan = table.scan(limit=5)
     first = scan.to_arrow().column("id").to_pylist()
     dataset = scan.to_dataset()
@@ -243,14 +241,14 @@ def test_a_limit_comes_before_a_filter_that_is_handed_down(table: frazil.Table) 
     assert dataset.count_rows(filter=pc.field("id") > first[2]) == 2
 
 
-def test_a_filtered_dataset_is_narrower_still(table: frazil.Table) -> None:
+def test_filtered_dataset_can_be_filtered_further(table: frazil.Table) -> None:
     dataset = table.scan("id > 3").to_dataset().filter(pc.field("id") < 8)
     assert ids(dataset.to_table(filter=pc.field("id") != 5)) == [4, 6, 7]
     with pytest.raises(UnsupportedError, match="Cannot filter the dataset by"):
         dataset.filter(pc.field("id") + 1 > 3)
 
 
-def test_arrow_itself_is_refused_and_sees_no_empty_table(table: frazil.Table, tmp_path: Any) -> None:
+def test_passing_to_arrow_directly_is_refused_rather_than_empty(table: frazil.Table, tmp_path: Any) -> None:
     dataset = table.scan().to_dataset()
     with pytest.raises(UnsupportedError, match="Cannot read a scan's dataset from inside Arrow"):
         pads.Scanner.from_dataset(dataset).to_table()
@@ -264,7 +262,7 @@ def test_arrow_itself_is_refused_and_sees_no_empty_table(table: frazil.Table, tm
 
 
 @pytest.mark.parametrize("form", ["scan", "table", "polars", "lazy", "pandas", "duckdb", "dataset", "reader"])
-def test_what_was_handed_over_comes_back_unchanged(lake: Lake, table: frazil.Table, form: str) -> None:
+def test_rows_round_trip_through_other_libraries(lake: Lake, table: frazil.Table, form: str) -> None:
     copy = lake.create_table(f"back.{form}", DDL)
     scan = table.scan("id < 6")
     with duckdb.connect() as connection:

@@ -12,7 +12,7 @@ VALUES = {"boolean": "true", "enum": "auto", "int, bytes": "16"}
 
 
 @pytest.mark.parametrize("name", NOT_HONOURED)
-def test_a_property_that_does_nothing_is_kept(name: str) -> None:
+def test_ineffective_property_is_kept(name: str) -> None:
     kind = TABLE_PROPERTIES[name].value_type
     value = VALUES.get(kind.title, "1000")
     assert kind.parse(value) is not None

@@ -42,7 +42,7 @@ def ids(table: frazil.Table, *arguments: Any, **options: Any) -> list[int]:
     return sorted(found)
 
 
-def test_the_format_version_may_be_given_as_a_property(lake: Lake) -> None:
+def test_format_version_may_be_a_property(lake: Lake) -> None:
     made = [
         lake.create_table("db.a", DDL, properties={"format-version": "3", "k": "v"}),
         lake.create_table("db.b", "v variant", properties={"format-version": "3"}, format_version=3),
@@ -58,7 +58,7 @@ def test_the_format_version_may_be_given_as_a_property(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_rows_that_were_appended_are_read_back(lake: Lake, version: int) -> None:
+def test_appended_rows_are_read_back(lake: Lake, version: int) -> None:
     table = lake.create_table("db.events", DDL, partition_by=["day(ts)"], sort_by=["id"], format_version=version)
     assert table.scan().count() == 0
     snapshot = table.append(rows(0, 10))
@@ -73,13 +73,13 @@ def test_rows_that_were_appended_are_read_back(lake: Lake, version: int) -> None
     assert [one.snapshot_id for one in again.history()] == [one.snapshot_id for one in again.snapshots]
 
 
-def test_nothing_to_append_makes_no_snapshot(lake: Lake) -> None:
+def test_empty_append_makes_no_snapshot(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     assert table.append(rows(0, 0)) is None
     assert table.current_snapshot is None
 
 
-def test_a_delete_of_whole_files_needs_no_engine(lake: Lake) -> None:
+def test_whole_file_delete_needs_no_engine(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL, partition_by=["day(ts)"])
     table.append(rows(0, 5))
     table.append(rows(5, 10, day=2))
@@ -104,7 +104,7 @@ def test_overwrites_replace_rows_in_one_snapshot(lake: Lake) -> None:
     assert len(table.snapshots) == 5
 
 
-def test_schemas_change_and_old_rows_are_read_with_the_new_one(lake: Lake) -> None:
+def test_schema_changes_and_old_rows_use_the_new_one(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL, format_version=3)
     table.append(rows(0, 2))
     with table.update_schema() as update:
@@ -117,7 +117,7 @@ def test_schemas_change_and_old_rows_are_read_with_the_new_one(lake: Lake) -> No
     ]
 
 
-def test_an_exception_inside_an_update_changes_nothing(lake: Lake) -> None:
+def test_exception_inside_an_update_changes_nothing(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     before = table.metadata_location
     with pytest.raises(ZeroDivisionError), table.update_schema() as update:
@@ -128,7 +128,7 @@ def test_an_exception_inside_an_update_changes_nothing(lake: Lake) -> None:
         update.paint_column("x")  # type: ignore[attr-defined]
 
 
-def test_partitioning_changes_for_new_files_only(lake: Lake) -> None:
+def test_partitioning_changes_apply_to_new_files_only(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL, partition_by=["day(ts)"])
     table.append(rows(0, 3))
     with table.update_spec() as update:
@@ -154,7 +154,7 @@ def test_several_changes_are_one_commit(lake: Lake) -> None:
     assert ids(table.refresh()) == list(range(5))
 
 
-def test_several_tables_change_together_or_not_at_all(tmp_path: Path) -> None:
+def test_several_tables_commit_atomically(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         first, second = (lake.create_table(f"db.{name}", DDL) for name in "ab")
         with lake.transaction() as tx:
@@ -168,7 +168,7 @@ def test_several_tables_change_together_or_not_at_all(tmp_path: Path) -> None:
         assert ids(first.refresh()) == [0, 1]
 
 
-def test_branches_and_tags_lead_to_their_rows(lake: Lake) -> None:
+def test_branches_and_tags_select_their_rows(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(rows(0, 2))
     table.create_tag("eom")
@@ -186,7 +186,7 @@ def test_branches_and_tags_lead_to_their_rows(lake: Lake) -> None:
     assert sorted(table.refs) == ["eom", "main"]
 
 
-def test_two_handles_append_without_losing_anything(lake: Lake) -> None:
+def test_two_handles_append_without_losing_rows(lake: Lake) -> None:
     first = lake.create_table("db.t", DDL)
     second = lake.table("db.t")
     first.append(rows(0, 2))
@@ -194,7 +194,7 @@ def test_two_handles_append_without_losing_anything(lake: Lake) -> None:
     assert ids(first.refresh()) == [0, 1, 2, 3]
 
 
-def test_a_scan_stays_at_its_snapshot(lake: Lake) -> None:
+def test_scan_stays_at_its_snapshot(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(rows(0, 2))
     scan = table.scan()
@@ -203,7 +203,7 @@ def test_a_scan_stays_at_its_snapshot(lake: Lake) -> None:
     assert table.scan().count() == 4
 
 
-def test_metadata_tables_are_arrow(lake: Lake) -> None:
+def test_metadata_tables_are_arrow_tables(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     table.append(rows(0, 2))
     assert table.inspect.snapshots().num_rows == 1
@@ -226,7 +226,7 @@ def test_tables_are_listed_registered_and_dropped(lake: Lake) -> None:
         lake.table("db.t")
 
 
-def test_bad_requests_say_what_to_do(lake: Lake) -> None:
+def test_invalid_requests_have_a_hint(lake: Lake) -> None:
     table = lake.create_table("db.t", DDL)
     with pytest.raises(frazil.TableAlreadyExistsError):
         lake.create_table("db.t", DDL)
@@ -243,14 +243,14 @@ def test_bad_requests_say_what_to_do(lake: Lake) -> None:
     assert table.refresh().current_snapshot is None
 
 
-def test_odd_names_are_names(tmp_path: Path) -> None:
+def test_special_characters_are_allowed_in_names(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table(("my db", 'a."b"%_'), DDL)
         table.append(rows(0, 1))
         assert ids(lake.table('`my db`.`a."b"%_`')) == [0]
 
 
-def test_a_lake_is_found_again(tmp_path: Path) -> None:
+def test_existing_lake_is_reopened(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "wh") as lake:
         lake.create_table("db.t", DDL).append(rows(0, 3))
     with frazil.connect(tmp_path / "wh") as lake:
@@ -258,6 +258,6 @@ def test_a_lake_is_found_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4, -1])
-def test_a_format_version_that_is_not_there_is_refused(version: int) -> None:
+def test_unknown_format_version_is_refused(version: int) -> None:
     with pytest.raises(frazil.FrazilError, match=str(version)):
         frazil.connect("memory:").create_table("db.t", "id bigint", format_version=version)

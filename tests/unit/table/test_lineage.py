@@ -60,7 +60,7 @@ def rows(*ids: int) -> pa.Table:
     return pa.table({"id": pa.array(ids, pa.int64()), "kind": ["a"] * len(ids)})
 
 
-def test_a_write_is_told_with_what_it_made(told: Told) -> None:
+def test_write_is_reported_with_its_snapshot(told: Told) -> None:
     table = told.lake.table("db.t")
     made = table.append(rows(1, 2, 3))
     assert made is not None
@@ -114,7 +114,7 @@ def test_every_verb_is_one_run(told: Told, verb: str) -> None:
     assert output["facets"]["version"]["datasetVersion"] == str(current.snapshot_id)
 
 
-def test_a_read_is_told_with_what_it_read(told: Told) -> None:
+def test_read_is_reported_with_its_snapshot(told: Told) -> None:
     table = told.lake.table("db.t")
     made = table.append(rows(1, 2, 3))
     assert made is not None
@@ -130,7 +130,7 @@ def test_a_read_is_told_with_what_it_read(told: Told) -> None:
     assert event["outputs"] == []
 
 
-def test_a_write_that_fails_is_told_with_its_error(told: Told) -> None:
+def test_failed_write_is_reported_with_its_error(told: Told) -> None:
     with pytest.raises(FrazilError):
         told.lake.table("db.t").append(pa.table({"other": [1]}))
     event = told.last()
@@ -144,7 +144,7 @@ def test_a_write_that_fails_is_told_with_its_error(told: Told) -> None:
     assert told.lake.table("db.t").scan().count() == 0
 
 
-def test_nothing_is_told_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_reported_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_file(monkeypatch, tmp_path / "events.json")
     with frazil.connect(tmp_path / "lake") as lake:
         assert lake.catalog.lineage is None
@@ -156,9 +156,7 @@ def test_nothing_is_told_unless_asked(tmp_path: Path, monkeypatch: pytest.Monkey
         frazil.connect(tmp_path / "lake", properties={"openlineage.parent": "dag"})
 
 
-def test_a_transport_that_fails_or_hangs_stops_no_write_and_is_told_once(
-    told: Told, recwarn: pytest.WarningsRecorder
-) -> None:
+def test_failing_transport_stops_no_write_and_is_reported_once(told: Told, recwarn: pytest.WarningsRecorder) -> None:
     lineage = told.lake.catalog.lineage
     has_ended = threading.Event()
 

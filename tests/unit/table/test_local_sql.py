@@ -101,7 +101,7 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-def test_a_condition_has_the_rows_of_a_scan(lake: Lake, condition: str) -> None:
+def test_condition_selects_the_rows_of_a_scan(lake: Lake, condition: str) -> None:
     wanted = sorted(lake.table("db.t").scan(condition).to_arrow()["id"].to_pylist())
     assert sorted(values(lake, f"select id from db.t where {condition}")) == wanted
     # Nothing is pushed past a window, so that DuckDB tests every row.
@@ -109,7 +109,7 @@ def test_a_condition_has_the_rows_of_a_scan(lake: Lake, condition: str) -> None:
     assert sorted(values(lake, alone)) == wanted
 
 
-def test_only_files_that_can_match_are_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_matching_files_are_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     result = lake.sql("select s from db.t where id > $low and d < '2024-02-01'", low=16)
     assert watched.paths == set()
@@ -138,12 +138,12 @@ def test_only_files_that_can_match_are_read(lake: Lake, monkeypatch: pytest.Monk
         ("select id from db.t tablesample reservoir(20 rows) where id = 3", 4),
     ],
 )
-def test_conditions_prune_files_where_that_changes_no_row(lake: Lake, query: str, kept: int) -> None:
+def test_conditions_prune_files_without_changing_rows(lake: Lake, query: str, kept: int) -> None:
     counts = [int(count) for count in re.findall(r"data files: (\d+) kept", lake.sql(query).explain())]
     assert min(counts) == kept
 
 
-def test_whole_tables_are_counted_and_bounded_from_metadata(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whole_table_counts_and_bounds_come_from_metadata(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = Watched(monkeypatch)
     text = "select count(*), min(id), max(t.d) latest, max(ts) m, min(dec) n, max(n) o from db.t"
     result = lake.sql(text)
@@ -179,7 +179,7 @@ def test_queries_join_group_and_order(lake: Lake) -> None:
     assert values(lake, "select lake.db.t.id from lake.db.t where lake.db.t.id = 2") == [2]
 
 
-def test_states_and_metadata_tables_are_read(lake: Lake) -> None:
+def test_snapshots_and_metadata_tables_are_queryable(lake: Lake) -> None:
     table = lake.create_table("db.states", "id bigint")
     first = table.append([{"id": 1}])
     assert first is not None
@@ -236,7 +236,7 @@ def test_parameters_are_values(lake: Lake) -> None:
         lake.sql("select :x", x=1)
 
 
-def test_frames_of_the_caller_are_joined(lake: Lake) -> None:
+def test_frames_of_the_caller_can_be_joined(lake: Lake) -> None:
     query = "select sum(k) from db.t join mine using (id)"
     frame = {"id": [1, 2, 99], "k": [10, 20, 40]}
     scan = lake.table("db.t").scan("id < 5", columns=["id"])
@@ -250,14 +250,14 @@ def test_frames_of_the_caller_are_joined(lake: Lake) -> None:
         lake.sql(query, mine=5)
 
 
-def test_variables_of_python_are_not_tables(lake: Lake) -> None:
+def test_python_variables_are_not_tables(lake: Lake) -> None:
     secrets = pa.table({"a": [1]})
     assert secrets.num_rows == 1
     with pytest.raises(TableNotFoundError, match="Cannot find the table secrets"):
         lake.sql("select * from secrets")
 
 
-def test_a_result_is_arrow_in_every_form(lake: Lake) -> None:
+def test_result_is_arrow_in_every_form(lake: Lake) -> None:
     result = lake.sql("select id, s from db.t where id < 2 order by id")
     rows = [{"id": 0, "s": "a"}, {"id": 1, "s": "b"}]
     assert result.to_pylist() == pa.table(result).to_pylist() == rows
@@ -273,7 +273,7 @@ def test_a_result_is_arrow_in_every_form(lake: Lake) -> None:
     assert copy.scan().count() == 2
 
 
-def test_a_result_stays_with_its_snapshots(lake: Lake) -> None:
+def test_result_keeps_its_snapshots(lake: Lake) -> None:
     table = lake.create_table("db.growing", "id bigint")
     table.append([{"id": 1}])
     result = lake.sql("select id from db.growing")
@@ -283,7 +283,7 @@ def test_a_result_stays_with_its_snapshots(lake: Lake) -> None:
     lake.drop_table("db.growing")
 
 
-def test_a_long_result_is_computed_on_demand(lake: Lake) -> None:
+def test_long_result_is_computed_lazily(lake: Lake) -> None:
     batches = lake.sql("select a.range from range(100000) a, range(100000) b").to_batches()
     assert next(batches).num_rows > 0
 
@@ -307,15 +307,13 @@ def test_a_long_result_is_computed_on_demand(lake: Lake) -> None:
         ("select ?", InvalidRequestError, r"Write \$name"),
     ],
 )
-def test_bad_input_gets_an_error_that_says_why(
-    lake: Lake, text: str, error_type: type[FrazilError], message: str
-) -> None:
+def test_invalid_input_has_a_clear_error(lake: Lake, text: str, error_type: type[FrazilError], message: str) -> None:
     with pytest.raises(error_type) as refused:
         lake.sql(text).to_arrow()
     assert re.search(message, str(refused.value), re.DOTALL), str(refused.value)
 
 
-def test_a_missing_file_is_named_by_the_error(tmp_path: Path) -> None:
+def test_error_names_the_missing_file(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "id bigint")
         table.append([{"id": 1}])
@@ -327,7 +325,7 @@ def test_a_missing_file_is_named_by_the_error(tmp_path: Path) -> None:
                 query()
 
 
-def test_limits_of_time_rows_and_memory_are_errors(lake: Lake) -> None:
+def test_time_row_and_memory_limits_are_errors(lake: Lake) -> None:
     endless = "select sum(a.range * b.range) from range(10000000) a, range(10000000) b"
     began = time.monotonic()
     with pytest.raises(CancelledError, match=r"longer than its limit of 0.5 seconds"):
@@ -358,7 +356,7 @@ def test_ctrl_c_stops_a_query_within_a_second(lake: Lake) -> None:
     assert time.monotonic() - pressed[0] < 1
 
 
-def test_a_sort_that_exceeds_its_memory_goes_on_in_files(tmp_path: Path) -> None:
+def test_sort_beyond_memory_spills_to_files(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         count = 600_000
         ids = [(at * 7919) % count for at in range(count)]
@@ -403,7 +401,7 @@ def test_unions_and_cases_of_different_types_keep_every_value(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("condition", ["d > 5", "d >= 3", "d = 'nan'::double", "not d <= 2", "isnan(d)", "d + 1 > 5"])
-def test_nan_is_found_although_statistics_leave_it_out(tmp_path: Path, condition: str) -> None:
+def test_nan_is_found_despite_statistics(tmp_path: Path, condition: str) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "id int, d double, s struct<d: double>, l list<double>")
         table.append(
@@ -418,7 +416,7 @@ def test_nan_is_found_although_statistics_leave_it_out(tmp_path: Path, condition
         assert math.isnan(values(lake, "select max(d) from db.t")[0])
 
 
-def test_a_condition_on_a_union_compares_in_the_type_of_the_union(tmp_path: Path) -> None:
+def test_condition_on_a_union_uses_the_union_type(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "i int, l long, m decimal(9,2)")
         for at in (5, 9, 12):
@@ -433,7 +431,7 @@ def test_a_condition_on_a_union_compares_in_the_type_of_the_union(tmp_path: Path
         assert values(lake, "select l from db.t where l in (9007199254740992, 1e0)") == [2**53 + 1]
 
 
-def test_columns_of_one_name_are_numbered(lake: Lake) -> None:
+def test_duplicate_column_names_are_numbered(lake: Lake) -> None:
     assert lake.sql("select 1 as x, 2 as x").to_pylist() == [{"x": 1, "x_1": 2}]
     result = lake.sql("select a.id, b.id from db.t a join db.t b using (id) where id = 3")
     assert result.column_names == ["id", "id_1"]
@@ -441,18 +439,18 @@ def test_columns_of_one_name_are_numbered(lake: Lake) -> None:
     assert next(result.to_batches()).schema.names == ["id", "id_1"]
 
 
-def test_values_that_arrow_or_python_do_not_have_are_refused_by_name(lake: Lake) -> None:
+def test_unrepresentable_values_are_refused_by_name(lake: Lake) -> None:
     with pytest.raises(UnsupportedError, match="the column 'u': it is a UNION"):
         lake.sql("select union_value(a := 1) u")
     with pytest.raises(UnsupportedError, match="as values of Python"):
         lake.sql("select timestamp 'infinity' x").to_pylist()
 
 
-def test_names_need_no_white_space_around_them(lake: Lake) -> None:
+def test_names_need_no_whitespace_around_them(lake: Lake) -> None:
     assert values(lake, 'select id from"db"."t"where id=3') == [3]
 
 
-def test_a_column_has_the_same_name_whether_metadata_answers_or_not(lake: Lake) -> None:
+def test_column_names_are_the_same_with_and_without_metadata_results(lake: Lake) -> None:
     lake.create_table("db.names", "day int, x int").append([{"day": 1, "x": 2}])
     for column in ("day", "x"):
         counted = lake.sql(f"select max({column}) from db.names").column_names
@@ -460,7 +458,7 @@ def test_a_column_has_the_same_name_whether_metadata_answers_or_not(lake: Lake) 
     lake.drop_table("db.names")
 
 
-def test_a_forked_process_runs_queries_of_its_own(tmp_path: Path) -> None:
+def test_forked_process_can_run_queries(tmp_path: Path) -> None:
     """Threads of DuckDB are not in a forked process, as workers of PySpark are: nothing of the parent is used there."""
     code = """
 import os, sys, time, warnings

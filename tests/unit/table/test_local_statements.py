@@ -49,7 +49,7 @@ def column(lake: PlainQueries, name: str, table: str = "db.t") -> list[Any]:
 # Insert
 
 
-def test_insert_values_casts_them_to_the_columns(lake: PlainQueries) -> None:
+def test_insert_values_casts_to_the_column_types(lake: PlainQueries) -> None:
     made = lake.sql("insert into db.t values (4, 'b', '5', 7, '2024-03-01', 1.5)")
     assert made.to_pylist() == [{"num_affected_rows": 1, "num_inserted_rows": 1}]
     row = lake.lake.table("db.t").scan("id = 4").to_arrow().to_pylist()[0]
@@ -76,25 +76,25 @@ def test_insert_values_casts_them_to_the_columns(lake: PlainQueries) -> None:
         "insert into db.t (id, kind) select id + 3, 'x' from db.t where id = 1",
     ],
 )
-def test_insert_takes_rows_by_position_or_by_name(lake: PlainQueries, text: str) -> None:
+def test_insert_matches_rows_by_position_or_name(lake: PlainQueries, text: str) -> None:
     lake.sql(text)
     assert column(lake, "id") == [1, 2, 3, 4]
     assert column(lake, "kind")[3] == "x"
     assert column(lake, "n")[3] is None
 
 
-def test_insert_reads_the_data_of_the_caller_and_its_parameters(lake: PlainQueries) -> None:
+def test_insert_reads_caller_data_and_parameters(lake: PlainQueries) -> None:
     frame = pa.table({"key": [7, 8], "word": ["x", "y"]})
     lake.sql("insert into db.t (id, kind) select key, word from rows where key > $low", {"rows": frame}, low=7)
     assert column(lake, "kind")[3:] == ["y"]
 
 
-def test_insert_of_the_table_itself_reads_the_rows_before(lake: PlainQueries) -> None:
+def test_insert_from_the_same_table_reads_rows_before_the_insert(lake: PlainQueries) -> None:
     lake.sql("insert into db.t select * from db.t")
     assert column(lake, "id") == [1, 1, 2, 2, 3, 3]
 
 
-def test_insert_gives_missing_columns_their_defaults(lake: PlainQueries) -> None:
+def test_insert_fills_missing_columns_with_defaults(lake: PlainQueries) -> None:
     table = lake.lake.create_table("db.v3", "id int, kind string", format_version=3)
     with table.update_schema() as update:
         update.add_column("n", "int", default=5)
@@ -104,13 +104,13 @@ def test_insert_gives_missing_columns_their_defaults(lake: PlainQueries) -> None
     assert sorted(rows, key=str) == [{"id": 1, "kind": None, "n": 5}, {"id": None, "kind": None, "n": 5}]
 
 
-def test_insert_casts_the_items_of_lists(lake: PlainQueries) -> None:
+def test_insert_casts_list_items(lake: PlainQueries) -> None:
     lake.sql("create table db.l (id int, numbers double[])")
     lake.sql("insert into db.l values (1, [1, 2.5]), (2, [])")
     assert column(lake, "numbers", "db.l") == [[1.0, 2.5], []]
 
 
-def test_insert_takes_numbers_and_texts_of_other_widths(lake: PlainQueries) -> None:
+def test_insert_accepts_numbers_and_texts_of_other_widths(lake: PlainQueries) -> None:
     lake.sql("insert into db.t (id, n, price, score) select count(*) + 3, sum(id)::hugeint, 5, 1.1 from db.t")
     assert [column(lake, name)[3] for name in ("id", "n", "price", "score")] == [6, 6, Decimal("5.00"), 1.1]
 
@@ -130,7 +130,7 @@ def test_insert_takes_numbers_and_texts_of_other_widths(lake: PlainQueries) -> N
         ("insert into db.t (id) values (null)", "required column 'id': 1 value is null"),
     ],
 )
-def test_insert_of_what_does_not_fit_is_an_error(lake: PlainQueries, text: str, message: str) -> None:
+def test_insert_of_incompatible_values_is_an_error(lake: PlainQueries, text: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(text)
     assert column(lake, "id") == [1, 2, 3]
@@ -146,7 +146,7 @@ def test_insert_of_what_does_not_fit_is_an_error(lake: PlainQueries, text: str, 
         ("insert into db.t (id, n) values (1, default)", "DEFAULT", "Leave the column out"),
     ],
 )
-def test_insert_refuses_what_append_lacks(lake: PlainQueries, text: str, part: str, hint: str) -> None:
+def test_insert_refuses_what_append_does_not_support(lake: PlainQueries, text: str, part: str, hint: str) -> None:
     with pytest.raises(UnsupportedError, match=part or None) as caught:
         lake.sql(text)
     assert hint in (caught.value.hint or "")
@@ -188,7 +188,7 @@ def test_insert_refuses_what_append_lacks(lake: PlainQueries, text: str, part: s
         ("score = 'inf'::double", float("inf")),
     ],
 )
-def test_update_sets_what_duckdb_would(lake: PlainQueries, assignment: str, found: object) -> None:
+def test_update_equals_duckdb(lake: PlainQueries, assignment: str, found: object) -> None:
     parameters = {"v": 7} if "$v" in assignment else {}
     made = lake.sql(f"update db.t set {assignment} where id = 1", **parameters)
     assert made.to_pylist() == [{"num_affected_rows": 1, "num_updated_rows": 1}]
@@ -245,7 +245,7 @@ def test_parameters_are_values_and_never_text(lake: PlainQueries) -> None:
         ("update db.t set n = 170141183460469231731687303715884105727", "the number"),
     ],
 )
-def test_update_refuses_by_name_what_may_mean_something_else(lake: PlainQueries, text: str, part: str) -> None:
+def test_update_refuses_ambiguous_expressions_by_name(lake: PlainQueries, text: str, part: str) -> None:
     with pytest.raises(UnsupportedError, match=part or None) as caught:
         lake.sql(text)
     assert caught.value.message.startswith("Cannot update db.t: ")
@@ -276,7 +276,7 @@ def test_update_refuses_by_name_what_may_mean_something_else(lake: PlainQueries,
         ("copy db.t to 'file'", UnsupportedError, "Cannot run COPY"),
     ],
 )
-def test_statements_with_mistakes_say_what_and_change_nothing(
+def test_invalid_statements_are_reported_and_change_nothing(
     lake: PlainQueries, text: str, error: type[FrazilError], message: str
 ) -> None:
     with pytest.raises(error, match=message or None):
@@ -284,7 +284,7 @@ def test_statements_with_mistakes_say_what_and_change_nothing(
     assert column(lake, "n") == [10, 20, None]
 
 
-def test_parameters_that_nothing_names_are_refused(lake: PlainQueries) -> None:
+def test_unused_parameters_are_refused(lake: PlainQueries) -> None:
     with pytest.raises(InvalidRequestError, match="'other': the statement does not name it"):
         lake.sql("delete from db.t where id = $x", x=1, other=2)
 
@@ -311,13 +311,13 @@ def test_parameters_that_nothing_names_are_refused(lake: PlainQueries) -> None:
         ("db.t.id = 3", [1, 2]),
     ],
 )
-def test_delete_removes_the_rows_of_the_condition(lake: PlainQueries, where: str, left: list[int]) -> None:
+def test_delete_removes_matching_rows(lake: PlainQueries, where: str, left: list[int]) -> None:
     made = lake.sql(f"delete from db.t where {where}")
     assert column(lake, "id") == left
     assert made.to_pylist() == [{"num_affected_rows": 3 - len(left), "num_deleted_rows": 3 - len(left)}]
 
 
-def test_a_backslash_in_like_is_a_plain_character(lake: PlainQueries) -> None:
+def test_backslash_in_like_is_literal(lake: PlainQueries) -> None:
     lake.sql("update db.t set kind = 'a\\b' where id = 1")
     lake.sql("update db.t set kind = 'axb' where id = 2")
     lake.sql("delete from db.t where kind like 'a\\_'")
@@ -332,19 +332,19 @@ def test_delete_without_where_and_truncate_remove_all_rows(lake: PlainQueries) -
 
 
 @pytest.mark.parametrize("text", ["delete from db.t using db.t s where s.id = t.id", "delete from db.t returning id"])
-def test_delete_refuses_other_tables_and_returning(lake: PlainQueries, text: str) -> None:
+def test_delete_refuses_using_and_returning(lake: PlainQueries, text: str) -> None:
     with pytest.raises(UnsupportedError, match=r"Cannot delete from db\.t: (USING|RETURNING) is not supported"):
         lake.sql(text)
 
 
-def test_a_branch_is_written_by_its_name(lake: PlainQueries) -> None:
+def test_branch_is_written_by_name(lake: PlainQueries) -> None:
     lake.lake.table("db.t").create_branch("audit")
     lake.sql("delete from db.t.branch_audit where id = 1")
     assert column(lake, "id") == [1, 2, 3]
     assert lake.lake.table("db.t").scan(ref="audit").count() == 2
 
 
-def test_names_of_several_levels_are_one_quoted_part(lake: PlainQueries) -> None:
+def test_multi_level_names_are_one_quoted_part(lake: PlainQueries) -> None:
     lake.lake.create_table("a.b.c", "id int")
     lake.lake.table("a.b.c").append([{"id": 1}, {"id": 2}])
     lake.sql('delete from "a.b".c where id = 1')
@@ -369,7 +369,7 @@ def test_merge_updates_deletes_and_inserts(lake: PlainQueries) -> None:
     assert column(lake, "n") == [11, None, None]
 
 
-def test_merge_takes_data_of_the_caller_and_whole_rows(lake: PlainQueries) -> None:
+def test_merge_accepts_caller_data_and_whole_rows(lake: PlainQueries) -> None:
     rows = lake.lake.table("db.t").scan("id < 3").to_arrow()
     rows = rows.set_column(0, "id", pa.array([2, 5], pa.int32()))
     lake.sql(
@@ -395,13 +395,13 @@ def test_merge_takes_data_of_the_caller_and_whole_rows(lake: PlainQueries) -> No
         ("when matched then update by name", "not supported"),
     ],
 )
-def test_merge_refuses_what_the_verb_lacks(lake: PlainQueries, clauses: str, message: str) -> None:
+def test_merge_refuses_what_the_verb_does_not_support(lake: PlainQueries, clauses: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(f"merge into db.t using (select 1 as id, 'x' as kind) s on t.id = s.id {clauses}")
     assert column(lake, "id") == [1, 2, 3]
 
 
-def test_merge_of_a_row_that_meets_two_is_an_error(lake: PlainQueries) -> None:
+def test_merge_row_matching_two_source_rows_is_an_error(lake: PlainQueries) -> None:
     with pytest.raises(InvalidRequestError, match="more than one row"):
         lake.sql("merge into db.t using (values (1), (1)) s(id) on t.id = s.id when matched then update set n = 0")
 
@@ -430,7 +430,7 @@ def test_insert_beside_another_writer_adds_the_rows_it_read(lake: PlainQueries) 
     assert column(lake, "id") == [2, 3, 11, 12, 13]
 
 
-def test_merge_whose_rows_another_writer_changed_changes_nothing(lake: PlainQueries) -> None:
+def test_merge_of_concurrently_changed_rows_changes_nothing(lake: PlainQueries) -> None:
     other = Meanwhile(lake.lake)
     other.change = lambda: lake.lake.table("db.t").update({"n": "99"}, where="id = 1")
     with pytest.raises(ConcurrentChangeError):
@@ -438,7 +438,7 @@ def test_merge_whose_rows_another_writer_changed_changes_nothing(lake: PlainQuer
     assert column(lake, "n") == [99, 20, None]
 
 
-def test_create_table_as_leaves_the_table_of_another_writer(lake: PlainQueries) -> None:
+def test_create_table_as_keeps_the_table_of_another_writer(lake: PlainQueries) -> None:
     other = Meanwhile(lake.lake)
     other.change = lambda: lake.lake.create_table("db.made", "id int").append([{"id": 7}])
     with pytest.raises(TableAlreadyExistsError):
@@ -446,7 +446,7 @@ def test_create_table_as_leaves_the_table_of_another_writer(lake: PlainQueries) 
     assert column(lake, "id", "db.made") == [7]
 
 
-def test_create_table_as_that_fails_leaves_no_table(lake: PlainQueries) -> None:
+def test_failed_create_table_as_leaves_no_table(lake: PlainQueries) -> None:
     class Failing(Rows):
         def to_reader(self) -> pa.RecordBatchReader:
             def batches() -> Any:
@@ -469,7 +469,7 @@ def test_create_table_as_that_fails_leaves_no_table(lake: PlainQueries) -> None:
 # Tables, views, namespaces
 
 
-def test_create_table_has_the_types_of_lakes(lake: PlainQueries) -> None:
+def test_create_table_uses_lake_types(lake: PlainQueries) -> None:
     made = lake.sql(
         "create table db.c (a integer not null, b bigint, c float, d double, e decimal(5), f decimal, g varchar, "
         "h blob, i date, j time, k timestamp, l timestamptz, m uuid, n boolean, o int[], p map(varchar, int), "
@@ -489,7 +489,7 @@ def test_create_table_has_the_types_of_lakes(lake: PlainQueries) -> None:
     lake.sql("create table if not exists db.c (other int)")
 
 
-def test_create_table_as_takes_columns_and_rows_of_the_query(lake: PlainQueries) -> None:
+def test_create_table_as_uses_query_columns_and_rows(lake: PlainQueries) -> None:
     lake.sql("create table db.c as select id, kind as word, null as nothing from db.t where id < $top", top=3)
     assert column(lake, "word", "db.c") == ["a", "it's"]
     assert [str(field.field_type) for field in lake.lake.table("db.c").schema.fields] == ["int", "string", "int"]
@@ -515,13 +515,13 @@ def test_create_table_as_takes_columns_and_rows_of_the_query(lake: PlainQueries)
         ("create type db.mood as enum ('a')", ""),
     ],
 )
-def test_create_refuses_what_lakes_lack(lake: PlainQueries, text: str, message: str) -> None:
+def test_create_refuses_unsupported_clauses(lake: PlainQueries, text: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(text)
     assert lake.lake.list_tables("db") == [("db", "t")]
 
 
-def test_create_view_keeps_the_query_in_duckdbs_dialect(lake: PlainQueries) -> None:
+def test_create_view_keeps_the_query_in_the_duckdb_dialect(lake: PlainQueries) -> None:
     lake.sql("create view db.v (key, word) as select id, kind || '!' from db.t where id > 1")
     view = lake.lake.view("db.v")
     assert view.sql_for("duckdb") == "select id, kind || '!' from db.t where id > 1"
@@ -548,7 +548,7 @@ def test_create_or_replace_view_keeps_a_view_of_another_dialect(lake: PlainQueri
         ("create view db.v as select nope from db.t", "nope"),
     ],
 )
-def test_create_view_refuses_what_a_view_cannot_hold(lake: PlainQueries, text: str, message: str) -> None:
+def test_create_view_refuses_unsupported_queries(lake: PlainQueries, text: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(text, **({"x": 1} if "$x" in text else {}))
     assert lake.lake.list_views("db") == []
@@ -597,7 +597,7 @@ def test_alter_table_adds_a_column_with_a_default(lake: PlainQueries) -> None:
         ("alter table db.nope add column a int", "db.nope"),
     ],
 )
-def test_alter_table_refuses_what_the_schema_change_lacks(lake: PlainQueries, text: str, message: str) -> None:
+def test_alter_table_refuses_unsupported_changes(lake: PlainQueries, text: str, message: str) -> None:
     before = lake.lake.table("db.t").schema
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(text)
@@ -628,13 +628,13 @@ def test_drop_removes_tables_views_and_namespaces(lake: PlainQueries) -> None:
         ("drop function f", ""),
     ],
 )
-def test_drop_refuses_what_lakes_lack(lake: PlainQueries, text: str, message: str) -> None:
+def test_drop_refuses_unsupported_clauses(lake: PlainQueries, text: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message or None):
         lake.sql(text)
     assert lake.lake.table_exists("db.t")
 
 
-def test_an_untrusted_lake_refuses_writes(tmp_path: Any) -> None:
+def test_untrusted_lake_refuses_writes(tmp_path: Any) -> None:
     with frazil.connect(str(tmp_path / "wh"), catalog="filesystem") as lake:
         lake.create_table("db.t", "id int").append([{"id": 1}])
     with frazil.connect(str(tmp_path / "wh"), catalog="filesystem", trust="none") as lake:

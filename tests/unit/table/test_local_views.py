@@ -26,7 +26,7 @@ def view(lake: Lake, text: str, schema: str | None = None, **options: Any) -> st
     return "db.v"
 
 
-def test_a_view_is_read_like_a_table(lake: Lake) -> None:
+def test_view_is_read_like_a_table(lake: Lake) -> None:
     view(lake, "select s, count(*) as n, sum(d) total from db.t where id > 1 group by s", "s string, n bigint")
     lake.view("db.v").replace("select s, count(*) as n from db.t where id > 1 group by s", schema="s string, n bigint")
     assert lake.sql("select v.s, n from db.v order by s").to_pylist() == [{"s": "a", "n": 4}, {"s": "b", "n": 4}]
@@ -42,7 +42,7 @@ def test_columns_have_the_names_and_types_of_the_view(lake: Lake) -> None:
     assert [str(one.type) for one in lake.sql("select * from db.v").schema] == ["int32", "int64"]
 
 
-def test_names_of_a_view_are_looked_up_where_it_says(lake: Lake) -> None:
+def test_view_names_resolve_in_its_default_namespace(lake: Lake) -> None:
     lake.create_table("other.t", "id bigint").append([{"id": 77}])
     view(lake, "select id from t", default_namespace="other")
     assert lake.sql("select * from db.v").to_pylist() == [{"id": 77}]
@@ -52,7 +52,7 @@ def test_names_of_a_view_are_looked_up_where_it_says(lake: Lake) -> None:
     assert lake.sql("select * from db.v").to_pylist() == [{"id": 5}]
 
 
-def test_views_of_views_and_circles(lake: Lake) -> None:
+def test_nested_views_work_and_cycles_are_refused(lake: Lake) -> None:
     lake.create_view("db.low", "select id from db.t where id < 3", replaces=True)
     lake.create_view("db.high", "select max(id) m from low", replaces=True)
     assert lake.sql("select m from db.high").to_pylist() == [{"m": 2}]
@@ -64,7 +64,7 @@ def test_views_of_views_and_circles(lake: Lake) -> None:
         lake.sql("select m from db.high")
 
 
-def test_numbers_with_a_point_are_decimals_in_a_view(lake: Lake) -> None:
+def test_decimal_literals_are_decimals_in_a_view(lake: Lake) -> None:
     view(lake, "select 0.1 + 0.2 as x", "x decimal(2,1)")
     assert lake.sql("select x from db.v").to_pylist() == [{"x": Decimal("0.3")}]
 
@@ -79,12 +79,12 @@ TRANSLATED = [
 
 
 @pytest.mark.parametrize(("text", "schema", "value"), TRANSLATED, ids=[text for text, _, _ in TRANSLATED])
-def test_a_query_of_spark_has_the_value_of_spark(lake: Lake, text: str, schema: str, value: Any) -> None:
+def test_spark_query_has_the_same_result(lake: Lake, text: str, schema: str, value: Any) -> None:
     view(lake, text, schema)
     assert lake.sql("select x from db.v").to_pylist() == [{"x": value}]
 
 
-def test_a_query_in_duckdbs_dialect_is_read_as_it_is(lake: Lake) -> None:
+def test_duckdb_query_is_read_unchanged(lake: Lake) -> None:
     queries = {"duckdb": "select list_max([id, 7]) as x from t where id > 8", "spark": "select explode(array(1)) as x"}
     lake.create_view("db.both", queries, schema="x bigint")
     assert lake.sql("select x from db.both").to_pylist() == [{"x": 9}]
@@ -100,7 +100,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "schema", "reason"), REFUSED, ids=[text for text, _, _ in REFUSED])
-def test_what_only_spark_means_is_refused_with_its_name(lake: Lake, text: str, schema: str, reason: str) -> None:
+def test_spark_only_expression_is_refused_by_name(lake: Lake, text: str, schema: str, reason: str) -> None:
     view(lake, text, schema)
     with pytest.raises(UnsupportedError) as found:
         lake.sql("select * from db.v").to_pylist()
@@ -109,7 +109,7 @@ def test_what_only_spark_means_is_refused_with_its_name(lake: Lake, text: str, s
     assert "Spark" in (found.value.hint or "")
 
 
-def test_a_view_of_another_dialect_or_state_is_refused(lake: Lake) -> None:
+def test_view_of_another_dialect_or_snapshot_is_refused(lake: Lake) -> None:
     lake.create_view("db.trino", "select 1", dialect="trino", replaces=True)
     with pytest.raises(UnsupportedError, match="no query in DuckDB's dialect or in Spark's"):
         lake.sql("select * from db.trino")
@@ -121,7 +121,7 @@ def test_a_view_of_another_dialect_or_state_is_refused(lake: Lake) -> None:
         lake.sql("select * from db.v").to_pylist()
 
 
-def test_columns_are_found_by_the_names_they_had_in_the_query(lake: Lake) -> None:
+def test_columns_are_found_by_their_names_in_the_query(lake: Lake) -> None:
     view(lake, "select n, s, id from db.t where id = 4", "id bigint, n int", query_columns=["id", "n"])
     assert lake.sql("select * from db.v").to_pylist() == [{"id": 4, "n": 1}]
     view(lake, "select id, n from db.t where id = 4", "n bigint, id int", query_columns=["ID", "N"])
@@ -132,7 +132,7 @@ def test_columns_are_found_by_the_names_they_had_in_the_query(lake: Lake) -> Non
     assert lake.sql("select * from db.v").to_pylist() == [{"id": 1, "n": 4}]
 
 
-def test_the_conditions_of_a_view_prune_files(lake: Lake) -> None:
+def test_view_conditions_prune_files(lake: Lake) -> None:
     view(lake, "select id, n from db.t where n = 1", "id bigint, n int")
     assert "filter: n = 1" in lake.sql("select id from db.v where id > 5").explain()
     assert lake.sql("select id from db.v where id > 5").to_pylist() == [{"id": 7}]

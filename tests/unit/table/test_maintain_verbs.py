@@ -42,7 +42,7 @@ def content(table: frazil.Table) -> list[str]:
     return sorted(map(repr, table.scan().to_arrow().to_pylist()))
 
 
-def test_data_files_are_rewritten_and_the_handle_shows_it() -> None:
+def test_rewrite_is_visible_through_the_handle() -> None:
     table = with_appends()
     before = content(table)
     planned = table.maintain.rewrite_data_files(dry_run=True)
@@ -53,7 +53,7 @@ def test_data_files_are_rewritten_and_the_handle_shows_it() -> None:
     assert content(table) == before
 
 
-def test_options_have_the_references_names_or_pythons() -> None:
+def test_options_have_java_or_python_names() -> None:
     table = with_appends(3)
     assert table.maintain.rewrite_data_files().rewritten_data_files_count == 0
     assert table.maintain.rewrite_data_files(min_input_files=2, dry_run=True).rewritten_data_files_count == 3
@@ -63,7 +63,7 @@ def test_options_have_the_references_names_or_pythons() -> None:
 
 
 @pytest.mark.parametrize("sort_by", ["score desc nulls last, id", ["score desc nulls last", "id"], "zorder(id, score)"])
-def test_rows_are_sorted_as_asked(sort_by: Any) -> None:
+def test_rows_are_sorted_as_requested(sort_by: Any) -> None:
     table = with_appends()
     before = content(table)
     assert table.maintain.rewrite_data_files("sort", sort_by).rewritten_data_files_count == 6
@@ -85,13 +85,13 @@ def test_rows_are_sorted_as_asked(sort_by: Any) -> None:
         ("sort", "id backwards"),
     ],
 )
-def test_orders_that_make_no_sense_are_refused(strategy: str, sort_by: str | None) -> None:
+def test_invalid_orders_are_refused(strategy: str, sort_by: str | None) -> None:
     table = with_appends(1)
     with pytest.raises(FrazilError):
         table.maintain.rewrite_data_files(strategy, sort_by)
 
 
-def test_terms_are_cut_at_commas_outside_brackets() -> None:
+def test_terms_are_split_at_commas_outside_parentheses() -> None:
     metadata = with_appends(1).metadata
     _, order, _ = choose_order(metadata, "sort", "bucket(4, id) desc, kind")
     assert [str(one.transform) for one in order.fields] == ["bucket[4]", "identity"]
@@ -99,12 +99,12 @@ def test_terms_are_cut_at_commas_outside_brackets() -> None:
     assert (strategy, ids) == ("zorder", (1, 2))
 
 
-def test_a_filter_must_be_about_the_tables_columns() -> None:
+def test_filter_must_use_table_columns() -> None:
     with pytest.raises(FrazilError):
         with_appends(1).maintain.rewrite_data_files(where="nope = 1")
 
 
-def test_a_filter_is_in_the_language_of_conditions() -> None:
+def test_filter_uses_the_condition_language() -> None:
     table = with_appends(3)
     for where in ("ID < 10", "id < 9.5 and 1 = 1", "not id >= 10"):
         planned = table.maintain.rewrite_data_files(where=where, rewrite_all=True, dry_run=True)
@@ -115,7 +115,7 @@ def test_a_filter_is_in_the_language_of_conditions() -> None:
         table.maintain.rewrite_data_files(where="upper(kind) = 'A'")
 
 
-def test_snapshots_expire_with_a_dry_run_before() -> None:
+def test_snapshots_expire_after_a_dry_run() -> None:
     table = with_appends()
     table.maintain.rewrite_data_files()
     now = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=1)
@@ -130,7 +130,7 @@ def test_snapshots_expire_with_a_dry_run_before() -> None:
         table.maintain.expire_snapshots(max_concurrent_deletes=0)
 
 
-def test_orphans_are_found_by_given_files() -> None:
+def test_orphans_are_found_in_a_given_listing() -> None:
     table = with_appends(1)
     path = f"{table.location}/data/orphan.parquet"
     table.state.storage.create(path, b"x")
@@ -154,7 +154,7 @@ BRANCHED = [
 
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("verb", BRANCHED)
-def test_a_branch_that_is_not_there_is_refused_and_not_made(verb: str, dry_run: bool) -> None:
+def test_missing_branch_is_refused_and_not_created(verb: str, dry_run: bool) -> None:
     table = with_appends(2)
     table.create_tag("done")
     before = table.metadata
@@ -165,7 +165,7 @@ def test_a_branch_that_is_not_there_is_refused_and_not_made(verb: str, dry_run: 
     assert table.refresh().metadata == before
 
 
-def test_manifests_of_a_spec_that_is_not_there_are_refused() -> None:
+def test_manifests_of_an_unknown_spec_are_refused() -> None:
     table = with_appends(2)
     for dry_run in (True, False):
         with pytest.raises(InvalidRequestError, match="partition spec 7"):
@@ -194,7 +194,7 @@ def test_deletes_are_converted_and_cleaned_up() -> None:
     assert table.check(bounds=True).ok
 
 
-def test_statistics_of_partitions_are_computed() -> None:
+def test_partition_statistics_are_computed() -> None:
     table = Damaged(3).table
     made = table.maintain.compute_partition_stats()
     assert made is not None and table.metadata.partition_statistics == (made,)
@@ -211,7 +211,7 @@ def test_files_are_added(tmp_path: Path) -> None:
 # optimize
 
 
-def test_a_healthy_table_is_left_alone() -> None:
+def test_healthy_table_is_left_unchanged() -> None:
     table = with_appends(1)
     head = table.current_snapshot
     assert table.maintain.optimize().steps == ()
@@ -219,7 +219,7 @@ def test_a_healthy_table_is_left_alone() -> None:
     assert str(table.maintain.optimize()) == "Nothing is worth doing."
 
 
-def test_what_health_asks_for_is_done_in_order() -> None:
+def test_recommended_maintenance_runs_in_order() -> None:
     table = Damaged(2).table
     table.upgrade(3)
     for at in range(25):
@@ -241,7 +241,7 @@ def test_what_health_asks_for_is_done_in_order() -> None:
     assert table.maintain.optimize().steps == ()
 
 
-def test_a_budget_is_kept_and_the_next_time_does_the_rest() -> None:
+def test_budget_is_respected_and_the_next_run_continues() -> None:
     table = frazil.connect("memory:").create_table("db.t", DDL, partition_by=["kind"], format_version=3)
     for at in range(12):
         table.append(rows(at * 10, at * 10 + 10, "ab"[at % 2]).select(["id", "kind", "ts", "score"]))
@@ -259,7 +259,7 @@ def test_a_budget_is_kept_and_the_next_time_does_the_rest() -> None:
 
 
 @pytest.mark.extended
-def test_nothing_is_begun_after_the_minutes_of_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_starts_after_the_time_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     table = frazil.connect("memory:").create_table("db.t", DDL, partition_by=["kind"], format_version=3)
     for at in range(24):
         table.append(rows(at * 10, at * 10 + 10, "abcd"[at % 4]).select(["id", "kind", "ts", "score"]))
@@ -281,7 +281,7 @@ def test_nothing_is_begun_after_the_minutes_of_a_budget(monkeypatch: pytest.Monk
             table.maintain.optimize(budget_minutes=minutes)
 
 
-def test_every_procedure_can_be_tried_without_a_change() -> None:
+def test_every_procedure_has_a_dry_run() -> None:
     damaged = Damaged(2)
     table = damaged.table
     table.drop_tag("kept")

@@ -51,7 +51,7 @@ def home(tmp_path: Path, toml: str | None = None, yaml: str | None = None) -> Pa
     return tmp_path
 
 
-def test_pyicebergs_file_is_understood(tmp_path: Path) -> None:
+def test_pyiceberg_configuration_file_is_read(tmp_path: Path) -> None:
     folder = home(tmp_path, yaml=YAML)
     assert find_connection("prod", folder) == NamedConnection(
         "https://catalog.example/api",
@@ -93,20 +93,20 @@ def test_pyicebergs_file_is_understood(tmp_path: Path) -> None:
         ("type: legacyoauth2", {}),
     ],
 )
-def test_who_asks_by_pyicebergs_block_asks_here_too(tmp_path: Path, block: str, expected: dict[str, str]) -> None:
+def test_pyiceberg_authentication_block_is_honoured(tmp_path: Path, block: str, expected: dict[str, str]) -> None:
     text = f"catalog:\n  prod:\n    uri: https://c.example\n    s3.signer: S3V4RestSigner\n    auth:\n      {block}\n"
     found = find_connection("prod", home(tmp_path, yaml=text))
     assert found == NamedConnection("https://c.example", None, expected)
 
 
 @pytest.mark.parametrize("block", ["type: entra", "impl: mine.Auth", "type: google\n      google.credentials_path: /k"])
-def test_a_block_of_pyicebergs_that_is_not_known_is_refused(tmp_path: Path, block: str) -> None:
+def test_unknown_pyiceberg_authentication_is_refused(tmp_path: Path, block: str) -> None:
     text = f"catalog:\n  prod:\n    uri: https://c.example\n    auth:\n      {block}\n"
     with pytest.raises(UnsupportedError, match="is not known here"):
         find_connection("prod", home(tmp_path, yaml=text))
 
 
-def test_frazils_own_file_goes_first_and_nests(tmp_path: Path) -> None:
+def test_frazil_configuration_wins_and_nests(tmp_path: Path) -> None:
     folder = home(tmp_path, TOML, YAML)
     assert find_connection("prod", folder) == NamedConnection(
         "https://own.example",
@@ -118,30 +118,30 @@ def test_frazils_own_file_goes_first_and_nests(tmp_path: Path) -> None:
     assert found is not None and found.address == "/srv/wh"
 
 
-def test_values_are_not_shown(tmp_path: Path) -> None:
+def test_configured_values_are_not_shown(tmp_path: Path) -> None:
     assert "cret" not in repr(find_connection("prod", home(tmp_path, yaml=YAML)))
 
 
-def test_paths_and_addresses_are_no_names(tmp_path: Path) -> None:
+def test_paths_and_addresses_are_not_connection_names(tmp_path: Path) -> None:
     folder = home(tmp_path, TOML)
     for text in ("./prod", "/prod", "prod/", "s3://prod", "https://prod", "", "a b"):
         assert find_connection(text, folder) is None
 
 
 @pytest.mark.parametrize("text", ["catalog: [a]\n  - x\n", "a\n", "\tcatalog: x\n", "? x\n: y\n"])
-def test_yaml_beyond_maps_and_texts_is_refused_with_its_line(text: str) -> None:
+def test_unsupported_yaml_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="Cannot read line"):
         read_yaml(text, "f.yaml")
 
 
-def test_a_file_that_is_broken_is_refused_without_its_values(tmp_path: Path) -> None:
+def test_invalid_file_is_refused_without_its_values(tmp_path: Path) -> None:
     folder = home(tmp_path, '[catalog.prod]\ncredential = "hid-den\n')
     with pytest.raises(InvalidRequestError, match="no TOML") as caught:
         find_connection("prod", folder)
     assert "hid-den" not in str(caught.value)
 
 
-def test_a_name_opens_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_opens_the_configured_lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted_service() as service:
         text = f'[catalog.prod]\nuri = "{service.address}"\nwarehouse = "w"\ntoken = "t1"\n'
         folder = home(tmp_path, text)
@@ -157,7 +157,7 @@ def test_a_name_opens_what_the_file_says(tmp_path: Path, monkeypatch: pytest.Mon
             frazil.connect("prod")
 
 
-def test_a_service_is_connected_to_by_its_address() -> None:
+def test_service_is_connected_by_address() -> None:
     with scripted_service() as service:
         with frazil.connect(service.address, warehouse="w", token="t1") as lake:
             assert repr(lake) == f"Lake(RestCatalog('lake', '{service.address}'))"

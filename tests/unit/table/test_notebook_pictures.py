@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Any:
         yield made
 
 
-def test_tables_histories_reports_plans_and_differences_are_html(table: Any) -> None:
+def test_tables_histories_reports_plans_and_differences_have_html(table: Any) -> None:
     first, *_, last = table.snapshots
     shown = [
         table,
@@ -46,14 +46,14 @@ def test_tables_histories_reports_plans_and_differences_are_html(table: Any) -> 
     assert "pruned by column bounds" in shown[3]._repr_html_()
 
 
-def test_a_history_is_the_log_it_was(table: Any) -> None:
+def test_displayed_history_keeps_its_log(table: Any) -> None:
     history = table.history()
     assert isinstance(history, tuple)
     assert history == table.metadata.snapshot_log
     assert pickle.loads(pickle.dumps(history)) == history
 
 
-def test_a_difference_has_rows_columns_and_files(table: Any) -> None:
+def test_difference_has_rows_columns_and_files(table: Any) -> None:
     first, *_ = table.snapshots
     with table.update_schema() as update:
         update.add_column("more", "int")
@@ -66,7 +66,7 @@ def test_a_difference_has_rows_columns_and_files(table: Any) -> None:
     assert table.difference(EVIL, "main").rows.added == 1
 
 
-def test_rows_that_were_only_moved_are_no_difference(tmp_path: Path) -> None:
+def test_moved_rows_are_not_a_difference(tmp_path: Path) -> None:
     with frazil.connect(tmp_path) as lake:
         table = lake.create_table("db.t", "id bigint")
         for at in range(5):
@@ -79,7 +79,7 @@ def test_rows_that_were_only_moved_are_no_difference(tmp_path: Path) -> None:
         assert found.rows.rows.column("id").to_pylist() == [3]
 
 
-def test_snapshots_of_two_lines_have_no_difference_in_rows(table: Any) -> None:
+def test_unrelated_snapshots_have_no_row_difference(table: Any) -> None:
     table.create_branch("side", table.snapshots[0].snapshot_id)
     table.append(pa.table({"id": [5], EVIL: ["x"]}), branch="side")
     found = table.difference("side", "main")

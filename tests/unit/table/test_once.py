@@ -62,7 +62,7 @@ VERBS: dict[str, Verb] = {
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
-def test_the_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) -> None:
+def test_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) -> None:
     table = new_table()
     table.append(DATA)
     assert verb(table, ("job", "a")) is not None
@@ -78,7 +78,7 @@ def test_the_second_run_of_a_verb_writes_nothing_and_returns_none(verb: Verb) ->
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
 @pytest.mark.parametrize("point", ["begun", "commit"])
-def test_of_two_writers_of_one_name_one_commits_and_no_file_of_the_other_is_left(verb: Verb, point: Point) -> None:
+def test_one_of_two_concurrent_writers_commits_without_leftover_files(verb: Verb, point: Point) -> None:
     table = new_table(properties={"commit.retry.min-wait-ms": "1"})
     table.append(DATA)
     rival = Table(table._catalog, table.state)
@@ -93,7 +93,7 @@ def test_of_two_writers_of_one_name_one_commits_and_no_file_of_the_other_is_left
 
 @pytest.mark.every_case
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS.keys())
-def test_a_transaction_skips_what_was_done_and_commits_the_rest(verb: Verb) -> None:
+def test_transaction_skips_completed_writes_and_commits_the_rest(verb: Verb) -> None:
     table = new_table()
     table.append(DATA)
     verb(table, ("job", 1))
@@ -105,7 +105,7 @@ def test_a_transaction_skips_what_was_done_and_commits_the_rest(verb: Verb) -> N
     assert 9 in ids(table)
 
 
-def test_several_tables_in_one_transaction_are_written_once_each() -> None:
+def test_several_tables_in_a_transaction_are_written_once_each() -> None:
     lake = Lake(MemoryCatalog())
     tables = [lake.create_table(f"db.{name}", "id bigint, k string") for name in "ab"]
     for _ in range(2):
@@ -115,7 +115,7 @@ def test_several_tables_in_one_transaction_are_written_once_each() -> None:
     assert [ids(one) for one in tables] == [[1, 2], [1, 2]]
 
 
-def test_a_text_is_compared_for_being_the_same_and_a_number_is_in_order() -> None:
+def test_text_versions_compare_by_equality_and_numbers_by_order() -> None:
     table = new_table()
     assert table.append(DATA, once=("job", "2026-11-16"))
     assert table.append(DATA, once=("job", "2026-11-15"))
@@ -126,7 +126,7 @@ def test_a_text_is_compared_for_being_the_same_and_a_number_is_in_order() -> Non
     assert table.append(DATA, once=("other", 6))
 
 
-def test_a_write_that_found_nothing_to_do_is_done() -> None:
+def test_write_without_changes_counts_as_done() -> None:
     table = new_table()
     assert table.delete("id = 5", once=("job", 1)) is None
     table.append(pa.table({"id": [5], "k": ["e"]}))
@@ -137,7 +137,7 @@ def test_a_write_that_found_nothing_to_do_is_done() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_write_stays_done_when_its_snapshot_has_expired(version: int) -> None:
+def test_completed_write_stays_done_after_its_snapshot_expired(version: int) -> None:
     table = new_table(version)
     table.append(DATA, once=("job", "a"))
     table.append(MORE, once=("number", 3))
@@ -152,7 +152,7 @@ def test_a_write_stays_done_when_its_snapshot_has_expired(version: int) -> None:
 
 @pytest.mark.parametrize("expires", [False, True], ids=["kept", "expired"])
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_write_that_was_rolled_back_is_done_again(version: int, expires: bool) -> None:
+def test_rolled_back_write_is_repeated(version: int, expires: bool) -> None:
     table = new_table(version)
     first = table.append(DATA, once=("job", 1))
     assert first is not None
@@ -169,7 +169,7 @@ def test_a_write_that_was_rolled_back_is_done_again(version: int, expires: bool)
     assert table.append(MORE, once=("text", "x")) is None
 
 
-def test_a_rollback_by_another_program_is_seen_as_long_as_the_chain_of_parents_tells() -> None:
+def test_rollback_by_another_program_is_seen_along_the_parent_chain() -> None:
     """Others move branches and do not know of the record."""
     table = new_table()
     first = table.append(DATA)
@@ -185,7 +185,7 @@ def test_a_rollback_by_another_program_is_seen_as_long_as_the_chain_of_parents_t
     assert table.append(MORE, once=("job", 2)) is not None
 
 
-def test_branches_have_their_own_record_and_share_what_lies_before_them() -> None:
+def test_branches_have_their_own_record_and_share_common_history() -> None:
     table = new_table()
     table.append(DATA, once=("job", 1))
     table.create_branch("audit")
@@ -199,7 +199,7 @@ def test_branches_have_their_own_record_and_share_what_lies_before_them() -> Non
 
 
 @pytest.mark.parametrize("drops", [False, True])
-def test_what_a_branch_was_forwarded_to_stays_done_after_expiry(drops: bool) -> None:
+def test_fast_forwarded_write_stays_done_after_expiry(drops: bool) -> None:
     table = new_table()
     table.append(DATA)
     table.append(MORE, once=("job", 2), branch="audit")
@@ -212,7 +212,7 @@ def test_what_a_branch_was_forwarded_to_stays_done_after_expiry(drops: bool) -> 
     assert table.append(MORE, once=("job", 2)) is None
 
 
-def test_a_branch_that_is_made_anew_does_not_inherit_the_record_of_its_name() -> None:
+def test_recreated_branch_does_not_inherit_the_record() -> None:
     table = new_table()
     table.append(DATA)
     table.append(MORE, once=("job", 2), branch="audit")
@@ -224,7 +224,7 @@ def test_a_branch_that_is_made_anew_does_not_inherit_the_record_of_its_name() ->
     assert table.append(MORE, once=("job", 2), branch="audit") is not None
 
 
-def test_a_staged_write_is_staged_once_and_stays_done_when_it_is_published() -> None:
+def test_staged_write_is_staged_once_and_stays_done_when_published() -> None:
     table = new_table(properties={"write.wap.enabled": "true"})
     table.append(DATA)
     staged = {"wap.id": "w1"}
@@ -238,7 +238,7 @@ def test_a_staged_write_is_staged_once_and_stays_done_when_it_is_published() -> 
     assert table.append(MORE, once=("job", 1)) is None
 
 
-def test_a_query_that_moves_here_from_the_jar_goes_on_after_its_last_epoch() -> None:
+def test_query_moved_from_the_jar_continues_after_its_last_epoch() -> None:
     table = new_table()
     epoch = {"spark.sql.streaming.queryId": "q1", "spark.sql.streaming.epochId": "4"}
     table.append(DATA, snapshot_properties=epoch)
@@ -247,7 +247,7 @@ def test_a_query_that_moves_here_from_the_jar_goes_on_after_its_last_epoch() -> 
 
 
 @pytest.mark.parametrize("is_expired", [False, True])
-def test_a_batch_of_a_number_that_was_written_from_other_input_is_refused(is_expired: bool) -> None:
+def test_batch_number_with_different_input_is_refused(is_expired: bool) -> None:
     table = new_table()
     for number in range(3):
         once = Once("q1", number, is_epoch=True, input_digest=f"input {number}")
@@ -263,7 +263,7 @@ def test_a_batch_of_a_number_that_was_written_from_other_input_is_refused(is_exp
             table.append(DATA, once=replace(known, input_digest="another"))
 
 
-def test_of_two_queries_that_write_other_rows_as_one_batch_at_once_the_second_is_refused() -> None:
+def test_second_of_two_queries_writing_different_rows_as_one_batch_is_refused() -> None:
     table = new_table(properties={"commit.retry.min-wait-ms": "1"})
     rival = Table(table._catalog, table.state)
     ours, theirs = (Once("q1", 0, is_epoch=True, input_digest=one) for one in ("ours", "theirs"))
@@ -277,9 +277,7 @@ def test_of_two_queries_that_write_other_rows_as_one_batch_at_once_the_second_is
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the commit", "after the commit"])
-def test_a_process_that_dies_at_the_commit_and_runs_again_has_written_once(
-    after: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rerun_after_a_crash_at_the_commit_has_written_once(after: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table()
     commit = table._catalog.commit
 
@@ -296,7 +294,7 @@ def test_a_process_that_dies_at_the_commit_and_runs_again_has_written_once(
     assert ids(table) == [1, 2]
 
 
-def test_a_commit_whose_outcome_stays_unknown_is_found_by_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit_with_an_unknown_outcome_is_found_by_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     table = new_table(properties={"commit.status-check.num-retries": "0"})
     commit = table._catalog.commit
 
@@ -313,7 +311,7 @@ def test_a_commit_whose_outcome_stays_unknown_is_found_by_the_next_run(monkeypat
     assert ids(table) == [1, 2]
 
 
-def test_many_threads_of_one_name_write_one_snapshot() -> None:
+def test_many_threads_with_one_name_write_one_snapshot() -> None:
     table = new_table(properties={"commit.retry.min-wait-ms": "1", "commit.retry.num-retries": "100"})
     made: list[object] = []
 
@@ -331,7 +329,7 @@ def test_many_threads_of_one_name_write_one_snapshot() -> None:
 
 
 @pytest.mark.extended
-def test_the_record_is_bounded() -> None:
+def test_record_is_bounded() -> None:
     table = new_table()
     for number in range(15):
         table.append(DATA, once=("job", number))
@@ -343,7 +341,7 @@ def test_the_record_is_bounded() -> None:
     assert table.append(DATA, once=("job", 3)) is None
 
 
-def test_a_table_that_is_replaced_has_nothing_done() -> None:
+def test_replaced_table_has_an_empty_record() -> None:
     table = new_table()
     table.append(DATA, once=("job", 1))
     name = next(one for one in table.properties if one.startswith("frazil.once."))
@@ -365,7 +363,7 @@ def test_a_table_that_is_replaced_has_nothing_done() -> None:
         (("job", 1 << 70), "64 bits"),
     ],
 )
-def test_a_name_that_is_none_is_refused_before_anything_is_written(once: Any, says: str) -> None:
+def test_invalid_name_is_refused_before_writing(once: Any, says: str) -> None:
     table = new_table()
     with pytest.raises(InvalidRequestError, match=says):
         table.append(DATA, once=once)
@@ -374,7 +372,7 @@ def test_a_name_that_is_none_is_refused_before_anything_is_written(once: Any, sa
     assert table.refresh().current_snapshot is None
 
 
-def test_a_record_that_somebody_broke_is_an_error_that_names_it() -> None:
+def test_corrupted_record_is_an_error_naming_it() -> None:
     table = new_table()
     table.set_properties({"frazil.once.main.job": "[[1]]"})
     with pytest.raises(InvalidRequestError, match=r"frazil\.once\.main\.job"):

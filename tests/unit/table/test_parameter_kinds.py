@@ -138,7 +138,7 @@ def lake() -> Any:
 
 
 @pytest.mark.parametrize("given, value, names", GIVEN)
-def test_a_parameter_finds_the_rows_that_plain_python_finds(lake: Lake, given: Any, value: Any, names: str) -> None:
+def test_parameter_finds_the_rows_plain_python_finds(lake: Lake, given: Any, value: Any, names: str) -> None:
     table = lake.table("db.t")
     for name in names.split():
         for operator in OPERATORS:
@@ -183,7 +183,7 @@ def marked(lake: Lake, change: Callable[[Table, str], Any]) -> list[int]:
         (None, "u", "not in"),
     ],
 )
-def test_verbs_that_change_rows_take_the_same_parameters(lake: Lake, given: Any, name: str, operator: str) -> None:
+def test_changing_verbs_accept_the_same_parameters(lake: Lake, given: Any, name: str, operator: str) -> None:
     text, ids = condition(name, operator), pa.table({"id": pa.array(range(4), pa.int32())})
     computed = f"{text} and id * 1 >= 0"
 
@@ -216,7 +216,7 @@ def test_verbs_that_change_rows_take_the_same_parameters(lake: Lake, given: Any,
         ("d", np.float32(0.5), 0.5),
     ],
 )
-def test_a_parameter_is_written_as_the_value_it_is(lake: Lake, name: str, given: Any, kept: Any) -> None:
+def test_parameter_is_written_with_its_value(lake: Lake, name: str, given: Any, kept: Any) -> None:
     table = lake.table("db.t")
     branch = f"b{len(table.refs)}"
     table.create_branch(branch)
@@ -240,7 +240,7 @@ def test_a_parameter_is_written_as_the_value_it_is(lake: Lake, name: str, given:
         10**80,
     ],
 )
-def test_what_is_no_value_is_an_error_that_names_the_parameter(lake: Lake, given: Any) -> None:
+def test_invalid_parameter_is_named_in_the_error(lake: Lake, given: Any) -> None:
     table = lake.table("db.t")
     with pytest.raises(FrazilError, match=r"'x'|:x|digits"):
         table.scan("i = :x", x=given).to_arrow()
@@ -250,12 +250,12 @@ def test_what_is_no_value_is_an_error_that_names_the_parameter(lake: Lake, given
         lake.sql("select id from db.t where i = $x", x=given)
 
 
-def test_whole_numbers_beyond_64_bits_are_decimals(lake: Lake) -> None:
+def test_integers_beyond_64_bits_are_decimals(lake: Lake) -> None:
     assert lake.sql("select count(*) from db.t where l < $x", x=2**70).column(0).to_pylist() == [3]
     assert lake.sql("select $x as x", x=2**70).to_pylist() == [{"x": Decimal(2**70)}]
 
 
-def test_null_beside_another_condition_finds_nothing(lake: Lake) -> None:
+def test_null_beside_another_condition_matches_nothing(lake: Lake) -> None:
     for text in ("i = $x and s = 'a'", "i not in ($x) and s = 'a' and l = 0", "not (i <> $x) and d = 0"):
         assert lake.sql(f"select id from db.t where {text}", x=None).to_pylist() == []
     assert lake.sql("select id from db.t where null and s = 'a'").to_pylist() == []
@@ -280,11 +280,11 @@ def test_null_beside_another_condition_finds_nothing(lake: Lake) -> None:
         ("select list_contains([d], 0e0) from db.t where id < 2", [True, True]),
     ],
 )
-def test_the_two_zeros_are_one_in_queries(lake: Lake, text: str, answer: list[Any]) -> None:
+def test_both_zeros_are_equal_in_queries(lake: Lake, text: str, answer: list[Any]) -> None:
     assert lake.sql(text).column(0).to_pylist() == answer
 
 
-def test_a_query_that_only_chooses_shows_the_sign_of_zero(lake: Lake) -> None:
+def test_plain_selection_preserves_the_sign_of_zero(lake: Lake) -> None:
     assert [str(value) for value in lake.sql("select d from db.t where id = 0").column(0).to_pylist()] == ["-0.0"]
 
 
@@ -292,7 +292,7 @@ FINE = (pd.Timestamp("2026-01-01 00:00:00.000001500"), np.datetime64("2026-01-01
 
 
 @pytest.mark.parametrize("value", FINE, ids=["pandas", "numpy"])
-def test_nanoseconds_find_their_rows_in_local_queries_and_are_never_cut(tmp_path: Path, value: Any) -> None:
+def test_nanoseconds_match_in_local_queries_and_are_never_truncated(tmp_path: Path, value: Any) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         fine = lake.create_table("db.fine", "id int, t timestamp_ns", format_version=3)
         fine.append([{"id": number, "t": FINE[0] + pd.Timedelta(number, "ns")} for number in range(-1, 2)])

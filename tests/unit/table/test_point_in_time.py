@@ -41,25 +41,25 @@ def at(text: str) -> dt.datetime:
         (NOW_MS, NOW),
     ],
 )
-def test_a_time_means_what_people_mean_by_it(written: PointInTime, meant: dt.datetime) -> None:
+def test_times_are_interpreted_as_people_mean_them(written: PointInTime, meant: dt.datetime) -> None:
     assert milliseconds_of(written, now_ms=NOW_MS) == int(meant.timestamp() * 1000)
 
 
 @pytest.mark.parametrize(
     "written", ["", "soon", "7", "7y", "-7d", "d", "1 month ago", "7d ago ago", "2026-13-01", "tomorrow", "٧d"]
 )
-def test_what_is_no_time_is_refused_with_what_to_write(written: str) -> None:
+def test_invalid_time_is_refused_with_the_valid_form(written: str) -> None:
     with pytest.raises(frazil.InvalidRequestError, match=r"it is not a time\nHint: Write .*yesterday, 7d"):
         milliseconds_of(written, now_ms=NOW_MS)
 
 
-def test_a_time_without_a_zone_is_refused() -> None:
+def test_time_without_a_zone_is_refused() -> None:
     for written in ("2026-11-01T10:00:00", "2026-11-01 10:00", dt.datetime(2026, 11, 1)):
         with pytest.raises(frazil.InvalidRequestError, match="no time zone"):
             milliseconds_of(written, now_ms=NOW_MS)
 
 
-def test_lengths_of_time() -> None:
+def test_durations_are_parsed() -> None:
     assert [age_ms(one) for one in ("1s", "2 min", "3h", "1d", "2 weeks")] == [
         1000, 120_000, 10_800_000, 86_400_000, 1_209_600_000,
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_lengths_of_time() -> None:
             age_ms(wrong)
 
 
-def test_scans_rollbacks_and_maintenance_take_them() -> None:
+def test_scans_rollbacks_and_maintenance_accept_times_and_durations() -> None:
     with frazil.connect("memory:") as lake:
         table = lake.create_table("db.t", "id bigint")
         for number in (1, 2):

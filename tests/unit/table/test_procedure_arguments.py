@@ -88,7 +88,7 @@ def deleting(monkeypatch: pytest.MonkeyPatch) -> set[str]:
         return delete_many(self, paths, **more)
 
     monkeypatch.setattr(LocalStorage, "delete_many", spy)
-    monkeypatch.setattr(delete_paths, "_AT_ONCE", 1)
+    monkeypatch.setattr(delete_paths, "_BATCH_SIZE", 1)
     return names
 
 

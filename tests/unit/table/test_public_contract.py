@@ -106,7 +106,7 @@ def shown(parameter: inspect.Parameter) -> str:
     [(owner, name, text) for owner, names in SIGNATURES.items() for name, text in names.items()],
     ids=lambda one: one if isinstance(one, str) else getattr(one, "__name__", ""),
 )
-def test_every_name_takes_what_the_contract_says(owner: Any, name: str, expected: str) -> None:
+def test_every_public_method_accepts_its_documented_arguments(owner: Any, name: str, expected: str) -> None:
     parameters = [one for one in inspect.signature(getattr(owner, name)).parameters.values() if one.name != "self"]
     by_name = {one.name: one for one in parameters}
     positional = [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
@@ -170,7 +170,7 @@ def table(lake: Lake) -> Table:
     return made
 
 
-def test_a_table_tells_everything_about_itself(lake: Lake, table: Table) -> None:
+def test_table_exposes_its_state(lake: Lake, table: Table) -> None:
     assert [one.name for one in table.schema] == ["id", "ts", "kind", "payload"]
     assert len(table.spec.fields) == 2
     assert len(table.sort_order.fields) == 1
@@ -207,7 +207,7 @@ def test_scans_are_planned_and_read(table: Table) -> None:
         assert table.scan(**chosen).count() == 4
 
 
-def test_every_write_takes_a_branch_and_properties_and_returns_its_snapshot(table: Table) -> None:
+def test_every_write_accepts_branch_and_properties_and_returns_its_snapshot(table: Table) -> None:
     table.create_branch("audit")
     options: dict[str, Any] = {"branch": "audit", "snapshot_properties": {"job": "nightly"}}
     reader = rows(10, 12).to_reader()
@@ -258,7 +258,7 @@ def test_schemas_specs_orders_properties_and_versions_change(table: Table) -> No
     assert table.check(bounds=True).ok
 
 
-def test_branches_tags_and_history_move(table: Table) -> None:
+def test_branches_tags_and_history_change(table: Table) -> None:
     first = table.current_snapshot
     assert first is not None
     table.create_branch("audit", snapshot_id=None, min_snapshots_to_keep=2, max_snapshot_age_ms=1, max_ref_age_ms=9)
@@ -284,7 +284,7 @@ def test_branches_tags_and_history_move(table: Table) -> None:
         table.drop_tag("eom")
 
 
-def test_a_handle_starts_from_what_others_did(lake: Lake, table: Table) -> None:
+def test_handle_sees_changes_by_others(lake: Lake, table: Table) -> None:
     other = lake.table("db.events")
     other.create_tag("theirs")
     table.drop_tag("theirs")
@@ -314,7 +314,7 @@ def test_old_snapshots_expire_with_their_files(table: Table) -> None:
     first, second = table.snapshots
     kept = table.expire_snapshots(retain_last=5, older_than=datetime.datetime.now(UTC) + datetime.timedelta(days=1))
     assert (len(table.snapshots), kept.data_files) == (2, [])
-    with pytest.raises(frazil.InvalidRequestError, match="is at it"):
+    with pytest.raises(frazil.InvalidRequestError, match="refers to it"):
         table.expire_snapshots(snapshot_ids=[second.snapshot_id])
     gone = table.expire_snapshots(snapshot_ids=[first.snapshot_id])
     assert len(gone.data_files) == 4
@@ -392,7 +392,7 @@ def test_namespaces_and_names(lake: Lake, table: Table) -> None:
     assert not lake.namespace_exists("empty")
 
 
-def test_every_error_is_frazils_and_the_tree_is_exported() -> None:
+def test_every_error_is_a_frazil_error_and_exported() -> None:
     errors = [one for one in frazil.__all__ if one.endswith("Error")]
     assert len(errors) > 20
     assert all(issubclass(getattr(frazil, one), frazil.FrazilError) for one in errors)

@@ -117,7 +117,7 @@ def outcomes(seed: int, count: int) -> tuple[Counter[str], list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_statements_do_what_duckdb_does_or_are_refused(seed: int) -> None:
+def test_random_statements_equal_duckdb_or_are_refused(seed: int) -> None:
     found, wrong = outcomes(seed, 125)
     assert wrong == []
     assert found["equal"] > 40

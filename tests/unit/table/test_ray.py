@@ -48,7 +48,7 @@ def test_ray_computes_with_every_column(cluster: None, table: frazil.Table) -> N
     assert sorted(row["id"] for row in doubled.take_all()) == sorted(row["id"] * 2 for row in ROWS)
 
 
-def test_rows_of_ray_go_back_into_a_table(cluster: None, table: frazil.Table) -> None:
+def test_ray_rows_are_written_back(cluster: None, table: frazil.Table) -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         copy = lake.create_table("db.copy", "id bigint, s string")
         found = table.scan(columns=["id", "s"]).to_ray()

@@ -36,7 +36,7 @@ def ids(table: frazil.Table, **options: Any) -> list[int]:
     return found
 
 
-def test_a_state_is_read_by_each_option_that_names_one(table: frazil.Table) -> None:
+def test_each_option_that_names_a_snapshot_reads_it(table: frazil.Table) -> None:
     main = [one for one in table.snapshots if one.snapshot_id != table.refs["audit"].snapshot_id]
     first, second, third = main
     assert ids(table) == [1, 2, 3]
@@ -53,7 +53,7 @@ def test_a_state_is_read_by_each_option_that_names_one(table: frazil.Table) -> N
     assert ids(table, **between) == [2]
 
 
-def test_a_window_of_changes_is_between_times(table: frazil.Table) -> None:
+def test_change_window_between_times(table: frazil.Table) -> None:
     first, *_ = table.snapshots
     last = table.current_snapshot
     assert last is not None
@@ -69,9 +69,7 @@ def test_a_window_of_changes_is_between_times(table: frazil.Table) -> None:
 @pytest.mark.parametrize(
     "name", ["write.delete.isolation-level", "write.update.isolation-level", "write.merge.isolation-level"]
 )
-def test_rows_that_others_add_stop_changes_under_serializable_isolation_alone(
-    table: frazil.Table, name: str, level: str
-) -> None:
+def test_concurrently_added_rows_stop_changes_only_if_serializable(table: frazil.Table, name: str, level: str) -> None:
     table.set_properties({name: level})
     table.append(rows(5, 6))
     held = hold(table.refresh())

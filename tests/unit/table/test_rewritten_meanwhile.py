@@ -75,7 +75,7 @@ def values(table: frazil.Table) -> dict[int, int]:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("kind", [Table, HeldTable])
-def test_files_that_were_rewritten_meanwhile_stop_no_change(
+def test_compaction_of_the_same_files_stops_no_change(
     lake: frazil.Lake, mode: str, name: str, kind: type[Table]
 ) -> None:
     table = make(lake, mode)
@@ -88,14 +88,14 @@ def test_files_that_were_rewritten_meanwhile_stop_no_change(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_change_beside_a_compaction_and_an_append_sees_both(lake: frazil.Lake, mode: str) -> None:
+def test_change_beside_a_compaction_and_an_append_sees_both(lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
     overtaken(Table, table, compact_and_append).delete("id in (3, 100)")
     assert values(table) == LEFT
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_statement_whose_rows_others_changed_too_is_refused(lake: frazil.Lake, mode: str) -> None:
+def test_statement_whose_rows_were_changed_concurrently_is_refused(lake: frazil.Lake, mode: str) -> None:
     """What it has read of the table beside the rows that it changes is of the state it began with."""
     table = make(lake, mode)
     with pytest.raises(ConcurrentChangeError):
@@ -104,14 +104,14 @@ def test_a_statement_whose_rows_others_changed_too_is_refused(lake: frazil.Lake,
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rows_that_others_changed_stop_a_change_as_before(lake: frazil.Lake, mode: str) -> None:
+def test_concurrently_changed_rows_stop_a_change_despite_a_compaction(lake: frazil.Lake, mode: str) -> None:
     table = make(lake, mode)
     with pytest.raises(ConcurrentChangeError):
         overtaken(Table, table, lambda other: other.update({"v": "7"}, where="id = 3")).delete("id = 3")
     assert values(table)[3] == 7
 
 
-def test_a_change_that_always_meets_a_compaction_gives_up(lake: frazil.Lake) -> None:
+def test_change_that_always_meets_a_compaction_gives_up(lake: frazil.Lake) -> None:
     table = make(lake, "copy-on-write")
     with pytest.raises(ConcurrentChangeError):
         overtaken(Table, table, compact, times=1000).delete("id = 3")
@@ -119,7 +119,7 @@ def test_a_change_that_always_meets_a_compaction_gives_up(lake: frazil.Lake) -> 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_files_of_plans_that_were_given_up_are_deleted(lake: frazil.Lake, mode: str, tmp_path: Path) -> None:
+def test_files_of_abandoned_attempts_are_deleted(lake: frazil.Lake, mode: str, tmp_path: Path) -> None:
     table = make(lake, mode)
     overtaken(Table, table, compact).delete("id = 3")
     known = {Path(one).name for one in table.refresh().inspect.all_files()["file_path"].to_pylist()}

@@ -28,7 +28,7 @@ def counts(made: Snapshot | None) -> tuple[int | None, ...]:
     return made.num_affected_rows, made.num_inserted_rows, made.num_updated_rows, made.num_deleted_rows
 
 
-def test_each_verb_counts_the_rows_it_was_about(table: frazil.Table) -> None:
+def test_each_verb_counts_its_rows(table: frazil.Table) -> None:
     assert counts(table.append(rows(10, 11))) == (2, 2, None, None)
     assert counts(table.update({"kind": "'b'"}, where="id < 3", engine="local")) == (3, None, 3, None)
     assert counts(table.delete("id in (3, 4)", engine="local")) == (2, None, None, 2)
@@ -44,13 +44,13 @@ def test_each_verb_counts_the_rows_it_was_about(table: frazil.Table) -> None:
     assert [one.num_affected_rows for one in table.refresh().snapshots] == [10, 2, 3, 2, 2, 3, 2, 1, 3]
 
 
-def test_what_changes_nothing_returns_none(table: frazil.Table) -> None:
+def test_verb_without_changes_returns_none(table: frazil.Table) -> None:
     assert table.append([]) is None
     assert table.update({"kind": "'b'"}, where="id = 99", engine="local") is None
     assert table.upsert(rows(1), ["id"], engine="local") is None
 
 
-def test_rows_of_files_that_go_whole_are_counted_where_no_delete_hides_some(table: frazil.Table) -> None:
+def test_rows_of_whole_removed_files_are_counted_unless_deletes_hide_some(table: frazil.Table) -> None:
     is_marked = table.properties["write.delete.mode"] == "merge-on-read"
     table.delete("id = 1", engine="local")
     assert counts(table.delete("id >= 0 or id is null"))[0] == (None if is_marked else 9)
@@ -58,12 +58,12 @@ def test_rows_of_files_that_go_whole_are_counted_where_no_delete_hides_some(tabl
     assert counts(table.delete("true"))[0] == (None if is_marked and table.inspect.delete_files().num_rows else 2)
 
 
-def test_a_write_that_happens_once_counts_the_first_time_alone(table: frazil.Table) -> None:
+def test_idempotent_write_counts_rows_the_first_time_only(table: frazil.Table) -> None:
     assert counts(table.delete("id < 4", once=("clean", 1), engine="local"))[0] == 4
     assert table.delete("id < 4", once=("clean", 1), engine="local") is None
 
 
-def test_a_compaction_is_about_no_row(table: frazil.Table) -> None:
+def test_compaction_counts_no_rows(table: frazil.Table) -> None:
     table.append(rows(11))
     table.maintain.rewrite_data_files(options={"rewrite-all": "true"})
     made = table.refresh().current_snapshot
@@ -71,7 +71,7 @@ def test_a_compaction_is_about_no_row(table: frazil.Table) -> None:
     assert (made.operation, made.num_affected_rows) == ("replace", 0)
 
 
-def test_a_change_inside_a_transaction_counts_its_own_rows(table: frazil.Table) -> None:
+def test_change_in_a_transaction_counts_its_own_rows(table: frazil.Table) -> None:
     with table.transaction() as changes:
         assert counts(changes.append(rows(20)))[0] == 1
         assert counts(changes.delete("id < 2", engine="local"))[0] == 2

@@ -84,7 +84,7 @@ def rows(*ids: int) -> pa.Table:
 # Namespaces
 
 
-def test_namespaces_come_and_go(sql: Console, lake: frazil.Lake) -> None:
+def test_namespaces_are_created_and_dropped(sql: Console, lake: frazil.Lake) -> None:
     sql("create namespace if not exists lake.db")
     sql("create schema lake.a.b comment 'c' with properties (k = 'v')")
     with pytest.raises(AlreadyExistsError):
@@ -115,7 +115,7 @@ def test_cascade_empties_a_namespace(sql: Console, table: frazil.Table, lake: fr
     assert lake.list_namespaces() == []
 
 
-def test_names_are_looked_up_in_the_current_namespace(sql: Console, lake: frazil.Lake) -> None:
+def test_names_resolve_in_the_current_namespace(sql: Console, lake: frazil.Lake) -> None:
     lake.create_namespace("db")
     sql.session.catalog, sql.session.namespace = "lake", ("db",)
     sql("create table t (a int)")
@@ -126,7 +126,7 @@ def test_names_are_looked_up_in_the_current_namespace(sql: Console, lake: frazil
     assert sql("describe db.t") == [("a", "int", None)]
 
 
-def test_tables_shown_with_all_about_them_have_views_among_them(sql: Console, lake: frazil.Lake) -> None:
+def test_extended_table_listing_includes_views(sql: Console, lake: frazil.Lake) -> None:
     sql("create table lake.db.t (a int)")
     lake.create_view("db.v", "select 1 as a", schema="a int")
     shown = {name: told for _, name, _, told in sql("show table extended in lake.db like '*'")}
@@ -136,7 +136,7 @@ def test_tables_shown_with_all_about_them_have_views_among_them(sql: Console, la
     assert sql("show tables in lake.db") == [("db", "t", False)]
 
 
-def test_several_lakes_are_told_apart() -> None:
+def test_several_lakes_are_distinguished() -> None:
     with frazil.connect("memory:") as one, frazil.connect("memory:") as two:
         sql = Console(one=one, two=two)
         sql("create table one.db.t (a int)")
@@ -147,7 +147,7 @@ def test_several_lakes_are_told_apart() -> None:
             sql("alter table one.db.t rename to two.db.u")
 
 
-def test_names_that_are_not_ours_are_left_alone() -> None:
+def test_other_names_are_left_unchanged() -> None:
     session = SqlSession({"lake": frazil.connect("memory:")}, is_temporary_view=lambda name: name == ("v",))
     assert not session.is_ours("table", ("db", "t"))
     session.catalog = "lake"
@@ -163,7 +163,7 @@ def test_names_that_are_not_ours_are_left_alone() -> None:
 # Tables
 
 
-def test_a_table_has_what_its_statement_says(sql: Console, lake: frazil.Lake) -> None:
+def test_created_table_matches_its_statement(sql: Console, lake: frazil.Lake) -> None:
     sql(
         """create table lake.db.x (id bigint not null, n int default 5, d date default date '2024-02-03', p string)
         using iceberg partitioned by (P, bucket(8, ID)) comment 'about' location 'memory://warehouse/elsewhere'
@@ -182,7 +182,7 @@ def test_a_table_has_what_its_statement_says(sql: Console, lake: frazil.Lake) ->
     assert "format-version" not in made.properties
 
 
-def test_creating_twice_needs_if_not_exists(sql: Console, table: frazil.Table) -> None:
+def test_creating_twice_requires_if_not_exists(sql: Console, table: frazil.Table) -> None:
     sql("create table if not exists lake.db.t (other int)")
     with pytest.raises(TableAlreadyExistsError):
         sql("create table lake.db.t (other int)")
@@ -212,14 +212,14 @@ def test_replacing_a_table_keeps_its_history(sql: Console, lake: frazil.Lake) ->
     assert made.scan().to_arrow().to_pylist() == [{"id": 7, "b": 0.5}]
 
 
-def test_replace_needs_a_table_and_create_or_replace_does_not(sql: Console, lake: frazil.Lake) -> None:
+def test_replace_requires_a_table_unlike_create_or_replace(sql: Console, lake: frazil.Lake) -> None:
     with pytest.raises(TableNotFoundError):
         sql("replace table lake.db.n (a int)")
     sql("create or replace table lake.db.n (a int)")
     assert lake.table_exists("db.n")
 
 
-def test_a_table_like_another_has_its_shape(sql: Console, table: frazil.Table, lake: frazil.Lake) -> None:
+def test_create_table_like_copies_the_shape(sql: Console, table: frazil.Table, lake: frazil.Lake) -> None:
     sql("create table lake.db.u like lake.db.t")
     made = lake.table("db.u")
     assert [part.name for part in made.schema.fields] == [part.name for part in table.schema.fields]
@@ -239,7 +239,7 @@ def test_tables_are_renamed_and_dropped(sql: Console, table: frazil.Table, lake:
 # Columns
 
 
-def test_columns_are_added_where_the_statement_says(sql: Console, table: frazil.Table) -> None:
+def test_columns_are_added_at_the_stated_position(sql: Console, table: frazil.Table) -> None:
     sql("alter table lake.db.t add columns (first_one int first, s.c double after a, tags.element.y string)")
     sql("alter table lake.db.t add column after_id decimal(9, 2) comment 'money' after ID")
     names = [part.name for part in table.refresh().schema.fields]
@@ -250,7 +250,7 @@ def test_columns_are_added_where_the_statement_says(sql: Console, table: frazil.
     sql("alter table lake.db.t add column if not exists first_one int")
 
 
-def test_columns_change(sql: Console, table: frazil.Table) -> None:
+def test_columns_are_altered(sql: Console, table: frazil.Table) -> None:
     sql("alter table lake.db.t rename column s.a to aa")
     sql("alter table lake.db.t alter column s.aa type bigint")
     sql("alter table lake.db.t alter column ID drop not null, kind comment 'what', kind first")
@@ -276,7 +276,7 @@ def test_columns_change(sql: Console, table: frazil.Table) -> None:
     assert not schema.field("id").required
 
 
-def test_hives_change_column_renames_and_widens(sql: Console, lake: frazil.Lake) -> None:
+def test_hive_change_column_renames_and_promotes(sql: Console, lake: frazil.Lake) -> None:
     sql("create table lake.db.c (a int, b int)")
     sql("alter table lake.db.c change column a aa bigint comment 'wide' after b")
     assert sql("describe lake.db.c") == [("b", "int", None), ("aa", "bigint", "wide")]
@@ -343,7 +343,7 @@ def test_partition_fields_change(sql: Console, table: frazil.Table) -> None:
         ("distributed by partition locally ordered by bucket(4, id)", "bucket(4, id) ASC NULLS FIRST", "hash"),
     ],
 )
-def test_the_write_order_is_one_commit(
+def test_write_order_is_one_commit(
     sql: Console, table: frazil.Table, clause: str, order: str | None, mode: str | None
 ) -> None:
     sql("alter table lake.db.t unset tblproperties ('write.distribution-mode')")
@@ -358,7 +358,7 @@ def test_the_write_order_is_one_commit(
 # Properties
 
 
-def test_properties_with_a_meaning_change_the_table(sql: Console, table: frazil.Table) -> None:
+def test_special_properties_change_the_table(sql: Console, table: frazil.Table) -> None:
     table.append(rows(1))
     first = table.current_snapshot
     table.append(rows(2))
@@ -378,7 +378,7 @@ def test_properties_with_a_meaning_change_the_table(sql: Console, table: frazil.
     assert table.refresh().properties["comment"] == "about"
 
 
-def test_properties_show_the_state(sql: Console, table: frazil.Table) -> None:
+def test_show_properties_includes_the_table_state(sql: Console, table: frazil.Table) -> None:
     found = dict(sql("show tblproperties lake.db.t"))
     assert found["format"] == "iceberg/parquet"
     assert found["current-snapshot-id"] == "none"
@@ -391,7 +391,7 @@ def test_properties_show_the_state(sql: Console, table: frazil.Table) -> None:
 # Branches and tags
 
 
-def test_branches_and_tags_come_and_go(sql: Console, table: frazil.Table) -> None:
+def test_branches_and_tags_are_created_and_dropped(sql: Console, table: frazil.Table) -> None:
     table.append(rows(1))
     first = table.current_snapshot
     assert first is not None
@@ -423,7 +423,7 @@ def test_branches_and_tags_come_and_go(sql: Console, table: frazil.Table) -> Non
 # Looking
 
 
-def test_a_table_is_described_in_full(sql: Console, table: frazil.Table) -> None:
+def test_table_is_described_in_full(sql: Console, table: frazil.Table) -> None:
     found = sql("describe extended lake.db.t")
     names = [row[0] for row in found]
     assert found[3] == ("tags", "array<struct<x:int>>", None)
@@ -445,7 +445,7 @@ def test_identity_partitions_are_described_as_columns(sql: Console) -> None:
     ]
 
 
-def test_the_statement_shown_makes_the_same_table(sql: Console, lake: frazil.Lake) -> None:
+def test_shown_statement_recreates_the_table(sql: Console, lake: frazil.Lake) -> None:
     sql(
         """create table lake.db.a (`odd name` bigint not null comment 'it''s',
         s struct<x: int not null, y: array<string>>, t timestamp_ntz, u uuid, f fixed(4),
@@ -464,7 +464,7 @@ def test_the_statement_shown_makes_the_same_table(sql: Console, lake: frazil.Lak
     assert (second.location, second.format_version) == (first.location, first.format_version)
 
 
-def test_the_statement_shown_has_what_alter_made(sql: Console, lake: frazil.Lake) -> None:
+def test_shown_statement_includes_altered_attributes(sql: Console, lake: frazil.Lake) -> None:
     """Order, distribution, identifier fields, names of partition fields, comments: one statement has all."""
     sql(
         """create table lake.db.a (id bigint not null comment 'it''s', `a.b` string not null, ts timestamp,
@@ -527,7 +527,7 @@ def _shape(table: frazil.Table) -> dict[str, Any]:
         ("'partition-field-names' = 'a'", "expected"),
     ],
 )
-def test_orders_and_identifiers_that_cannot_be_are_refused(sql: Console, properties: str, message: str) -> None:
+def test_invalid_orders_and_identifiers_are_refused(sql: Console, properties: str, message: str) -> None:
     with pytest.raises(FrazilError, match=message):
         sql(f"create table lake.db.a (id bigint) tblproperties ({properties})")
     with pytest.raises(NotFoundError):
@@ -540,7 +540,7 @@ def test_partitions_are_shown_as_paths(sql: Console, lake: frazil.Lake) -> None:
     assert sql("show partitions lake.db.p") == [("b=null",), ("b=x",)]
 
 
-def test_what_is_missing_is_named(sql: Console) -> None:
+def test_missing_objects_are_named(sql: Console) -> None:
     with pytest.raises(TableNotFoundError, match=r"lake\.db\.nope"):
         sql("describe lake.db.nope")
     with pytest.raises(NamespaceNotFoundError):
@@ -576,7 +576,7 @@ def test_procedures_move_the_table_through_its_history(sql: Console, table: fraz
     assert answer.rows == ((2, 1),)
 
 
-def test_expiry_counts_what_it_deletes(sql: Console, table: frazil.Table) -> None:
+def test_expiry_counts_deleted_files(sql: Console, table: frazil.Table) -> None:
     for number in range(3):
         table.append(rows(number))
     table.delete("true")
@@ -595,7 +595,7 @@ def test_expiry_counts_what_it_deletes(sql: Console, table: frazil.Table) -> Non
     assert len(table.refresh().snapshots) == 1
 
 
-def test_calls_name_folders_to_delete_in(sql: Console, lake: frazil.Lake, tmp_path: Path) -> None:
+def test_calls_may_name_deletable_folders(sql: Console, lake: frazil.Lake, tmp_path: Path) -> None:
     data = str(tmp_path / "apart")
     table = lake.create_table("db.apart", "id bigint", properties={"write.data.path": data})
     for one in (1, 2):
@@ -612,7 +612,7 @@ def test_calls_name_folders_to_delete_in(sql: Console, lake: frazil.Lake, tmp_pa
         sql.answer("drop table lake.db.apart purge")
 
 
-def test_a_table_is_registered_by_its_metadata(sql: Console, table: frazil.Table, lake: frazil.Lake) -> None:
+def test_table_is_registered_from_its_metadata(sql: Console, table: frazil.Table, lake: frazil.Lake) -> None:
     table.append(rows(1, 2))
     current = table.current_snapshot
     assert current is not None
@@ -622,7 +622,7 @@ def test_a_table_is_registered_by_its_metadata(sql: Console, table: frazil.Table
     assert lake.table("db.again").scan().count() == 2
 
 
-def test_a_call_that_is_wrong_says_what_is_right(sql: Console, table: frazil.Table) -> None:
+def test_invalid_call_shows_the_correct_form(sql: Console, table: frazil.Table) -> None:
     with pytest.raises(NotFoundError, match=r"(?s)roll_back.*Did you mean rollback_to_.*There are: .*register_table"):
         sql.call("roll_back", table="db.t")
     with pytest.raises(InvalidRequestError, match="'snapshot_id' is null"):
@@ -631,13 +631,13 @@ def test_a_call_that_is_wrong_says_what_is_right(sql: Console, table: frazil.Tab
         sql.call("remove_orphan_files", table="db.t", file_list_view="files")
 
 
-def test_rows_go_without_spark_where_all_go(sql: Console, table: frazil.Table) -> None:
+def test_whole_file_deletes_run_without_spark(sql: Console, table: frazil.Table) -> None:
     table.append(rows(3))
     sql("truncate table lake.db.t")
     assert table.refresh().scan().count() == 0
 
 
-def test_what_needs_spark_says_so(sql: Console, table: frazil.Table) -> None:
+def test_statements_that_require_spark_are_refused(sql: Console, table: frazil.Table) -> None:
     for text in (
         "create table lake.db.c as select 1 a",
         "create view lake.db.v as select 1 a",
@@ -647,7 +647,7 @@ def test_what_needs_spark_says_so(sql: Console, table: frazil.Table) -> None:
 
 
 @pytest.mark.parametrize("name", ["t.files", "t.snapshot_id_1", "t.tag_x", "t.at_timestamp_1"])
-def test_only_branches_are_written_to(sql: Console, table: frazil.Table, name: str) -> None:
+def test_only_branches_can_be_written(sql: Console, table: frazil.Table, name: str) -> None:
     with pytest.raises(InvalidRequestError):
         sql(f"truncate table lake.db.{name}")
 
@@ -668,7 +668,7 @@ def test_files_are_added_and_rewritten_by_calls(tmp_path: Path) -> None:
         assert lake.table("db.t").scan().count() == 5
 
 
-def test_a_branch_of_a_table_without_snapshots_begins_with_an_empty_one(sql: Console, table: frazil.Table) -> None:
+def test_branch_of_a_table_without_snapshots_starts_empty(sql: Console, table: frazil.Table) -> None:
     sql("alter table lake.db.t create branch audit retain 7 days with snapshot retention 2 snapshots 3 days")
     ref = table.refresh().refs["audit"]
     day = 24 * 60 * 60 * 1000
@@ -695,7 +695,7 @@ def test_a_branch_of_a_table_without_snapshots_begins_with_an_empty_one(sql: Con
         "create or replace table lake.db.t (y int)",
     ],
 )
-def test_a_statement_loads_its_table_once(sql: Console, lake: frazil.Lake, text: str) -> None:
+def test_statement_loads_its_table_once(sql: Console, lake: frazil.Lake, text: str) -> None:
     lake.create_table("db.t", "id bigint").append(pa.table({"id": [1]}))
     with Race(lake.catalog) as counting:
         sql(text)
@@ -703,7 +703,7 @@ def test_a_statement_loads_its_table_once(sql: Console, lake: frazil.Lake, text:
 
 
 @pytest.mark.parametrize("name", ["rewrite_data_files", "fast_forward"])
-def test_a_procedure_loads_its_table_once(sql: Console, lake: frazil.Lake, name: str) -> None:
+def test_procedure_loads_its_table_once(sql: Console, lake: frazil.Lake, name: str) -> None:
     lake.create_table("db.t", "id bigint").append(pa.table({"id": [1]}))
     more = {"branch": "main", "to": "main"} if name == "fast_forward" else {}
     with Race(lake.catalog) as counting:

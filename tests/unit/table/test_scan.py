@@ -65,7 +65,7 @@ def ids(scan: Scan) -> list[int]:
     return sorted(scan.to_arrow().column("id").to_pylist())
 
 
-def test_a_table_without_snapshots_has_no_rows() -> None:
+def test_table_without_snapshots_has_no_rows() -> None:
     scan = scan_table(TableBuilder(SCHEMA).load())
     assert scan.snapshot is None
     assert scan.to_arrow().equals(to_arrow_schema(SCHEMA).empty_table())
@@ -74,14 +74,14 @@ def test_a_table_without_snapshots_has_no_rows() -> None:
     assert len(scan.to_pandas()) == 0
 
 
-def test_rows_come_back_as_they_were_written() -> None:
+def test_rows_are_read_as_written() -> None:
     scan = scan_table(make_table().load())
     table = scan.to_arrow()
     assert table.schema.equals(to_arrow_schema(scan.schema, with_ids=False), check_metadata=True)
     assert sorted(table_to_rows(table, scan.schema), key=lambda one: one["id"]) == ROWS
 
 
-def test_rows_carry_no_field_ids_which_would_mean_other_columns_elsewhere() -> None:
+def test_rows_have_no_field_ids() -> None:
     scan = scan_table(make_table().load())
     for schema in (scan.arrow_schema, scan.to_arrow().schema, next(iter(scan.to_batches())).schema):
         assert b"field_id" not in schema.serialize().to_pybytes()
@@ -89,7 +89,7 @@ def test_rows_carry_no_field_ids_which_would_mean_other_columns_elsewhere() -> N
         assert b"field_id" not in pa.schema([("x", column.type)]).serialize().to_pybytes()
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
+def test_columns_have_the_requested_order() -> None:
     loaded = make_table().load()
     loaded_names = [one.name for one in loaded.metadata.current_schema.fields]
     scan = scan_table(loaded, columns=["_pos", "list.x", "id", "info.b", "Kind", "info.a", "_pos"])
@@ -134,20 +134,18 @@ def test_names_may_ignore_case() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused_when_the_scan_is_made(
-    arguments: dict[str, Any], error: type[Exception], reason: str
-) -> None:
+def test_invalid_scan_is_refused_when_created(arguments: dict[str, Any], error: type[Exception], reason: str) -> None:
     with pytest.raises(error, match=reason):
         scan_table(make_table().load(), **arguments)
 
 
-def test_predicates_may_be_values() -> None:
+def test_predicates_may_be_objects() -> None:
     loaded = make_table().load()
     assert ids(scan_table(loaded, at_least("id", 18))) == [18, 19]
     assert ids(scan_table(loaded, equal("info.b", "7") | equal("id", 3))) == [3, 7]
 
 
-def test_a_scan_is_pinned_to_what_was_current() -> None:
+def test_scan_keeps_its_snapshot() -> None:
     table = make_table()
     scan = scan_table(table.load())
     table.append([row(99)])
@@ -155,7 +153,7 @@ def test_a_scan_is_pinned_to_what_was_current() -> None:
     assert ids(scan_table(table.load())) == [*range(20), 99]
 
 
-def test_older_states_are_read_by_id_time_and_name() -> None:
+def test_older_snapshots_are_read_by_id_time_and_name() -> None:
     table = make_table()
     table.set_ref("then", 1, "tag")
     table.set_ref("work", 1)
@@ -177,7 +175,7 @@ def test_older_states_are_read_by_id_time_and_name() -> None:
     assert ids(scan_table(loaded, ref="main")) == list(range(20))
 
 
-def test_a_snapshot_is_read_with_its_own_schema_and_a_branch_with_the_table_s() -> None:
+def test_snapshot_uses_its_own_schema_and_branch_that_of_the_table() -> None:
     table = make_table()
     table.update_schema(lambda u: u.rename_column("Kind", "sort").drop_column("list"))
     loaded = table.load()
@@ -202,7 +200,7 @@ def test_batches_are_streamed_within_bounds() -> None:
         scan_table(loaded).to_batches(batch_rows=0)
 
 
-def test_the_order_of_the_plan_is_kept_with_any_number_of_threads() -> None:
+def test_plan_order_is_kept_with_any_number_of_threads() -> None:
     table = TableBuilder(SCHEMA)
     table.commit(*[table.write_data([row(number)]) for number in range(30)])
     loaded = table.load()
@@ -212,13 +210,13 @@ def test_the_order_of_the_plan_is_kept_with_any_number_of_threads() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 9, 10, 11, 20, 100])
-def test_a_limit_stops_early(limit: int) -> None:
+def test_limit_stops_early(limit: int) -> None:
     scan = scan_table(make_table().load(), limit=limit)
     assert scan.to_arrow().num_rows == scan.count() == min(limit, 20)
     assert sum(one.num_rows for one in scan.to_batches(batch_rows=3)) == min(limit, 20)
 
 
-def test_a_limit_reads_no_more_files_than_it_needs() -> None:
+def test_limit_reads_no_more_files_than_needed() -> None:
     table = TableBuilder(SCHEMA)
     files = [table.write_data([row(number)]) for number in range(50)]
     table.commit(*files)
@@ -228,7 +226,7 @@ def test_a_limit_reads_no_more_files_than_it_needs() -> None:
     assert scan.to_arrow().column("id").to_pylist() == [0, 1, 2, 3, 4]
 
 
-def test_a_file_that_is_gone_fails_the_scan() -> None:
+def test_missing_file_fails_the_scan() -> None:
     table = make_table()
     table.storage.delete(table.live_files()[0].data_file.file_path)
     scan = scan_table(table.load())
@@ -238,7 +236,7 @@ def test_a_file_that_is_gone_fails_the_scan() -> None:
         list(scan.to_batches())
 
 
-def test_counts_come_from_metadata_where_that_is_exact() -> None:
+def test_exact_counts_come_from_metadata() -> None:
     table = make_table(partition_by=["Kind"])
     files = [one.data_file for one in table.live_files()]
     table.commit(*table.write_vectors({files[0]: [0, 1], files[3]: [2]}))
@@ -256,7 +254,7 @@ def test_counts_come_from_metadata_where_that_is_exact() -> None:
         scan_table(loaded, "id < 5").count()
 
 
-def test_position_delete_files_are_counted_without_their_data_files() -> None:
+def test_position_delete_files_are_counted_without_data_files() -> None:
     table = make_table(version=2)
     files = [one.data_file for one in table.live_files()]
     # Positions that are deleted twice, and one beyond the end of the file.
@@ -277,7 +275,7 @@ def test_counts_with_equality_deletes_or_filters_read_the_rows() -> None:
     assert scan_table(loaded, "id < 10", limit=2).count() == 2
 
 
-def test_counts_of_files_whose_writer_did_not_count_read_them() -> None:
+def test_files_without_recorded_counts_are_read() -> None:
     table = make_table()
     scan = scan_table(table.load())
     (task, *_) = scan.plan().tasks
@@ -285,7 +283,7 @@ def test_counts_of_files_whose_writer_did_not_count_read_them() -> None:
     assert scan._count(unknown, DeleteCache()) == 10
 
 
-def test_pandas_is_asked_for_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pandas_is_imported_only_when_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     scan = scan_table(make_table().load(), "id < 2", columns=["id", "Kind"])
     assert scan.to_pandas().to_dict("list") == {"id": [0, 1], "Kind": ["a", "b"]}
     monkeypatch.setitem(sys.modules, "pandas", None)
@@ -293,7 +291,7 @@ def test_pandas_is_asked_for_only_when_needed(monkeypatch: pytest.MonkeyPatch) -
         scan.to_pandas()
 
 
-def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_read_in_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("frazil.table.scan._PART_BYTES", 500)
     table = TableBuilder(SCHEMA, format_version=3, storage=LocalStorage(durable=False), location=f"file://{tmp_path}/t")
     (file,) = table.append([row(number) for number in range(100)], row_group_size=5)
@@ -306,7 +304,7 @@ def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
-def test_a_fault_at_any_read_is_raised_as_such_and_never_loses_rows(file_format: str) -> None:
+def test_fault_at_any_read_is_raised_and_never_loses_rows(file_format: str) -> None:
     table = TableBuilder(SCHEMA, format_version=2)
     (file,) = table.append(ROWS, file_format=file_format)
     table.commit(table.write_position_deletes({file: [3]}, file_format=file_format))
@@ -330,7 +328,7 @@ def test_a_fault_at_any_read_is_raised_as_such_and_never_loses_rows(file_format:
         assert ids(broken) == expected
 
 
-def test_a_scan_shows_what_it_is() -> None:
+def test_scan_repr_shows_its_columns_and_filter() -> None:
     scan = scan_table(make_table().load(), "id > 3", columns=["id"])
     assert scan.snapshot is not None
     assert scan.snapshot.snapshot_id == 2
@@ -339,7 +337,7 @@ def test_a_scan_shows_what_it_is() -> None:
     assert isinstance(scan.to_arrow(), pa.Table)
 
 
-def test_a_scan_that_travels_reads_the_same_rows_and_takes_no_cache_along(tmp_path: Path) -> None:
+def test_pickled_scan_reads_the_same_rows_without_its_cache(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         lake.create_namespace("db")
         table = lake.create_table("db.t", "id bigint, kind string")

@@ -41,7 +41,7 @@ def matches(value: object, *lines: str) -> bool:
     return re.fullmatch("\n".join(lines), repr(value)) is not None
 
 
-def test_a_table_shows_its_columns_partitions_and_state(table: Table) -> None:
+def test_table_repr_shows_columns_partitions_and_snapshot(table: Table) -> None:
     assert matches(
         table,
         "Table 'db.t', format version 2",
@@ -55,7 +55,7 @@ def test_a_table_shows_its_columns_partitions_and_state(table: Table) -> None:
         assert repr(changes).endswith("in a transaction, 1 change so far")
 
 
-def test_a_scan_shows_what_it_reads(table: Table) -> None:
+def test_scan_repr_shows_its_parts(table: Table) -> None:
     assert matches(
         table.scan("id > 1 and kind = 'x'", columns=["kind", "id"], limit=3),
         "Scan of 'db.t'",
@@ -67,7 +67,7 @@ def test_a_scan_shows_what_it_reads(table: Table) -> None:
     assert "filter" not in repr(table.scan())
 
 
-def test_a_wide_table_and_a_long_filter_stay_short(table: Table) -> None:
+def test_repr_of_a_wide_table_or_long_filter_stays_short(table: Table) -> None:
     with frazil.connect("memory:") as lake:
         wide = lake.create_table("db.wide", ", ".join(f"c{number} int" for number in range(500)))
         assert "and 488 more" in repr(wide)
@@ -77,7 +77,7 @@ def test_a_wide_table_and_a_long_filter_stay_short(table: Table) -> None:
     assert max(len(line) for line in longest.splitlines()) < 250
 
 
-def test_a_plan_and_a_snapshot_are_one_line(table: Table) -> None:
+def test_plan_and_snapshot_repr_are_one_line(table: Table) -> None:
     assert matches(
         table.scan("id > 1").plan(), r"<Plan of 'db.t', snapshot \d+, filter id > 1; explain\(\) shows what was pruned>"
     )
@@ -88,7 +88,7 @@ def test_a_plan_and_a_snapshot_are_one_line(table: Table) -> None:
     assert repr(odd) == "<Snapshot 7, \\x1b[31m, 1970-01-01T00:00:00.000Z>"
 
 
-def test_a_lake_shows_its_catalog_and_no_secret(tmp_path: object) -> None:
+def test_lake_repr_shows_its_catalog_and_no_secret(tmp_path: object) -> None:
     with frazil.connect("memory:", properties={"s3.secret-access-key": SECRET}) as lake:
         assert repr(lake) == "Lake(MemoryCatalog('lake', 'memory://warehouse'))"
         table = lake.create_table("db.t", "id bigint")
@@ -96,7 +96,7 @@ def test_a_lake_shows_its_catalog_and_no_secret(tmp_path: object) -> None:
             assert SECRET not in repr(value)
 
 
-def test_what_there_is_to_call_is_shown(table: Table) -> None:
+def test_help_lists_what_can_be_called(table: Table) -> None:
     assert "snapshots, " in repr(table.inspect)
     assert "rewrite_data_files" in repr(table.maintain)
     with table.update_schema() as update:
@@ -105,7 +105,7 @@ def test_what_there_is_to_call_is_shown(table: Table) -> None:
         assert repr(update).startswith("<changes: add_column; there are: add_column, ")
 
 
-def test_changes_that_are_being_made_say_what_they_are(table: Table) -> None:
+def test_pending_changes_have_a_repr(table: Table) -> None:
     assert repr(table.transaction()) == "<transaction of 'db.t', for a with block>"
     assert "delete, update, upsert, overwrite" in repr(table.explain)
     merge = table.merge([{"id": 1}], on="target.id = source.id")
@@ -119,7 +119,7 @@ def test_changes_that_are_being_made_say_what_they_are(table: Table) -> None:
     assert repr(table.health()) == "<Report 'Health of db.t': no problems; print it>"
 
 
-def test_a_view_and_a_transaction_of_a_lake_say_what_they_are() -> None:
+def test_view_and_transaction_have_a_repr() -> None:
     with frazil.connect("memory:") as lake:
         lake.create_table("db.t", "id bigint")
         view = lake.create_view("db.v", "select id from db.t", schema="id bigint")
@@ -130,13 +130,13 @@ def test_a_view_and_a_transaction_of_a_lake_say_what_they_are() -> None:
             assert repr(changes) == "<transaction of the lake 'lake', tables: db.t>"
 
 
-def test_the_package_shows_what_is_public() -> None:
+def test_package_dir_lists_public_names() -> None:
     assert dir(frazil) == sorted([*frazil.__all__, "__version__"])
     assert re.match(r"\d+\.\d+\.\d+", frazil.__version__)
     assert {"connect", "attach", "Lake", "Table"} <= set(dir(frazil))
 
 
-def test_editors_know_what_blocks_and_attributes_are(table: Table) -> None:
+def test_editors_infer_types_of_blocks_and_attributes(table: Table) -> None:
     with table.update_schema() as schema:
         assert_type(schema, SchemaUpdate)
     with table.update_spec() as spec:

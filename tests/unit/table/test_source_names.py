@@ -12,7 +12,7 @@ from frazil.sessions.source_names import find_relation, source_name
 from frazil.table.sql_session import FullName, SqlSession
 
 
-def test_a_metadata_table_of_a_path_is_named_behind_a_hash(tmp_path: Path) -> None:
+def test_metadata_table_of_a_path_is_named_after_a_hash(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "lake") as lake:
         table = lake.create_table("db.t", "id bigint")
         made = table.append(pa.table({"id": [1]}))
@@ -27,6 +27,6 @@ def test_a_metadata_table_of_a_path_is_named_behind_a_hash(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("path", ["/a/b#c", "/a/files", "#files/x"])
-def test_a_hash_before_any_other_word_is_part_of_the_path(path: str) -> None:
+def test_hash_before_any_other_word_is_part_of_the_path(path: str) -> None:
     with frazil.connect("memory:") as lake:
         assert source_name(SqlSession({"lake": lake}), {"path": path}).name == path

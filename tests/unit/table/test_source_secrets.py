@@ -25,7 +25,7 @@ SECRET = "hunter2"
         LakeAddress("w", properties={"gcs.oauth2.token": SECRET}),
     ],
 )
-def test_an_address_with_a_secret_is_not_sent(address: LakeAddress) -> None:
+def test_address_with_a_secret_is_not_sent(address: LakeAddress) -> None:
     for sent in (address, SourceTables({"lake": address})):
         with pytest.raises(InvalidRequestError, match="Cannot send") as caught:
             pickle.dumps(sent)
@@ -53,7 +53,7 @@ def test_secrets_are_read_where_an_address_arrives(tmp_path: Path) -> None:
         address.open()
 
 
-def test_a_lake_says_whether_its_views_are_trusted(tmp_path: Path) -> None:
+def test_lake_reports_whether_its_views_are_trusted(tmp_path: Path) -> None:
     with frazil.connect(tmp_path, properties={"read.trusted-views": "true"}) as lake:
         assert lake.trusts_views
     with frazil.connect(tmp_path) as lake:

@@ -25,7 +25,7 @@ def use(session: SqlSession, name: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", WITHOUT_SPARK)
-def test_the_cases_hold(name: str) -> None:
+def test_sql_cases_hold_locally(name: str) -> None:
     with frazil.connect("memory:") as lake:
         session = SqlSession({"lake": lake})
 

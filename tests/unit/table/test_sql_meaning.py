@@ -48,7 +48,7 @@ SCHEMA = parse_schema(
         " TRUE ",
     ],
 )
-def test_what_the_language_knows_needs_no_spark(where: str) -> None:
+def test_known_sql_needs_no_spark(where: str) -> None:
     assert plain_predicate(where, SCHEMA) is not None
 
 
@@ -69,7 +69,7 @@ def test_what_the_language_knows_needs_no_spark(where: str) -> None:
         "id = ",
     ],
 )
-def test_everything_else_is_sparks_to_read(where: str) -> None:
+def test_other_sql_is_left_to_spark(where: str) -> None:
     assert plain_predicate(where, SCHEMA) is None
 
 
@@ -87,7 +87,7 @@ def test_everything_else_is_sparks_to_read(where: str) -> None:
         ("day < '2024-01-01'", False),
     ],
 )
-def test_times_that_the_sessions_zone_decides_are_sparks_to_read(
+def test_times_depending_on_the_session_zone_are_left_to_spark(
     where: str, depends: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert plain_predicate(where, SCHEMA) is not None
@@ -95,17 +95,17 @@ def test_times_that_the_sessions_zone_decides_are_sparks_to_read(
     assert (plain_predicate(where, SCHEMA) is None) is depends
 
 
-def test_names_are_found_in_any_case_and_spelled_as_the_schema_does() -> None:
+def test_names_are_case_insensitive_and_keep_the_schema_spelling() -> None:
     assert str(plain_predicate("ID = 1 and not S.a < 2", SCHEMA)) == "id = 1 and s.a >= 2"
 
 
-def test_predicates_mean_what_they_say() -> None:
+def test_predicates_mean_the_same() -> None:
     assert plain_predicate(not_equal("k", "a"), SCHEMA) == not_equal("k", "a")
     assert plain_predicate(TRUE, SCHEMA) == TRUE
     assert plain_predicate(7, SCHEMA) is None
 
 
-def test_files_are_whole_only_where_no_other_row_can_be_in_them() -> None:
+def test_whole_file_match_requires_every_row_to_match() -> None:
     with frazil.connect("memory:", catalog="memory") as lake:
         table = lake.create_table("db.t", "id bigint, k string", partition_by=["k"])
         table.append(pa.table({"id": [1, 2, 3], "k": ["a", "a", "b"]}))

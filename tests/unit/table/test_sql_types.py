@@ -43,13 +43,13 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def test_the_page_has_every_type() -> None:
+def test_page_has_every_type() -> None:
     assert {name for name, _, _ in ROWS} == {*VALUES, "variant", "geometry"}
 
 
 @pytest.mark.parametrize("catalog", ["memory", "sqlite"])
 @pytest.mark.parametrize(("column", "in_duckdb", "in_arrow"), ROWS, ids=[name for name, _, _ in ROWS])
-def test_values_of_every_type_come_back_exactly(
+def test_values_of_every_type_round_trip_exactly(
     tmp_path: Path, column: str, in_duckdb: str, in_arrow: str, catalog: str
 ) -> None:
     lake = frazil.connect("memory:", catalog="memory") if catalog == "memory" else frazil.connect(tmp_path)

@@ -99,7 +99,7 @@ def expire(table: frazil.Table, **options: Any) -> Any:
 # Commits
 
 
-def test_an_append_never_deletes_what_a_metadata_log_names(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_append_never_deletes_files_named_by_a_metadata_log(lake: frazil.Lake, tmp_path: Path) -> None:
     home = homes(tmp_path)
     victim = new_table(lake, "db.victim")
     theirs = str(victim.state.metadata_location)
@@ -127,7 +127,7 @@ def test_an_append_never_deletes_what_a_metadata_log_names(lake: frazil.Lake, tm
 
 
 @pytest.mark.parametrize("names", ["location", "write.metadata.path", "write.metadata.path is removed"])
-def test_a_commit_does_not_move_the_pointer_to_a_folder_that_only_metadata_names(
+def test_commit_does_not_write_its_pointer_into_a_folder_named_only_by_metadata(
     lake: frazil.Lake, tmp_path: Path, names: str
 ) -> None:
     home = homes(tmp_path)
@@ -151,7 +151,7 @@ def test_a_commit_does_not_move_the_pointer_to_a_folder_that_only_metadata_names
     table.refresh().set_properties({"write.metadata.path": str(home / "metadata")})
 
 
-def test_a_commit_does_not_move_the_pointer_into_another_tables_folder(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_commit_does_not_write_its_pointer_into_the_folder_of_another_table(lake: frazil.Lake, tmp_path: Path) -> None:
     victim = new_table(lake, "db.victim")
 
     def change(metadata: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def test_a_commit_does_not_move_the_pointer_into_another_tables_folder(lake: fra
         table.set_properties({"a": "b"})
 
 
-def test_a_table_of_two_names_keeps_the_metadata_that_the_other_is_at(lake: frazil.Lake) -> None:
+def test_table_registered_twice_keeps_the_metadata_of_its_other_name(lake: frazil.Lake) -> None:
     properties = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
     table = new_table(lake, "db.t", **properties)
     other = lake.register_table("db.other", str(table.state.metadata_location))
@@ -175,9 +175,7 @@ def test_a_table_of_two_names_keeps_the_metadata_that_the_other_is_at(lake: fraz
 
 
 @pytest.mark.parametrize("folder", ["location", "write.data.path"])
-def test_orphans_are_not_looked_for_in_a_folder_that_only_metadata_names(
-    lake: frazil.Lake, tmp_path: Path, folder: str
-) -> None:
+def test_orphan_search_skips_a_folder_named_only_by_metadata(lake: frazil.Lake, tmp_path: Path, folder: str) -> None:
     home = homes(tmp_path)
 
     def change(metadata: dict[str, Any]) -> None:
@@ -200,7 +198,7 @@ def test_orphans_are_not_looked_for_in_a_folder_that_only_metadata_names(
 
 
 @pytest.mark.parametrize("spelling", ["file://{}", "file:{}", "{}", "{}/../data"])
-def test_orphans_are_not_looked_for_inside_another_table(lake: frazil.Lake, tmp_path: Path, spelling: str) -> None:
+def test_orphan_search_skips_the_folder_of_another_table(lake: frazil.Lake, tmp_path: Path, spelling: str) -> None:
     victim = new_table(lake, "db.victim")
     evil = new_table(lake, "db.evil")
     data = f"{victim.location.removeprefix('file://')}/data"
@@ -214,7 +212,7 @@ def test_orphans_are_not_looked_for_inside_another_table(lake: frazil.Lake, tmp_
     assert victim.check().ok
 
 
-def test_orphans_are_not_looked_for_inside_another_table_through_a_link(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_orphan_search_skips_another_table_behind_a_link(lake: frazil.Lake, tmp_path: Path) -> None:
     victim = new_table(lake, "db.victim")
     (tmp_path / "wh" / "alias").symlink_to(victim.location.removeprefix("file://"))
     evil = new_table(lake, "db.evil", **{"write.data.path": str(tmp_path / "wh/alias/data")})
@@ -224,7 +222,7 @@ def test_orphans_are_not_looked_for_inside_another_table_through_a_link(lake: fr
     assert victim.check().ok
 
 
-def test_orphans_are_not_looked_for_beside_a_table_that_cannot_be_loaded(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_orphan_search_is_refused_beside_an_unloadable_table(lake: frazil.Lake, tmp_path: Path) -> None:
     table, broken = new_table(lake, "db.t"), new_table(lake, "db.broken")
     Path(str(broken.state.metadata_location).removeprefix("file://")).unlink()
     with pytest.raises(InvalidRequestError, match=r"db\.broken may have files there, and cannot be loaded"):
@@ -232,7 +230,7 @@ def test_orphans_are_not_looked_for_beside_a_table_that_cannot_be_loaded(lake: f
     table.maintain.remove_orphan_files(delete_roots=[table.location])
 
 
-def test_orphans_are_not_looked_for_below_a_table_of_another_catalog(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_orphan_search_is_refused_below_a_table_of_another_catalog(lake: frazil.Lake, tmp_path: Path) -> None:
     around = tmp_path / "wh" / "around"
     table = new_table(lake, "db.t", str(around / "deep" / "t"))
     (around / "metadata").mkdir(parents=True)
@@ -244,7 +242,7 @@ def test_orphans_are_not_looked_for_below_a_table_of_another_catalog(lake: frazi
 # Expiry
 
 
-def test_expiry_leaves_files_of_another_table_and_tells_them(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_expiry_keeps_and_reports_files_of_another_table(lake: frazil.Lake, tmp_path: Path) -> None:
     victim = new_table(lake, "db.victim")
     evil = new_table(lake, "db.evil", **{"write.data.path": str(tmp_path / "wh/db/victim/data")})
     theirs = [*files_of(victim), f"{victim.location}/data/a strange name.parquet"]
@@ -261,9 +259,7 @@ def test_expiry_leaves_files_of_another_table_and_tells_them(lake: frazil.Lake, 
 
 
 @pytest.mark.parametrize("folder", ["location", "write.data.path"])
-def test_expiry_leaves_files_in_a_folder_that_only_metadata_names(
-    lake: frazil.Lake, tmp_path: Path, folder: str
-) -> None:
+def test_expiry_keeps_files_in_a_folder_named_only_by_metadata(lake: frazil.Lake, tmp_path: Path, folder: str) -> None:
     home = homes(tmp_path)
 
     def change(metadata: dict[str, Any]) -> None:
@@ -285,7 +281,7 @@ def test_expiry_leaves_files_in_a_folder_that_only_metadata_names(
     assert not (home / "doc.txt").exists()
 
 
-def test_expiry_keeps_a_file_that_is_reached_through_a_link(lake: frazil.Lake) -> None:
+def test_expiry_keeps_a_file_reached_through_a_link(lake: frazil.Lake) -> None:
     table = new_table(lake, "db.t")
     (path,) = files_of(table)
     folder = Path(table.location.removeprefix("file://"))
@@ -298,7 +294,7 @@ def test_expiry_keeps_a_file_that_is_reached_through_a_link(lake: frazil.Lake) -
 
 
 @pytest.mark.parametrize("kind", ["manifest", "manifest list", "metadata file", "statistics"])
-def test_expiry_keeps_a_file_that_is_in_use_as_another_kind(lake: frazil.Lake, kind: str) -> None:
+def test_expiry_keeps_a_file_in_use_as_another_kind(lake: frazil.Lake, kind: str) -> None:
     table = new_table(lake, "db.t")
     table.maintain.compute_table_stats()
     snapshot = table.current_snapshot
@@ -347,7 +343,7 @@ def test_expiry_keeps_a_data_file_that_expired_metadata_names_as_another_kind(la
 
 
 @pytest.mark.parametrize("spelling", ["file://{}", "file:{}", "{}"])
-def test_a_purge_is_refused_where_another_table_is_in_the_folder_however_it_is_spelt(
+def test_purge_is_refused_if_another_table_is_in_the_folder_under_any_spelling(
     lake: frazil.Lake, tmp_path: Path, spelling: str
 ) -> None:
     victim = new_table(lake, "db.victim")
@@ -359,7 +355,7 @@ def test_a_purge_is_refused_where_another_table_is_in_the_folder_however_it_is_s
     assert victim.check().ok
 
 
-def test_a_purge_leaves_files_of_another_table(lake: frazil.Lake) -> None:
+def test_purge_keeps_files_of_another_table(lake: frazil.Lake) -> None:
     victim, evil = new_table(lake, "db.victim"), new_table(lake, "db.evil")
     commit_actions(
         lake._catalog, evil.refresh().state, Append((DataFile(files_of(victim)[0], FileFormat.PARQUET, 1, 1),))
@@ -368,9 +364,7 @@ def test_a_purge_leaves_files_of_another_table(lake: frazil.Lake) -> None:
     assert victim.check().ok
 
 
-def test_a_purge_outside_the_warehouse_is_refused_unless_the_caller_names_the_folder(
-    lake: frazil.Lake, tmp_path: Path
-) -> None:
+def test_purge_outside_the_warehouse_requires_naming_the_folder(lake: frazil.Lake, tmp_path: Path) -> None:
     home = homes(tmp_path)
     table = lake.create_table("db.t", rows(1).schema, properties={"write.data.path": str(home)})
     before = contents(home)
@@ -382,7 +376,7 @@ def test_a_purge_outside_the_warehouse_is_refused_unless_the_caller_names_the_fo
     assert contents(home) == before
 
 
-def test_a_purge_removes_folders_that_it_emptied_and_no_others(lake: frazil.Lake) -> None:
+def test_purge_removes_only_folders_it_emptied(lake: frazil.Lake) -> None:
     table = lake.create_table("db.t", rows(1).schema)
     table.append(pa.concat_tables([rows(1), rows(2)]))
     folder = Path(table.location.removeprefix("file://"))
@@ -394,7 +388,7 @@ def test_a_purge_removes_folders_that_it_emptied_and_no_others(lake: frazil.Lake
 # What is the user's word
 
 
-def test_a_table_with_a_location_of_its_own_is_maintained_as_any_other(lake: frazil.Lake, tmp_path: Path) -> None:
+def test_table_with_its_own_location_is_maintained_normally(lake: frazil.Lake, tmp_path: Path) -> None:
     table = new_table(lake, "db.t", str(tmp_path / "elsewhere" / "t"))
     table.overwrite(rows(3))
     assert expire(table).deleted_data_files_count == 1
@@ -407,7 +401,7 @@ def test_a_table_with_a_location_of_its_own_is_maintained_as_any_other(lake: fra
 
 
 @pytest.mark.parametrize("name", ["read.roots", "delete.roots"])
-def test_configured_roots_are_the_users_word(tmp_path: Path, name: str) -> None:
+def test_configured_roots_are_trusted(tmp_path: Path, name: str) -> None:
     with frazil.connect(tmp_path / "wh", properties={name: str(tmp_path / "data")}) as lake:
         lake.create_namespace("db")
         table = new_table(lake, "db.t", **{"write.data.path": str(tmp_path / "data" / "t")})
@@ -416,9 +410,7 @@ def test_configured_roots_are_the_users_word(tmp_path: Path, name: str) -> None:
         assert lake.drop_table("db.t", purge=True).kept_count == 0
 
 
-def test_a_data_folder_that_tables_share_is_cleaned_up_in_where_the_caller_names_it(
-    lake: frazil.Lake, tmp_path: Path
-) -> None:
+def test_shared_data_folder_is_cleaned_if_the_caller_names_it(lake: frazil.Lake, tmp_path: Path) -> None:
     shared = str(tmp_path / "wh" / "data")
     one, two = (new_table(lake, name, **{"write.data.path": shared}) for name in ("db.one", "db.two"))
     one.overwrite(rows(3))
@@ -433,7 +425,7 @@ def test_a_data_folder_that_tables_share_is_cleaned_up_in_where_the_caller_names
     assert two.refresh().check().ok
 
 
-def test_a_root_must_be_a_whole_name(lake: frazil.Lake) -> None:
+def test_root_must_match_whole_path_segments(lake: frazil.Lake) -> None:
     table = new_table(lake, "db.t")
     for root in ("relative", "/", "file:///"):
         with pytest.raises(InvalidRequestError, match="neither an absolute path nor a URI"):

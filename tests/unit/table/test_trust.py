@@ -41,7 +41,7 @@ def state_of(folder: Path) -> dict[str, tuple[str, int]]:
     }
 
 
-def test_everything_can_be_looked_at(warehouse: Path) -> None:
+def test_untrusted_lake_can_be_inspected(warehouse: Path) -> None:
     with frazil.connect(warehouse, trust="none") as lake:
         assert repr(lake).endswith("trust='none')")
         assert lake.list_namespaces() == [("db",)]
@@ -93,7 +93,7 @@ NOTHING_TO_DO = ("orphans", "optimize")
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_nothing_can_be_changed(warehouse: Path, what: str) -> None:
+def test_untrusted_lake_cannot_be_changed(warehouse: Path, what: str) -> None:
     before = state_of(warehouse)
     with frazil.connect(warehouse, trust="none") as lake:
         table = lake.table("db.t")
@@ -107,7 +107,7 @@ def test_nothing_can_be_changed(warehouse: Path, what: str) -> None:
     assert state_of(warehouse) == before
 
 
-def test_files_outside_are_not_opened(warehouse: Path, tmp_path: Path) -> None:
+def test_files_outside_the_warehouse_are_not_opened(warehouse: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     with frazil.connect(warehouse) as lake:
         lake.create_table("db.far", "id bigint", location=f"file://{outside}").append(ROWS)
@@ -119,7 +119,7 @@ def test_files_outside_are_not_opened(warehouse: Path, tmp_path: Path) -> None:
         assert lake.table("db.t").scan().count() == 6
 
 
-def test_a_storage_that_travels_stays_read_only(warehouse: Path) -> None:
+def test_pickled_storage_stays_read_only(warehouse: Path) -> None:
     with frazil.connect(warehouse, trust="none") as lake:
         arrived = pickle.loads(pickle.dumps(lake.catalog.storage))
     place = f"file://{warehouse}/db/t/new"
@@ -140,7 +140,7 @@ def test_a_storage_that_travels_stays_read_only(warehouse: Path) -> None:
         arrived.read("/etc/hostname")
 
 
-def test_a_lake_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_missing_lake_is_not_created(tmp_path: Path) -> None:
     for catalog in (None, "filesystem", f"sqlite:///{tmp_path}/x.db"):
         with pytest.raises(StorageError, match="there is none"):
             frazil.connect(tmp_path / "none", catalog=catalog, trust="none")
@@ -152,7 +152,7 @@ def test_a_lake_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert (tmp_path / "empty" / "catalog.db").stat().st_size == 0
 
 
-def test_a_lake_without_a_database_is_looked_at_too(tmp_path: Path) -> None:
+def test_lake_without_a_database_can_be_inspected(tmp_path: Path) -> None:
     with frazil.connect(tmp_path / "w", catalog="filesystem") as lake:
         lake.create_table("db.t", "id bigint").append(ROWS)
     before = state_of(tmp_path)
@@ -163,12 +163,12 @@ def test_a_lake_without_a_database_is_looked_at_too(tmp_path: Path) -> None:
     assert state_of(tmp_path) == before
 
 
-def test_other_words_than_all_and_none_are_refused(tmp_path: Path) -> None:
+def test_only_all_and_none_are_valid_trust_levels(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="trust='some'"):
         frazil.connect(tmp_path, trust="some")
 
 
-def test_the_terminal_looks_and_does_not_change(warehouse: Path) -> None:
+def test_cli_inspects_and_does_not_change(warehouse: Path) -> None:
     before = state_of(warehouse)
     shown = CliRunner().invoke(app, ["-w", str(warehouse), "--trust", "none", "table", "show", "db.t"])
     assert shown.exit_code == 0, shown.output

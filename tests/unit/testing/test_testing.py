@@ -17,7 +17,7 @@ ROWS = pa.table({"id": [1, 2]})
 COMMITS = frozenset({"create_exclusive"})
 
 
-def test_two_memory_lakes_share_nothing() -> None:
+def test_memory_lakes_are_isolated() -> None:
     first, second = memory_lake(), memory_lake()
     first.create_namespace("db")
     first.create_table("db.t", ROWS.schema).append(ROWS)
@@ -26,7 +26,7 @@ def test_two_memory_lakes_share_nothing() -> None:
 
 
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_a_planned_fault_fails_the_commit_and_leaves_the_table_as_it_was(in_folder: bool, tmp_path: Path) -> None:
+def test_planned_fault_fails_the_commit_and_leaves_the_table_unchanged(in_folder: bool, tmp_path: Path) -> None:
     lake = failing_lake(warehouse=tmp_path if in_folder else None)
     table = lake.create_table("db.t", ROWS.schema)
     lake.fail_at(Fault(1, FaultKind.IO_ERROR, COMMITS))
@@ -57,6 +57,6 @@ def run_pytest(folder: Path, test: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300).stdout
 
 
-def test_each_test_gets_a_lake_of_its_own(tmp_path: Path) -> None:
+def test_each_test_gets_its_own_lake(tmp_path: Path) -> None:
     test = "def test_one(frazil_lake):\n    frazil_lake.create_namespace('db')\n"
     assert "2 passed" in run_pytest(tmp_path, test + test.replace("one", "two"))

@@ -38,7 +38,9 @@ Planner = Callable[[str], bytes]
 """From Spark's pushed filters as JSON to an Arrow stream of files: path, size, rows, then the constants of each."""
 
 _SECRET_SIZE = 64
-_MISSING = re.compile(r"(?:Method ([\w$]+)\(.* does not exist|([\w.$]+) does not exist in the JVM|no field (\w+))")
+_MISSING = re.compile(
+    r"(?:Method ([\w$]+)\(.* does not exist|(?<![\w.$])([\w.$]+) does not exist in the JVM|no field (\w+))"
+)
 _lock = threading.Lock()
 _sessions: WeakKeyDictionary[SparkSession, dict[tuple[tuple[str, str], ...], tuple[Any, Any]]] = WeakKeyDictionary()
 _sessions_with_rules: WeakSet[SparkSession] = WeakSet()

@@ -22,7 +22,7 @@ UTC = datetime.UTC
 field = pc.field
 
 
-def test_a_tree_is_read_with_its_fields_literals_and_options() -> None:
+def test_expression_is_parsed_into_fields_literals_and_options() -> None:
     node = read_expression((field("id") > 1) & field("st", "a").isin([1, 2]))
     assert isinstance(node, Call) and node.name == "and_kleene"
     greater, within = node.arguments
@@ -32,12 +32,12 @@ def test_a_tree_is_read_with_its_fields_literals_and_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "it's", "a\nb", "call: 'x'", "é", "literal"])
-def test_names_of_fields_may_hold_anything(name: str) -> None:
+def test_field_names_may_contain_anything(name: str) -> None:
     assert read_expression(field(name) == 1) == Call("equal", (Field((name,)), Literal(pa.scalar(1))))
 
 
 @pytest.mark.parametrize("thing", [None, 5, "id > 1", pa.array([1]), pa.scalar(True)])
-def test_what_is_no_expression_is_not_read(thing: Any) -> None:
+def test_invalid_expression_is_not_parsed(thing: Any) -> None:
     assert read_expression(thing) is None
 
 
@@ -68,7 +68,7 @@ def test_what_is_no_expression_is_not_read(thing: Any) -> None:
         (pc.scalar(True), "true"),
     ],
 )
-def test_a_filter_that_is_known_is_a_predicate_and_leaves_nothing(expression: Any, shown: str) -> None:
+def test_supported_filter_becomes_a_predicate_without_remainder(expression: Any, shown: str) -> None:
     pushed = push_filter(expression, SCHEMA, Meaning.ARROW)
     assert (str(pushed.predicate), pushed.rest) == (shown, None)
 
@@ -94,7 +94,7 @@ def test_a_filter_that_is_known_is_a_predicate_and_leaves_nothing(expression: An
         (pc.starts_with(field("s"), "ab", ignore_case=True), "true"),
     ],
 )
-def test_what_is_not_known_prunes_no_row_and_is_left_to_arrow(expression: Any, shown: str) -> None:
+def test_unsupported_filter_prunes_nothing_and_is_left_to_arrow(expression: Any, shown: str) -> None:
     pushed = push_filter(expression, SCHEMA, Meaning.ARROW)
     assert str(pushed.predicate) == shown
     assert pushed.rest is expression
@@ -126,7 +126,7 @@ ROWS = pa.table({"id": [1, 2, None], "x": [1.0, NAN, None], "f": pa.array([0.5, 
         ((field("id") > field("id")) | field("id").is_null() | pc.is_nan(field("x")), [2, None]),
     ],
 )
-def test_what_arrow_tests_for_sql_is_sqls_answer(expression: Any, ids: list[int | None]) -> None:
+def test_arrow_evaluation_matches_sql(expression: Any, ids: list[int | None]) -> None:
     pushed = push_filter(expression, SCHEMA, Meaning.SQL)
     assert pushed.rest is not None
     assert ROWS.filter(pushed.rest).column("id").to_pylist() == ids

@@ -67,14 +67,14 @@ EXPECTED_BUCKETS = [Bucket(16).apply(word, STRING) for word in WORDS]
     ],
     ids=lambda one: str(getattr(one, "type", one)),
 )
-def test_text_and_bytes_of_every_layout_fall_into_the_same_buckets(array: Any, kind: Type) -> None:
+def test_text_and_bytes_of_every_layout_hash_alike(array: Any, kind: Type) -> None:
     result = transform_column(Bucket(16), array, kind)
     assert result.type == pa.int32()
     assert result.to_pylist() == EXPECTED_BUCKETS
 
 
 @pytest.mark.parametrize("arrow_type", [pa.string(), pa.large_string(), pa.string_view()])
-def test_text_is_truncated_by_code_points_and_keeps_its_width_of_offsets(arrow_type: pa.DataType) -> None:
+def test_text_is_truncated_by_code_points_and_keeps_its_offset_width(arrow_type: pa.DataType) -> None:
     result = transform_column(Truncate(3), pa.array(["iceberg", None, "", "日本語テ", "😀é"], arrow_type), STRING)
     assert result.to_pylist() == ["ice", None, "", "日本語", "😀é"]
     assert result.type == (pa.large_string() if arrow_type == pa.large_string() else pa.string())
@@ -112,7 +112,7 @@ def test_bytes_are_truncated_by_bytes() -> None:
     ],
     ids=lambda one: str(getattr(one, "type", one)),
 )
-def test_columns_are_brought_to_the_arrow_type_of_their_source(array: Any, kind: Type, same: Any) -> None:
+def test_columns_are_cast_to_the_arrow_type_of_their_source(array: Any, kind: Type, same: Any) -> None:
     result = transform_column(IDENTITY, array, kind)
     assert result.type == same.type
     assert result.equals(same)
@@ -129,7 +129,7 @@ def test_columns_are_brought_to_the_arrow_type_of_their_source(array: Any, kind:
     ],
     ids=lambda one: str(getattr(one, "type", one)),
 )
-def test_a_column_that_does_not_hold_the_source_type_is_refused(array: Any, kind: Type) -> None:
+def test_column_of_another_type_is_refused(array: Any, kind: Type) -> None:
     with pytest.raises(SchemaMismatchError, match="Cannot use a column of Arrow type"):
         transform_column(IDENTITY, array, kind)
 
@@ -144,7 +144,7 @@ def test_a_column_that_does_not_hold_the_source_type_is_refused(array: Any, kind
     ],
     ids=lambda one: str(getattr(one, "type", one)),
 )
-def test_times_before_1970_fall_into_the_unit_that_contains_them(transform: Transform, expected: Any) -> None:
+def test_times_before_1970_are_in_the_unit_containing_them(transform: Transform, expected: Any) -> None:
     moments = [-1, None, 0, 1_512_123_175_038_194]
     assert transform_column(transform, pa.array(moments, pa.timestamp("us")), TIMESTAMP).equals(expected)
     nanos = pa.array([None if one is None else one * 1000 for one in moments], pa.timestamp("ns"))
@@ -167,19 +167,19 @@ def test_void_accepts_nested_columns() -> None:
 
 
 @pytest.mark.parametrize("transform", [IDENTITY, Bucket(4), Truncate(2)])
-def test_an_empty_column_stays_empty(transform: Transform) -> None:
+def test_empty_column_stays_empty(transform: Transform) -> None:
     for empty in (pa.array([], pa.string()), pa.chunked_array([], pa.string())):
         result = transform_column(transform, empty, STRING)
         assert len(result) == 0
         assert result.type == (pa.int32() if isinstance(transform, Bucket) else pa.string())
 
 
-def test_chunks_of_different_offset_widths_are_joined() -> None:
+def test_chunks_with_different_offset_widths_are_joined() -> None:
     chunks = [pa.array(["abc"]).dictionary_encode(), pa.array(["xyz", "xyz"]).dictionary_encode()]
     assert transform_column(Truncate(1), pa.chunked_array(chunks), STRING).to_pylist() == ["a", "x", "x"]
 
 
-def test_a_value_no_row_of_a_dictionary_uses_cannot_fail_the_column() -> None:
+def test_unused_dictionary_value_cannot_fail_the_column() -> None:
     far = pa.array([2**63 - 1, 3_600_000_000], pa.timestamp("us"))
     column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), far)
     assert transform_column(HOUR, column, TIMESTAMP).to_pylist() == [1, 1]
@@ -189,14 +189,14 @@ def test_a_value_no_row_of_a_dictionary_uses_cannot_fail_the_column() -> None:
 
 @pytest.mark.parametrize("width", [3, 10, 300, 2**31 - 1])
 @pytest.mark.parametrize(("kind", "arrow", "bits"), [(INT, pa.int32(), 31), (LONG, pa.int64(), 63)])
-def test_truncations_next_to_the_smallest_integer_wrap_around(width: int, kind: Type, arrow: Any, bits: int) -> None:
+def test_truncation_near_the_smallest_integer_wraps_around(width: int, kind: Type, arrow: Any, bits: int) -> None:
     values = [-(2**bits), 1 - 2**bits, 299 - 2**bits, 2**bits - 1, 0, -1]
     assert transform_column(Truncate(width), pa.array(values, arrow), kind).to_pylist() == [
         Truncate(width).apply(one, kind) for one in values
     ]
 
 
-def test_garbage_under_a_null_cannot_fail_the_column() -> None:
+def test_value_below_null_cannot_fail_the_column() -> None:
     garbage = pa.Array.from_buffers(
         pa.int64(), 2, [pa.py_buffer(b"\x02"), pa.py_buffer(np.array([-(2**63), 25], dtype=np.int64))]
     )
@@ -204,21 +204,21 @@ def test_garbage_under_a_null_cannot_fail_the_column() -> None:
     assert transform_column(HOUR, garbage.view(pa.timestamp("us")), TIMESTAMP).to_pylist() == [None, 0]
 
 
-def test_a_result_that_does_not_fit_is_refused_with_the_value() -> None:
+def test_overflowing_result_is_refused_with_the_value() -> None:
     with pytest.raises(SchemaMismatchError, match=r"Cannot apply hour to 9223372036854775807: .* do not fit int"):
         transform_column(HOUR, pa.array([2**63 - 1], pa.timestamp("us")), TIMESTAMP)
     with pytest.raises(SchemaMismatchError, match=r"Cannot apply truncate\[10\] to -9.9: the result does not fit"):
         transform_column(Truncate(10), pa.array([Decimal("-9.9")]), DecimalType(2, 1))
 
 
-def test_a_type_the_transform_does_not_accept_is_refused() -> None:
+def test_unsupported_type_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match=r"Cannot apply bucket\[4\] to a double column"):
         transform_column(Bucket(4), pa.array([1.0]), DOUBLE)
     with pytest.raises(UnsupportedError, match="Cannot apply the transform 'zorder'"):
         transform_column(UnknownTransform("zorder"), pa.array([1]), LONG)
 
 
-def test_hashes_are_right_across_blocks() -> None:
+def test_hashes_are_correct_across_blocks() -> None:
     rows = BLOCK + 7
     longs = np.arange(rows, dtype=np.int64) * 1_000_003
     for row in (0, BLOCK - 1, BLOCK, rows - 1):
@@ -232,7 +232,7 @@ def test_hashes_are_right_across_blocks() -> None:
         assert hashes[row] == hash_bytes(whole)
 
 
-def test_slices_of_a_buffer_shorter_than_a_word_are_hashed() -> None:
+def test_slices_of_short_buffers_are_hashed() -> None:
     data = np.frombuffer(b"abc", dtype=np.uint8)
     hashes = hash_slices(data, np.array([0, 1, 3]), np.array([3, 1, 0]))
     assert hashes.tolist() == [hash_bytes(b"abc"), hash_bytes(b"b"), hash_bytes(b"")]

@@ -19,13 +19,13 @@ LOCATIONS = st.builds(
 
 
 @given(st.lists(LOCATIONS, max_size=20))
-def test_a_column_of_locations_has_the_keys_of_its_locations(locations: list[str]) -> None:
+def test_column_keys_equal_scalar_location_keys(locations: list[str]) -> None:
     column = pa.chunked_array([pa.array(locations[:3], pa.string()), pa.array(locations[3:], pa.string())])
     assert location_keys(column) == [location_key(one) for one in locations]
 
 
 @pytest.mark.parametrize("location", ["s3://b/t/data/k=1/x.parquet", "file:///t/data/x", "memory://lake/db/t/x"])
-def test_a_plain_location_is_its_own_key(location: str) -> None:
+def test_plain_location_is_its_own_key(location: str) -> None:
     assert location_keys(pa.array([location])) == [location] == [location_key(location)]
 
 
@@ -34,7 +34,7 @@ def test_equal_keys_have_equal_hashes() -> None:
     assert first == again != other
 
 
-def test_what_was_added_is_contained_and_nothing_else() -> None:
+def test_key_set_contains_exactly_the_added_keys() -> None:
     seen = SeenHashes()
     assert not seen.contains(hashes_of(["a"])).any()
     for part in (["a", "b"], ["c"], ["d", "e", "f"]):

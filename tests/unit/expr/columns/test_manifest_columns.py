@@ -49,7 +49,7 @@ def test_metrics_are_aligned_with_files(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 700])
-def test_files_with_the_same_columns_take_the_short_way(count: int) -> None:
+def test_files_with_the_same_columns_use_the_fast_path(count: int) -> None:
     columns = manifest([entry(at) for at in range(count)])
     assert bounds_of(columns, 1, "lower_bounds").to_pylist() == [at.to_bytes(8, "little") for at in range(count)]
     assert bounds_of(columns, 2, "upper_bounds").to_pylist() == [b"zz"] * count
@@ -58,7 +58,7 @@ def test_files_with_the_same_columns_take_the_short_way(count: int) -> None:
     assert bounds_of(columns, 2, "lower_bounds").to_pylist() == [b""] * count
 
 
-def test_where_a_file_has_a_metric_twice_the_last_counts() -> None:
+def test_last_of_duplicate_metrics_wins() -> None:
     twice = [{"key": 1, "value": 5}, {"key": 1, "value": 6}]
     columns = manifest(
         [entry(0, value_counts=twice), entry(1), entry(2, value_counts=[]), entry(3, value_counts=twice)]
@@ -68,7 +68,7 @@ def test_where_a_file_has_a_metric_twice_the_last_counts() -> None:
     assert counts_of(columns, 1, "value_counts").to_pylist() == [6, 6]
 
 
-def test_where_every_file_has_a_metric_twice_the_last_counts() -> None:
+def test_last_of_duplicate_metrics_wins_in_the_fast_path() -> None:
     pairs = [{"key": 3, "value": 7}, {"key": 1, "value": 8}, {"key": 3, "value": 9}]
     columns = manifest([entry(at, value_counts=pairs) for at in range(70)])
     assert counts_of(columns, 3, "value_counts").to_pylist() == [9] * 70
@@ -76,7 +76,7 @@ def test_where_every_file_has_a_metric_twice_the_last_counts() -> None:
     assert counts_of(columns, 2, "value_counts").null_count == 70
 
 
-def test_rows_of_a_manifest_have_their_own_metrics() -> None:
+def test_manifest_slices_have_their_own_metrics() -> None:
     columns = manifest(
         [entry(at, value_counts=[{"key": 1, "value": at}, {"key": 2, "value": -at}]) for at in range(70)]
     )
@@ -85,7 +85,7 @@ def test_rows_of_a_manifest_have_their_own_metrics() -> None:
     assert bounds_of(rows, 1, "lower_bounds").to_pylist() == [at.to_bytes(8, "little") for at in range(20, 50)]
 
 
-def test_ids_in_other_places_of_each_file_are_found() -> None:
+def test_ids_at_different_positions_of_each_file_are_found() -> None:
     def counts(*ids: int) -> list[dict[str, int]]:
         return [{"key": one, "value": one * 10} for one in ids]
 
@@ -96,7 +96,7 @@ def test_ids_in_other_places_of_each_file_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", ["lower_bounds", "upper_bounds"])
-def test_a_metric_that_was_not_read_is_an_error(name: BoundName) -> None:
+def test_unread_metric_is_an_error(name: BoundName) -> None:
     columns = decode_manifest(write_avro(entry_schema(), [entry()]), fields=["status"])
     with pytest.raises(InvalidRequestError, match="was not read"):
         bounds_of(columns, 1, name)

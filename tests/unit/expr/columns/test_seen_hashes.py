@@ -12,7 +12,7 @@ HASHES = st.lists(st.one_of(st.integers(-3, 30), st.sampled_from([-(2**63), 2**6
 
 
 @given(st.lists(HASHES, max_size=12))
-def test_the_answers_are_those_of_a_set(batches: list[list[int]]) -> None:
+def test_membership_equals_a_set(batches: list[list[int]]) -> None:
     seen, model = SeenHashes(), set[int]()
     for batch in batches:
         expected = []

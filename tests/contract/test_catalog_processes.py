@@ -98,7 +98,7 @@ def test_acknowledged_commits_of_concurrent_processes_are_all_kept(
 
 
 @pytest.mark.parametrize("kind", ["hive", "glue"])
-def test_writers_that_are_killed_lose_nothing(kind: str, tmp_path: Path) -> None:
+def test_killed_writers_lose_no_commits(kind: str, tmp_path: Path) -> None:
     uri = _uri(kind, None)
     with open_catalog(kind, str(tmp_path), uri) as catalog:
         if catalog.namespace_exists(("db",)):

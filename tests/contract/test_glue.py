@@ -62,7 +62,7 @@ def table_of(server: GlueServer, name: str = "events") -> dict[str, Any]:
 
 
 class TestTables:
-    def test_a_table_has_what_iceberg_java_writes(self, case: CatalogCase, server: GlueServer) -> None:
+    def test_table_input_matches_iceberg_java(self, case: CatalogCase, server: GlueServer) -> None:
         loaded = made_table(case.catalog, properties={"comment": "mine", "write.data.path": f"{case.warehouse}/data"})
         table = table_of(server)
         assert table["TableType"] == "EXTERNAL_TABLE"
@@ -78,7 +78,7 @@ class TestTables:
             },
         }  # fmt: skip
 
-    def test_a_commit_names_the_version_and_keeps_no_old_ones(self, case: CatalogCase, server: GlueServer) -> None:
+    def test_commit_sends_the_version_and_skips_archiving(self, case: CatalogCase, server: GlueServer) -> None:
         loaded = made_table(case.catalog)
         changed = committed(set_property(case.catalog, loaded, a="b"))
         sent = next(arguments for action, arguments in server.requests if action == "UpdateTable")
@@ -86,9 +86,7 @@ class TestTables:
         assert table_of(server)["Parameters"]["previous_metadata_location"] == loaded.metadata_location
         assert table_of(server)["Parameters"]["metadata_location"] == changed.metadata_location
 
-    def test_what_others_wrote_beside_the_pointer_survives_a_commit(
-        self, case: CatalogCase, server: GlueServer
-    ) -> None:
+    def test_foreign_parameters_and_fields_survive_a_commit(self, case: CatalogCase, server: GlueServer) -> None:
         loaded = made_table(case.catalog, properties={"gone": "soon"})
         table = table_of(server)
         changed = {name: table[name] for name in ("Name", "StorageDescriptor", "TableType", "Parameters")}
@@ -101,7 +99,7 @@ class TestTables:
         assert (found["Owner"], found["Retention"]) == ("ann", 7)
         assert found["StorageDescriptor"]["Columns"][0]["Comment"] == "written in the console"
 
-    def test_lists_come_in_pages(self, case: CatalogCase, server: GlueServer) -> None:
+    def test_listing_follows_pages(self, case: CatalogCase, server: GlueServer) -> None:
         names = tuple(("db", f"t{at}") for at in range(7))
         for name in names:
             made_table(case.catalog, name)
@@ -112,7 +110,7 @@ class TestTables:
         assert [action for action, _ in server.requests] == ["GetTables"] * 3
         assert len(case.catalog.list_namespaces()) == 5
 
-    def test_tables_of_others_keep_their_names(self, case: CatalogCase, server: GlueServer) -> None:
+    def test_other_tables_keep_their_names(self, case: CatalogCase, server: GlueServer) -> None:
         case.catalog.create_namespace(("db",))
         server.ask("CreateTable", {"DatabaseName": "db", "TableInput": {"Name": "plain", "Parameters": {"a": "b"}}})
         assert case.catalog.list_tables(("db",)) == ()
@@ -124,7 +122,7 @@ class TestTables:
             case.catalog.rename_table(EVENTS, ("db", "plain"))
         assert case.catalog.table_exists(EVENTS)
 
-    def test_the_account_of_the_catalog_goes_along(self, server: GlueServer) -> None:
+    def test_catalog_id_is_sent_with_every_request(self, server: GlueServer) -> None:
         properties = {**server.properties, "glue.id": "210987654321"}
         with open_glue("lake", "memory://wh", MemoryStorage(), properties) as catalog:
             catalog.create_namespace(("db",))
@@ -135,7 +133,7 @@ class TestTables:
 class TestFaults:
     @pytest.mark.parametrize("kind", ["lose", "drop", "break", "throttle"])
     @pytest.mark.parametrize("times", [1, 2])
-    def test_a_commit_happens_once(self, case: CatalogCase, server: GlueServer, kind: str, times: int) -> None:
+    def test_commit_happens_exactly_once(self, case: CatalogCase, server: GlueServer, kind: str, times: int) -> None:
         loaded = made_table(case.catalog)
         server.faults.append(Fault(kind, "UpdateTable", times))
         done = committed(set_property(case.catalog, loaded, mine="yes"))
@@ -146,7 +144,7 @@ class TestFaults:
         ]  # fmt: skip
 
     @pytest.mark.parametrize("kind", ["lose", "drop", "break", "throttle"])
-    def test_a_table_is_created_once(self, case: CatalogCase, server: GlueServer, kind: str) -> None:
+    def test_table_is_created_exactly_once(self, case: CatalogCase, server: GlueServer, kind: str) -> None:
         case.catalog.create_namespace(("db",))
         server.faults.append(Fault(kind, "CreateTable"))
         made = case.catalog.create_table(EVENTS, builders.schema())
@@ -154,7 +152,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("kind", ["lose", "drop"])
     @pytest.mark.parametrize("action", ["UpdateTable", "CreateTable", "DeleteTable"])
-    def test_a_rename_that_is_interrupted_loses_nothing(
+    def test_interrupted_rename_keeps_the_pointer(
         self, case: CatalogCase, server: GlueServer, kind: str, action: str
     ) -> None:
         loaded = made_table(case.catalog)
@@ -173,7 +171,7 @@ class TestFaults:
             assert parameters["table_type"] == "ICEBERG-RENAMED"
             assert parameters["metadata_location"] == loaded.metadata_location
 
-    def test_an_outcome_that_stays_unknown_is_resolved_later(self, case: CatalogCase, server: GlueServer) -> None:
+    def test_unknown_outcome_is_resolved_later(self, case: CatalogCase, server: GlueServer) -> None:
         loaded = made_table(case.catalog)
         server.faults.append(Fault("drop", "UpdateTable", 1000))
         outcome = set_property(case.catalog, loaded, mine="yes")
@@ -183,7 +181,7 @@ class TestFaults:
         done = committed(case.catalog.resolve_unknown(outcome))
         assert case.catalog.load_table(EVENTS).metadata == done.metadata
 
-    def test_a_rename_does_not_undo_a_commit_that_comes_between(self, case: CatalogCase) -> None:
+    def test_rename_keeps_a_concurrent_commit(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         other = case.another()
         pointers: Any = case.catalog._pointers  # type: ignore[attr-defined]
@@ -201,7 +199,7 @@ class TestFaults:
         assert case.another().load_table(("db", "e2")).metadata.properties["a"] == "b"
         assert isinstance(rejected(set_property(other, loaded, c="d")).reason, frazil.TableNotFoundError)
 
-    def test_a_refusal_names_what_was_asked_and_no_secret(self, server: GlueServer) -> None:
+    def test_refusal_names_the_action_and_no_secret(self, server: GlueServer) -> None:
         def refuse(action: str, arguments: dict[str, Any]) -> tuple[str, int, bytes]:
             return (
                 "",
@@ -219,7 +217,7 @@ class TestFaults:
         assert KEY_ID not in str(caught.value)
         assert SECRET not in str(caught.value)
 
-    def test_a_service_that_is_not_there_is_said(self) -> None:
+    def test_unreachable_service_is_a_storage_error(self) -> None:
         properties = {"glue.endpoint": "http://127.0.0.1:1", "client.region": "eu-central-1", "glue.max-retries": "0"}
         keys = {"glue.access-key-id": "AKIAX", "glue.secret-access-key": "secret"}
         with open_glue("lake", "memory://wh", MemoryStorage(), {**properties, **keys}) as catalog:
@@ -241,13 +239,13 @@ class TestConnections:
             ({"nonsense": "x"}, InvalidPropertyError),
         ],
     )
-    def test_a_connection_that_cannot_be_is_refused(
+    def test_invalid_connection_properties_are_refused(
         self, tmp_path: Path, properties: dict[str, str], error: type[Exception]
     ) -> None:
         with pytest.raises(error, match="Cannot"):
             frazil.connect(str(tmp_path), catalog="glue", properties=properties)
 
-    def test_keys_of_another_store_are_not_shown_to_amazon(self, tmp_path: Path) -> None:
+    def test_credentials_of_another_store_are_not_sent_to_amazon(self, tmp_path: Path) -> None:
         keys = {"s3.access-key-id": "minio", "s3.secret-access-key": "minio-secret"}
         with pytest.raises(InvalidRequestError, match="there are no credentials"):
             frazil.connect(
@@ -258,7 +256,7 @@ class TestConnections:
         frazil.connect(str(tmp_path), catalog="glue", properties={**keys, "client.region": "eu-central-1"}).close()
 
 
-def test_writers_at_once_lose_nothing(case: CatalogCase) -> None:
+def test_concurrent_writers_lose_no_commits(case: CatalogCase) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
     made_table(case.catalog)

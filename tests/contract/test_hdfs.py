@@ -64,7 +64,9 @@ class TestFaults:
     @pytest.mark.parametrize("count", [1, 2])
     @pytest.mark.parametrize("op", ["op=CREATE", "op=RENAME", "op=GETFILESTATUS"])
     @pytest.mark.parametrize("verb", ["create_exclusive", "replace"])
-    def test_a_file_is_there_whatever_is_lost(self, verb: str, op: str, count: int, is_carried_out: bool) -> None:
+    def test_write_succeeds_despite_lost_requests_and_answers(
+        self, verb: str, op: str, count: int, is_carried_out: bool
+    ) -> None:
         path = f"{CLUSTER}/{uuid.uuid4().hex}/f"
         storage = self.storage(FaultyHttp(op, count, is_carried_out=is_carried_out))
         getattr(storage, verb)(path, b"data")
@@ -72,7 +74,7 @@ class TestFaults:
         assert [one.path for one in storage.list(path.rpartition("/")[0])] == [path]
 
     @pytest.mark.parametrize("is_carried_out", [True, False])
-    def test_a_name_that_another_has_is_refused_though_answers_are_lost(self, is_carried_out: bool) -> None:
+    def test_taken_name_is_refused_despite_lost_answers(self, is_carried_out: bool) -> None:
         path = f"{CLUSTER}/{uuid.uuid4().hex}/f"
         first = self.storage(HttpClient())
 
@@ -92,13 +94,13 @@ class TestFaults:
         assert first.read(path) == b"theirs"
         assert [one.path for one in first.list(path.rpartition("/")[0])] == [path]
 
-    def test_a_rename_that_is_never_answered_is_an_unknown_outcome(self) -> None:
+    def test_unanswered_rename_is_an_unknown_outcome(self) -> None:
         path = f"{CLUSTER}/{uuid.uuid4().hex}/f"
         with pytest.raises(WriteOutcomeUnknownError):
             self.storage(FaultyHttp("op=RENAME", 100, is_carried_out=False)).create_exclusive(path, b"data")
 
     @pytest.mark.parametrize("catalog", ["filesystem", "sqlite"])
-    def test_a_lake_lives_in_hdfs(self, tmp_path: Any, catalog: str) -> None:
+    def test_lake_on_hdfs(self, tmp_path: Any, catalog: str) -> None:
         place = f"{CLUSTER}/{uuid.uuid4().hex}"
         uri = "filesystem" if catalog == "filesystem" else f"sqlite:///{tmp_path}/catalog.db"
         with frazil.connect(place, catalog=uri, properties=shared_cluster()) as lake:
@@ -112,7 +114,7 @@ class TestFaults:
 
 
 class TestRedirects:
-    def test_bytes_are_read_from_the_data_node(self) -> None:
+    def test_reads_follow_the_redirect_to_a_data_node(self) -> None:
         url = "http://dn1.lake.example:9864/webhdfs/v1/wh/f?op=OPEN&user.name=ann&offset=0"
         http = Scripted(to(url), Answer(200, {}, b"data"))
         assert storage_with(http).read(f"{CLUSTER}/wh/f") == b"data"
@@ -130,13 +132,13 @@ class TestRedirects:
             "http://evil.example/collect?op=OPEN",
         ],
     )
-    def test_a_redirect_to_something_else_is_not_followed(self, url: str) -> None:
+    def test_unrelated_redirect_is_refused(self, url: str) -> None:
         http = Scripted(to(url))
         with pytest.raises(StorageError, match="not taken for a data node"):
             storage_with(http).read(f"{CLUSTER}/wh/f")
         assert len(http.asked) == 1
 
-    def test_data_nodes_may_be_named(self) -> None:
+    def test_data_nodes_can_be_restricted(self) -> None:
         path = "/webhdfs/v1/wh/f?op=OPEN"
         named = {"webhdfs.data-nodes": "dn.example, lake.example"}
         for host, is_followed in (("dn1.lake.example", True), ("dn.example", True), ("xlake.example", False)):
@@ -148,15 +150,15 @@ class TestRedirects:
             with pytest.raises(StorageError, match="not taken for a data node"):
                 storage.read(f"{CLUSTER}/wh/f")
 
-    def test_a_redirect_from_tls_to_none_is_not_followed(self) -> None:
+    def test_redirect_from_tls_to_plain_http_is_refused(self) -> None:
         http = Scripted(to("http://dn1.lake.example:9864/webhdfs/v1/wh/f?op=OPEN"))
         with pytest.raises(StorageError, match="not taken for a data node"):
             storage_with(http, **{"webhdfs.endpoint": "https://nn.lake.example:9871"}).read(f"{CLUSTER}/wh/f")
 
-    def test_a_gateway_answers_by_itself(self) -> None:
+    def test_gateway_answers_without_a_redirect(self) -> None:
         assert storage_with(Scripted(Answer(200, {}, b"data"))).read(f"{CLUSTER}/wh/f") == b"data"
 
-    def test_the_active_name_node_is_found(self) -> None:
+    def test_standby_name_node_is_skipped(self) -> None:
         standby = b'{"RemoteException": {"exception": "StandbyException", "message": "not me"}}'
         status = b'{"FileStatus": {"type": "FILE", "length": 7}}'
         http = Scripted(Answer(403, {}, standby), Answer(200, {}, status))
@@ -166,7 +168,7 @@ class TestRedirects:
 
 
 class TestWho:
-    def test_a_token_is_neither_shown_nor_pickled(self) -> None:
+    def test_delegation_token_is_neither_shown_nor_pickled(self) -> None:
         token = "secret-token-of-the-tests"
         refused = f'{{"RemoteException": {{"exception": "InvalidToken", "message": "token {token} is gone"}}}}'
         http = Scripted(*[Answer(403, {}, refused.encode())] * 5)
@@ -180,20 +182,20 @@ class TestWho:
         assert token.encode() not in pickle.dumps(storage)
 
     @pytest.mark.parametrize("location", ["hdfs://other/wh/f", "hdfs://other:8020/f", "webhdfs://evil.example:80/f"])
-    def test_a_cluster_that_only_metadata_names_is_not_contacted(self, location: str) -> None:
+    def test_cluster_named_only_by_metadata_is_not_contacted(self, location: str) -> None:
         http = Scripted()
         with pytest.raises(InvalidRequestError, match="is not the cluster of this lake"):
             storage_with(http).read(location)
         assert http.asked == []
 
     @pytest.mark.parametrize("location", ["hdfs://cluster/a/../f", "hdfs:relative", "file:///f"])
-    def test_a_location_that_is_none_is_refused(self, location: str) -> None:
+    def test_invalid_locations_are_refused(self, location: str) -> None:
         http = Scripted()
         with pytest.raises(InvalidRequestError, match="Cannot use the location"):
             storage_with(http).read(location)
         assert http.asked == []
 
-    def test_the_address_of_webhdfs_locations_is_theirs(self) -> None:
+    def test_webhdfs_location_names_its_endpoint(self) -> None:
         service = hdfs_service({}, ["swebhdfs://nn.example:9871/wh"])
         assert [str(one) for one in service.endpoints] == ["https://nn.example:9871"]
 
@@ -206,6 +208,8 @@ class TestWho:
             ({"webhdfs.endpoint": "http://nn:9870", "webhdfs.delegation-token": "a b"}, InvalidPropertyError),
         ],
     )
-    def test_a_connection_that_cannot_be_is_refused(self, properties: dict[str, str], error: type[Exception]) -> None:
+    def test_invalid_connection_properties_are_refused(
+        self, properties: dict[str, str], error: type[Exception]
+    ) -> None:
         with pytest.raises(error, match="Cannot use"):
             hdfs_service(properties, [f"{CLUSTER}/wh"])

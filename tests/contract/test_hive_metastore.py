@@ -89,7 +89,7 @@ def spark_table(database: str, name: str) -> ThriftStruct:
 
 
 class TestOtherTables:
-    def test_tables_of_others_keep_their_names_and_are_no_lake_tables(self, hive_case: CatalogCase) -> None:
+    def test_other_tables_are_not_listed_and_keep_their_names(self, hive_case: CatalogCase) -> None:
         catalog = hive_case.catalog
         catalog.create_namespace(("db",))
         metastore = metastore_of(catalog)
@@ -113,7 +113,7 @@ class TestOtherTables:
         assert metastore.find_table("db", "plain").texts(9)["provider"] == "parquet"
         metastore.drop_table("db", "plain")
 
-    def test_what_others_wrote_beside_the_pointer_survives_a_commit(self, hive_case: CatalogCase) -> None:
+    def test_foreign_parameters_and_fields_survive_a_commit(self, hive_case: CatalogCase) -> None:
         catalog = hive_case.catalog
         loaded = made_table(catalog, properties={"a": "1", "gone": "soon"})
         metastore = metastore_of(catalog)
@@ -140,7 +140,7 @@ class TestOtherTables:
         assert parameters["metadata_location"] == after.metadata_location
         assert parameters["previous_metadata_location"] == loaded.metadata_location
 
-    def test_a_view_shows_its_query_to_the_metastore(self, hive_case: CatalogCase) -> None:
+    def test_view_text_is_the_query(self, hive_case: CatalogCase) -> None:
         hive_case.catalog.create_namespace(("db",))
         hive_case.catalog.create_view(("db", "v"), builders.schema(), VERSION)
         found = metastore_of(hive_case.catalog).find_table("db", "v")
@@ -150,7 +150,7 @@ class TestOtherTables:
 
 class TestRaces:
     @pytest.mark.parametrize("kind", ["hive", "hive-unlocked"])
-    def test_a_rename_does_not_undo_a_commit_that_comes_between(self, tmp_path: Path, kind: str) -> None:
+    def test_rename_keeps_a_concurrent_commit(self, tmp_path: Path, kind: str) -> None:
         with opened_case(kind, tmp_path, no_database) as case:
             self.rename_beside_a_commit(case)
 
@@ -171,7 +171,7 @@ class TestRaces:
         case.catalog.rename_table(EVENTS, ("db", "e2"))
         assert case.another().load_table(("db", "e2")).metadata.properties["a"] == "b"
 
-    def test_a_commit_waits_for_the_lock_of_another_client(self, hive_case: CatalogCase) -> None:
+    def test_commit_waits_for_the_lock_of_another_client(self, hive_case: CatalogCase) -> None:
         loaded = made_table(hive_case.catalog)
         other = metastore_of(hive_case.another())
         lock = other.lock("db", "events", "theirs", "spark", "elsewhere")
@@ -186,7 +186,7 @@ class TestRaces:
         committed(results[0])
         assert other.locks("db", "events") == ()
 
-    def test_a_lock_that_is_not_to_be_had_names_its_holder(self, hive_case: CatalogCase, tmp_path: Path) -> None:
+    def test_lock_timeout_names_the_holder(self, hive_case: CatalogCase, tmp_path: Path) -> None:
         loaded = made_table(hive_case.catalog)
         other = metastore_of(hive_case.another())
         lock = other.lock("db", "events", "theirs", "spark", "elsewhere")
@@ -197,7 +197,7 @@ class TestRaces:
         assert "spark@elsewhere" in str(late.reason)
         other.unlock(lock.lock_id)
 
-    def test_the_lock_of_a_writer_that_was_killed_is_given_back(self, hive_case: CatalogCase) -> None:
+    def test_lock_of_a_killed_writer_is_released(self, hive_case: CatalogCase) -> None:
         loaded = made_table(hive_case.catalog)
         other = metastore_of(hive_case.another())
         other.lock("db", "events", "frazil-killed", "me", "elsewhere")
@@ -218,7 +218,7 @@ class TestLostAnswers:
         [Loss(ALTER), Loss(ALTER, is_carried_out=False), Loss(ALTER, 2), Loss(ALTER, delay_seconds=1.0)],
         ids=["answer", "call", "answers", "late"],
     )
-    def test_a_commit_happens_once(self, hive_case: CatalogCase, tmp_path: Path, loss: Loss) -> None:
+    def test_commit_happens_exactly_once(self, hive_case: CatalogCase, tmp_path: Path, loss: Loss) -> None:
         loaded = made_table(hive_case.catalog)
         loss = replace(loss)
         with thrift_proxy(shared_metastore().port, loss) as proxy:
@@ -235,7 +235,7 @@ class TestLostAnswers:
         assert metastore_of(hive_case.catalog).locks("db", "events") == ()
 
     @pytest.mark.parametrize("is_carried_out", [True, False])
-    def test_a_table_is_created_once(self, hive_case: CatalogCase, tmp_path: Path, is_carried_out: bool) -> None:
+    def test_table_is_created_exactly_once(self, hive_case: CatalogCase, tmp_path: Path, is_carried_out: bool) -> None:
         hive_case.catalog.create_namespace(("db",))
         with (
             thrift_proxy(shared_metastore().port, Loss(CREATE, is_carried_out=is_carried_out)) as proxy,
@@ -245,7 +245,7 @@ class TestLostAnswers:
         assert hive_case.catalog.load_table(EVENTS).metadata_location == made.metadata_location
 
     @pytest.mark.parametrize("is_carried_out", [True, False])
-    def test_an_outcome_that_stays_unknown_is_resolved_later(
+    def test_unknown_outcome_is_resolved_later(
         self, hive_case: CatalogCase, tmp_path: Path, is_carried_out: bool
     ) -> None:
         loaded = made_table(hive_case.catalog)
@@ -270,9 +270,7 @@ class TestLostAnswers:
         done = committed(hive_case.catalog.resolve_unknown(outcome))
         assert hive_case.catalog.load_table(EVENTS).metadata == done.metadata
 
-    def test_a_commit_that_others_followed_is_found_in_the_history(
-        self, hive_case: CatalogCase, tmp_path: Path
-    ) -> None:
+    def test_commit_followed_by_others_is_found_in_the_history(self, hive_case: CatalogCase, tmp_path: Path) -> None:
         loaded = made_table(hive_case.catalog)
         outcome = self._unknown(hive_case, tmp_path, loaded)
         latest = hive_case.catalog.load_table(EVENTS)
@@ -282,7 +280,7 @@ class TestLostAnswers:
         committed(hive_case.catalog.resolve_unknown(outcome))
         assert hive_case.catalog.load_table(EVENTS).metadata == latest.metadata
 
-    def test_a_commit_that_another_came_before_is_rejected(self, hive_case: CatalogCase, tmp_path: Path) -> None:
+    def test_unsent_commit_is_rejected_after_another_commit(self, hive_case: CatalogCase, tmp_path: Path) -> None:
         loaded = made_table(hive_case.catalog)
         outcome = self._unknown(hive_case, tmp_path, loaded, is_carried_out=False)
         latest = loaded
@@ -312,7 +310,7 @@ def _once(pointers: Any, change: Any, attempt: Any) -> Any:
 
 
 class TestServers:
-    def test_the_first_server_that_answers_is_used(self, hive_case: CatalogCase, tmp_path: Path) -> None:
+    def test_first_reachable_server_is_used(self, hive_case: CatalogCase, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             closed = free.getsockname()[1]
         uri = f"thrift://127.0.0.1:{closed},127.0.0.1:{shared_metastore().port}"
@@ -322,7 +320,7 @@ class TestServers:
             with pytest.raises(StorageError, match="Cannot reach the Hive Metastore"):
                 catalog.list_namespaces()
 
-    def test_a_server_without_lock_tables_is_committed_to_on_condition(self, tmp_path: Path) -> None:
+    def test_server_without_lock_tables_relies_on_the_expected_parameter(self, tmp_path: Path) -> None:
         with running_metastore(has_locks=False) as server, hive(server.uri, tmp_path) as catalog:
             loaded = made_table(catalog)
             first = committed(set_property(catalog, loaded, a="b"))
@@ -342,18 +340,18 @@ class TestServers:
             ({"nonsense": "x"}, InvalidPropertyError),
         ],
     )
-    def test_a_connection_that_cannot_be_is_refused(
+    def test_invalid_connection_properties_are_refused(
         self, tmp_path: Path, properties: dict[str, str], error: type[Exception]
     ) -> None:
         with pytest.raises(error, match="Cannot"):
             frazil.connect("thrift://127.0.0.1:9083", warehouse=str(tmp_path), properties=properties)
 
     @pytest.mark.parametrize("uri", ["thrift://", "thrift://a:b", "thrift://a:99999", "thrift://u@h", "thrift://a/b"])
-    def test_an_address_that_is_none_is_refused(self, tmp_path: Path, uri: str) -> None:
+    def test_invalid_addresses_are_refused(self, tmp_path: Path, uri: str) -> None:
         with pytest.raises(InvalidRequestError, match="Cannot connect to the Hive Metastore"):
             frazil.connect(uri, warehouse=str(tmp_path))
 
-    def test_a_lake_without_a_warehouse_lies_where_the_metastore_says(self, tmp_path: Path) -> None:
+    def test_without_a_warehouse_the_namespace_location_is_used(self, tmp_path: Path) -> None:
         place = f"file://{tmp_path}/given"
         with hive(shared_metastore().uri, tmp_path) as catalog:
             if not catalog.namespace_exists(("given",)):
@@ -367,7 +365,7 @@ class TestServers:
             lake.drop_table("given.t")
 
 
-def test_a_table_has_the_parameters_that_iceberg_java_writes(hive_case: CatalogCase, tmp_path: Path) -> None:
+def test_table_parameters_match_iceberg_java(hive_case: CatalogCase, tmp_path: Path) -> None:
     hive_case.catalog.create_namespace(("db",))
     lake = frazil.connect(shared_metastore().uri, warehouse=f"file://{tmp_path}/warehouse")
     with lake:
@@ -404,7 +402,7 @@ def test_a_table_has_the_parameters_that_iceberg_java_writes(hive_case: CatalogC
     ]
 
 
-def test_a_table_may_say_that_its_writers_do_not_lock(hive_case: CatalogCase) -> None:
+def test_table_property_turns_locking_off(hive_case: CatalogCase) -> None:
     loaded = made_table(hive_case.catalog, properties={"engine.hive.lock-enabled": "false"})
     other = metastore_of(hive_case.another())
     lock = other.lock("db", "events", "theirs", "spark", "elsewhere")

@@ -75,9 +75,7 @@ class TestNamespaces:
         assert not catalog.namespace_exists(("db",))
 
     @pytest.mark.parametrize("name", [("a", "b"), ("a.b",), ("a b",), ("@hive#a",), ("ä",), ("a/b",), ("..",)])
-    def test_a_name_that_no_metastore_has_is_refused_and_not_found(
-        self, catalog: Catalog, name: tuple[str, ...]
-    ) -> None:
+    def test_invalid_namespace_names_are_refused_and_never_found(self, catalog: Catalog, name: tuple[str, ...]) -> None:
         with pytest.raises(InvalidRequestError, match="Cannot create namespace"):
             catalog.create_namespace(name)
         assert not catalog.namespace_exists(name)
@@ -85,7 +83,7 @@ class TestNamespaces:
         with pytest.raises(NamespaceNotFoundError):
             catalog.list_tables(name)
 
-    def test_properties_are_kept_beside_location_and_comment(self, case: CatalogCase) -> None:
+    def test_namespace_properties_are_stored_beside_location_and_comment(self, case: CatalogCase) -> None:
         catalog = case.catalog
         catalog.create_namespace(("db",), {"a": "1", "b": "", "owner's": 'x"y%', "comment": "mine"})
         found = case.another().load_namespace_properties(("db",))
@@ -104,14 +102,14 @@ class TestNamespaces:
         with pytest.raises(NamespaceNotFoundError):
             catalog.update_namespace_properties(("no",), {"a": "2"})
 
-    def test_a_table_lies_in_the_location_of_its_namespace(self, case: CatalogCase) -> None:
+    def test_table_location_follows_the_namespace_location(self, case: CatalogCase) -> None:
         place = f"{case.warehouse}/elsewhere"
         case.catalog.create_namespace(("db",), {"location": place})
         assert made_table(case.catalog).metadata.location == f"{place}/events"
 
 
 class TestNames:
-    def test_a_name_is_found_in_any_case_and_kept_in_lower_case(self, case: CatalogCase) -> None:
+    def test_names_are_case_insensitive_and_stored_in_lower_case(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog, ("db", "Events"))
         for name in (("db", "events"), ("DB", "EVENTS")):
             found = case.another().load_table(name)
@@ -125,7 +123,7 @@ class TestNames:
         case.catalog.drop_table(("Db", "eventS"), purge=purge_files)
         assert case.catalog.list_tables(("db",)) == ()
 
-    def test_several_tables_at_once_are_refused(self, case: CatalogCase) -> None:
+    def test_multi_table_commits_are_refused(self, case: CatalogCase) -> None:
         tables = [made_table(case.catalog, ("db", name)) for name in "ab"]
         with pytest.raises(UnsupportedError, match="2 tables at once"):
             case.catalog.commit_many([setting(one, n="1") for one in tables])
@@ -133,7 +131,7 @@ class TestNames:
 
 
 class TestDropping:
-    def test_a_table_that_changes_before_it_is_unregistered_is_looked_at_again(self, case: CatalogCase) -> None:
+    def test_unregistering_returns_the_latest_state(self, case: CatalogCase) -> None:
         loaded = made_table(case.catalog)
         newer = committed(set_property(case.another(), loaded, a="b"))
         pointers = case.catalog._pointers  # type: ignore[attr-defined]

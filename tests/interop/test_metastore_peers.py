@@ -61,7 +61,7 @@ def row(number: int) -> pa.Table:
     return pa.table({"id": pa.array([number], pa.int64()), "s": ["x"]})
 
 
-def test_both_commit_by_turns_and_see_the_same(peers: Opened) -> None:
+def test_both_clients_commit_in_turn(peers: Opened) -> None:
     open_frazil, open_peer = peers
     peer = open_peer()
     with open_frazil() as lake:
@@ -84,7 +84,7 @@ def test_both_commit_by_turns_and_see_the_same(peers: Opened) -> None:
         assert peer.list_tables("db") == []
 
 
-def test_both_commit_at_once_and_nothing_is_lost(peers: Opened) -> None:
+def test_both_clients_commit_concurrently_without_losses(peers: Opened) -> None:
     open_frazil, open_peer = peers
     with open_frazil() as lake:
         lake.create_table("db.t", "id bigint, s string", properties={"commit.retry.num-retries": "50"})

@@ -90,12 +90,12 @@ def answer(value: ThriftStruct) -> bytes:
 
 
 @given(values(STRUCT, 3))
-def test_every_struct_comes_back_as_it_was(value: ThriftStruct) -> None:
+def test_structs_round_trip(value: ThriftStruct) -> None:
     assert MessageReader(reader_of(answer(value))).read_message("get", 7) == (REPLY, value)
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_refused(data: bytes) -> None:
     for whole in (data, answer(ThriftStruct())[:-1] + data):
         try:
             MessageReader(reader_of(whole)).read_message("get", 7)
@@ -104,7 +104,7 @@ def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
 
 
 @given(values(STRUCT, 2), st.data())
-def test_a_message_that_breaks_off_is_refused(value: ThriftStruct, data: st.DataObject) -> None:
+def test_truncated_message_is_refused(value: ThriftStruct, data: st.DataObject) -> None:
     whole = answer(value)
     end = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises((ThriftError, ConnectionError)):
@@ -125,7 +125,7 @@ def test_a_message_that_breaks_off_is_refused(value: ThriftStruct, data: st.Data
     ],
     ids=["long text", "negative text", "long list", "negative set", "long map", "unknown type", "deep", "deep list"],
 )
-def test_lengths_and_depths_that_cannot_be_are_refused(field: bytes) -> None:
+def test_impossible_lengths_and_depths_are_refused(field: bytes) -> None:
     data = answer(ThriftStruct())[:-1] + field
     with pytest.raises((ThriftError, ConnectionError)):
         MessageReader(reader_of(data)).read_message("get", 7)
@@ -139,7 +139,7 @@ def test_an_answer_to_another_call_is_refused() -> None:
         MessageReader(reader_of(b"HTTP/1.1 400")).read_message("get", 7)
 
 
-def test_fields_that_are_not_known_stay_when_others_change() -> None:
+def test_unknown_fields_are_kept() -> None:
     table = ThriftStruct(
         {1: text_value("t"), 9: texts_value({"a": "b"}), 77: (I64, 5), 78: (SET, ThriftList(I16, (1,), SET))}
     )
@@ -147,7 +147,7 @@ def test_fields_that_are_not_known_stay_when_others_change() -> None:
     assert changed.fields == {9: texts_value({"c": "d"}), 77: table.fields[77], 78: table.fields[78]}
 
 
-def test_text_that_is_not_utf_8_comes_back_as_the_same_bytes() -> None:
+def test_text_that_is_not_utf_8_round_trips() -> None:
     found = ThriftStruct({1: (STRING, b"\xff\xfe")}).text(1)
     assert text_value(found) == (STRING, b"\xff\xfe")
 

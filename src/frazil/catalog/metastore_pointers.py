@@ -114,6 +114,13 @@ class MetastorePointers(Pointers):
             metadata_location=change.location,
         )
 
+    def _lost(self, verb: str, name: Identifier | Namespace, error: Exception) -> CommitStateUnknownError:
+        """Return the error for a request that may have been carried out."""
+        return CommitStateUnknownError(
+            f"Cannot tell whether {self.label} did {verb} {format_name(name)}: {error}",
+            hint="Look whether the name is there.",
+        )
+
     def _stale_or_unknown(self, change: PointerChange, current: Pointer, *, is_repeated: bool) -> Stale:
         """Return a change that found another pointer; raise if its own may have been there in between."""
         if is_repeated and current.previous_metadata_location != change.expected:

@@ -162,9 +162,11 @@ class GluePointers(MetastorePointers):
         except GlueRefused as error:
             if error.kind != NOT_FOUND:
                 raise self._refused("drop", identifier, error) from error
-        except (NotReached, AnswerMissing) as error:
+        except NotReached as error:
+            raise self._client.failure("drop", format_name(identifier), error) from error
+        except AnswerMissing as error:
             if self._find_table(*names) is not None:
-                raise self._client.failure("drop", format_name(identifier), error) from error
+                raise self._lost("drop", identifier, error) from error
         return pointer
 
     def _taken_away(
@@ -296,8 +298,10 @@ class GluePointers(MetastorePointers):
             if error.kind == EXISTS:
                 raise namespace_exists(namespace) from error
             raise self._refused("create namespace", (*namespace, ""), error) from error
-        except (NotReached, AnswerMissing) as error:
+        except NotReached as error:
             raise self._client.failure("create namespace", name, error) from error
+        except AnswerMissing as error:
+            raise self._lost("create", namespace, error) from error
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Remove a namespace that exists and is empty; Glue itself would drop one that is not."""
@@ -313,8 +317,10 @@ class GluePointers(MetastorePointers):
             if error.kind == NOT_FOUND:
                 raise namespace_not_found(namespace) from error
             raise self._client.failure("drop namespace", name, error) from error
-        except (NotReached, AnswerMissing) as error:
+        except NotReached as error:
             raise self._client.failure("drop namespace", name, error) from error
+        except AnswerMissing as error:
+            raise self._lost("drop", namespace, error) from error
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether a namespace was made."""
@@ -342,8 +348,10 @@ class GluePointers(MetastorePointers):
         try:
             made = database_input(name, {**properties, **updates})
             self._client.send("UpdateDatabase", {"Name": name, "DatabaseInput": made})
-        except (GlueRefused, NotReached, AnswerMissing) as error:
+        except (GlueRefused, NotReached) as error:
             raise self._client.failure("change namespace", name, error) from error
+        except AnswerMissing as error:
+            raise self._lost("change", namespace, error) from error
 
     def _find_database(self, namespace: Namespace) -> dict[str, Any] | None:
         name = own_namespace(namespace)

@@ -68,7 +68,7 @@ from frazil.catalog.names import (
     view_exists,
 )
 from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Stale
-from frazil.errors import CommitStateUnknownError, InvalidRequestError, StorageError
+from frazil.errors import InvalidRequestError, StorageError
 from frazil.spec.properties import HIVE_LOCK_ENABLED
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
@@ -299,12 +299,6 @@ class HivePointers(MetastorePointers):
             is_view = pointer is not None and pointer.entity_type is EntityType.VIEW
             raise view_exists(target) if is_view else table_exists(target)
 
-    def _lost(self, verb: str, identifier: Identifier, error: CallLost) -> CommitStateUnknownError:
-        return CommitStateUnknownError(
-            f"Cannot tell whether {self.label} did {verb} {format_name(identifier)}: {error}",
-            hint="Look whether the name is there.",
-        )
-
     def list(self, entity_type: EntityType, namespace: Namespace) -> tuple[Identifier, ...]:
         """Return the names of a kind in a namespace that exists, in order, in one request."""
         database = own_namespace(namespace)
@@ -336,8 +330,10 @@ class HivePointers(MetastorePointers):
             if error.kind == EXISTS:
                 raise namespace_exists(namespace) from error
             raise self._metastore.failure("create namespace", name, error) from error
-        except (CallNotSent, CallLost) as error:
+        except CallNotSent as error:
             raise self._metastore.failure("create namespace", name, error) from error
+        except CallLost as error:
+            raise self._lost("create", namespace, error) from error
 
     def drop_namespace(self, namespace: Namespace) -> None:
         """Remove a namespace that exists and is empty."""
@@ -355,8 +351,10 @@ class HivePointers(MetastorePointers):
             if error.kind == INVALID_OPERATION:
                 raise namespace_not_empty(namespace, "tables") from error
             raise self._metastore.failure("drop namespace", name, error) from error
-        except (CallNotSent, CallLost) as error:
+        except CallNotSent as error:
             raise self._metastore.failure("drop namespace", name, error) from error
+        except CallLost as error:
+            raise self._lost("drop", namespace, error) from error
 
     def namespace_exists(self, namespace: Namespace) -> bool:
         """Return whether a namespace was made."""
@@ -386,8 +384,10 @@ class HivePointers(MetastorePointers):
         )
         try:
             self._metastore.alter_database(name, database)
-        except (CallRefused, CallNotSent, CallLost) as error:
+        except (CallRefused, CallNotSent) as error:
             raise self._metastore.failure("change namespace", name, error) from error
+        except CallLost as error:
+            raise self._lost("change", namespace, error) from error
 
     def _database(self, namespace: Namespace) -> ThriftStruct:
         name = own_namespace(namespace)

@@ -40,7 +40,7 @@ from frazil.catalog.names import (
     view_exists,
 )
 from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Stale
-from frazil.errors import CommitConflictError, InvalidRequestError, StorageError
+from frazil.errors import CommitConflictError, CommitStateUnknownError, InvalidRequestError, StorageError
 from frazil.storage.base import Storage
 
 _RENAMED: Final = "ICEBERG-RENAMED"
@@ -199,7 +199,7 @@ class GluePointers(MetastorePointers):
             except (NotReached, AnswerMissing) as error:
                 left = self._find_table(*names)
                 if left is None or texts_of(left.get("Parameters")).get(TABLE_TYPE) != mark:
-                    raise self._client.failure("change", format_name(identifier), error) from error
+                    raise self._lost("change", identifier, error) from error
             return table, pointer
         raise CommitConflictError(f"Cannot change {format_name(identifier)}: other writers keep committing to it")
 
@@ -227,8 +227,8 @@ class GluePointers(MetastorePointers):
         except (NotReached, AnswerMissing) as error:
             moved = self.find(target)
             if moved is None or moved.metadata_location != found[1].metadata_location:
-                raise StorageError(
-                    f"Cannot rename {format_name(source)}: {self.label} said: {error}",
+                raise CommitStateUnknownError(
+                    f"Cannot tell whether {self.label} did rename {format_name(source)}: {error}",
                     hint=f"If neither name is there, set the parameter {TABLE_TYPE} of the old one from {_RENAMED} "
                     "to what it was.",
                 ) from error

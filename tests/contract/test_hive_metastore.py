@@ -20,7 +20,8 @@ from frazil.catalog.hive.open_hive import open_hive
 from frazil.catalog.hive.thrift_binary import I32, STRUCT, ThriftStruct, list_value, text_value, texts_value
 from frazil.catalog.metastore_pointers import AnswerMissing
 from frazil.catalog.outcomes import Unknown
-from frazil.changes.updates import RemoveProperties
+from frazil.catalog.pointer_catalog import PointerCatalog
+from frazil.changes.updates import RemoveProperties, SetProperties
 from frazil.errors import (
     CommitConflictError,
     InvalidPropertyError,
@@ -32,6 +33,7 @@ from frazil.errors import (
     UnsupportedError,
 )
 from frazil.maintenance.purge_files import purge_files
+from frazil.spec.frozen_map import FrozenMap
 from frazil.spec.view_metadata import SqlRepresentation, ViewVersion
 from frazil.storage.local import LocalStorage
 from tests.support import builders
@@ -297,7 +299,8 @@ class TestLostAnswers:
         ):
             pointers = failing._pointers
             pointers._until_answered = lambda change, attempt: _once(pointers, change, attempt)  # type: ignore[attr-defined]
-            outcome = set_property(failing, loaded, mine="yes")
+            # The catalog itself would resolve the outcome at once.
+            outcome = PointerCatalog.commit(failing, loaded, [SetProperties(FrozenMap({"mine": "yes"}))])
         assert isinstance(outcome, Unknown)
         return outcome
 
@@ -406,5 +409,6 @@ def test_table_property_turns_locking_off(hive_case: CatalogCase) -> None:
     loaded = made_table(hive_case.catalog, properties={"engine.hive.lock-enabled": "false"})
     other = metastore_of(hive_case.another())
     lock = other.lock("db", "events", "theirs", "spark", "elsewhere")
-    committed(set_property(hive_case.catalog, loaded, a="b"))
+    changed = committed(set_property(hive_case.catalog, loaded, a="b"))
+    assert hive_case.catalog.load_table(EVENTS).metadata == changed.metadata
     other.unlock(lock.lock_id)

@@ -92,9 +92,9 @@ class TestNamespaces:
         }  # fmt: skip
         assert found["comment"] == "mine"
         assert found["location"] == f"{case.warehouse}/db.db"
-        catalog.update_namespace_properties(("db",), {"a": "2", "c": "3"}, ["b", "absent", "comment"])
+        catalog.update_namespace_properties(("db",), {"a": "2", "c": "3", "comment": "ours"}, ["b", "absent"])
         found = case.another().load_namespace_properties(("db",))
-        assert "comment" not in found
+        assert found["comment"] == "ours"
         assert found["location"] == f"{case.warehouse}/db.db"
         assert {name: value for name, value in found.items() if name not in RESERVED} == {
             "a": "2", "c": "3", "owner's": 'x"y%'

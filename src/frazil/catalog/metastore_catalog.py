@@ -51,7 +51,7 @@ class MetastoreCatalog(PointerCatalog):
 
     def other_pointers(self, identifier: Identifier) -> Iterable[tuple[Identifier, str]]:
         """Return the metadata files of all other tables and views."""
-        own = tuple(part.lower() for part in identifier)
+        own = tuple(level.lower() for level in identifier)
         return ((name, location) for name, location in self._pointers.locations() if name != own)
 
     def _find_below(self, location: str) -> Identifier | None:

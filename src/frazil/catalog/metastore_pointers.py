@@ -92,9 +92,9 @@ class MetastorePointers(Pointers):
         """Try until an answer says what happened; the attempt is told whether an earlier one may have happened."""
         problem: Exception | None = None
         is_repeated = False
-        for at in range(_TRIES):
-            if at > 0:
-                self._sleep(_WAIT_SECONDS * at)
+        for retry in range(_TRIES):
+            if retry > 0:
+                self._sleep(_WAIT_SECONDS * retry)
             try:
                 return attempt(is_repeated)
             except AnswerMissing as error:

@@ -81,10 +81,10 @@ class HdfsService:
 class _Refusal(Exception):
     """An answer that says no."""
 
-    def __init__(self, status: int, kind: str, message: str) -> None:
-        super().__init__(f"{kind or status}: {message}")
+    def __init__(self, status: int, exception: str, message: str) -> None:
+        super().__init__(f"{exception or status}: {message}")
         self.status = status
-        self.kind = kind
+        self.exception = exception
         self.message = message
 
 
@@ -98,7 +98,7 @@ def hdfs_service(properties: Mapping[str, str], places: Sequence[str]) -> HdfsSe
     authorities = frozenset(authority for scheme, authority in own if scheme in HDFS_SCHEMES)
     text = properties.get(ENDPOINT)
     if text is not None:
-        endpoints = tuple(parse_endpoint(ENDPOINT, one.strip()) for one in text.split(","))
+        endpoints = tuple(parse_endpoint(ENDPOINT, address.strip()) for address in text.split(","))
     else:
         named = {scheme: authority for scheme, authority in own if scheme in ("webhdfs", "swebhdfs")}
         endpoints = tuple(
@@ -116,7 +116,7 @@ def hdfs_service(properties: Mapping[str, str], places: Sequence[str]) -> HdfsSe
         raise InvalidPropertyError(f"Cannot use {USER[0]}: {user[:40]!r} is not a user's name")
     if token is not None and (not token.isascii() or not token.isprintable() or token == "" or " " in token):
         raise InvalidPropertyError(f"Cannot use {TOKEN}: it is empty or has odd characters")
-    nodes = tuple(one.strip().lower() for one in properties.get(DATA_NODES, "").split(",") if one.strip())
+    nodes = tuple(node.strip().lower() for node in properties.get(DATA_NODES, "").split(",") if node.strip())
     return HdfsService(endpoints, authorities, user, token, nodes)
 
 
@@ -211,8 +211,8 @@ class HdfsStorage(Storage):
         """Return the names of the files and folders directly inside a folder."""
         entries = self._entries(folder)
         names = {
-            kind: tuple(sorted(entry["pathSuffix"] for entry in entries if entry["type"] == kind))
-            for kind in ("FILE", "DIRECTORY")
+            file_type: tuple(sorted(entry["pathSuffix"] for entry in entries if entry["type"] == file_type))
+            for file_type in ("FILE", "DIRECTORY")
         }
         return Children(names["FILE"], names["DIRECTORY"])
 
@@ -255,7 +255,7 @@ class HdfsStorage(Storage):
         try:
             self._repeated("delete", folder, lambda: self._json(path, "DELETE", wanted))
         except _Refusal as error:
-            if "NotEmpty" in error.kind or "non empty" in error.message or "not empty" in error.message:
+            if "NotEmpty" in error.exception or "non empty" in error.message or "not empty" in error.message:
                 raise not_empty(folder) from error
             raise self._failed("delete", folder, error) from error
 
@@ -263,9 +263,9 @@ class HdfsStorage(Storage):
         """Write bytes under a name of their own in the folder of a path; return where."""
         folder = path.rpartition("/")[0]
         problem: Exception | None = None
-        for at in range(_TRIES):
-            if at > 0:
-                self._sleep(_WAIT_SECONDS * at)
+        for retry in range(_TRIES):
+            if retry > 0:
+                self._sleep(_WAIT_SECONDS * retry)
             temporary = f"{folder}/.{self._new_id()}.tmp"
             wanted = {"op": "CREATE", "overwrite": "false", "data": "true"}
             try:
@@ -296,9 +296,9 @@ class HdfsStorage(Storage):
         }
         may_have_happened = False
         problem: Exception | None = None
-        for at in range(_TRIES):
-            if at > 0:
-                self._sleep(_WAIT_SECONDS * at)
+        for retry in range(_TRIES):
+            if retry > 0:
+                self._sleep(_WAIT_SECONDS * retry)
             try:
                 answer = self._json(temporary, "PUT", wanted)
             except (_Lost, RequestNotSent) as error:
@@ -309,9 +309,9 @@ class HdfsStorage(Storage):
                 if error.status >= 500:
                     may_have_happened, problem = True, error
                     continue
-                if error.kind == "FileNotFoundException" and may_have_happened:
+                if error.exception == "FileNotFoundException" and may_have_happened:
                     return
-                if error.kind in _TAKEN or "destination exists" in error.message.lower():
+                if error.exception in _TAKEN or "destination exists" in error.message.lower():
                     self._settle_taken(temporary, path)
                     return
                 self._forget(temporary)
@@ -354,7 +354,7 @@ class HdfsStorage(Storage):
         try:
             answer = self._repeated("list", folder, lambda: self._json(path, "GET", {"op": "LISTSTATUS"}))
         except _Refusal as error:
-            if error.kind == "FileNotFoundException":
+            if error.exception == "FileNotFoundException":
                 return ()
             raise self._failed("list", folder, error) from error
         found = answer.get("FileStatuses")
@@ -368,7 +368,7 @@ class HdfsStorage(Storage):
         try:
             found = self._json(path, "GET", {"op": "GETFILESTATUS"}).get("FileStatus")
         except _Refusal as error:
-            if error.kind == "FileNotFoundException":
+            if error.exception == "FileNotFoundException":
                 return None
             raise
         return found if isinstance(found, dict) else None
@@ -382,9 +382,9 @@ class HdfsStorage(Storage):
     def _repeated(self, verb: str, path: str, ask: Callable[[], AnswerT]) -> AnswerT:
         """Ask again after lost answers; for requests that may be carried out twice."""
         problem: Exception | None = None
-        for at in range(_TRIES):
-            if at > 0:
-                self._sleep(_WAIT_SECONDS * at)
+        for retry in range(_TRIES):
+            if retry > 0:
+                self._sleep(_WAIT_SECONDS * retry)
             try:
                 return ask()
             except (_Lost, RequestNotSent) as error:
@@ -396,12 +396,12 @@ class HdfsStorage(Storage):
         raise StorageError(f"Cannot {verb} {path}: {problem}", path=path) from problem
 
     def _failed(self, verb: str, path: str, error: _Refusal) -> StorageError | AccessDeniedError:
-        if error.kind == "FileNotFoundException":
+        if error.exception == "FileNotFoundException":
             return _missing(path)
         text = str(error)
         if self._service.token is not None:
             text = text.replace(self._service.token, "***")
-        if error.kind in _DENIED or error.status == 401:
+        if error.exception in _DENIED or error.status == 401:
             return AccessDeniedError(
                 f"Cannot {verb} {path}: {text[:500]}",
                 hint=f"Set {USER[0]}, or {TOKEN} on a cluster with Kerberos, which is not built itself.",
@@ -463,7 +463,7 @@ class HdfsStorage(Storage):
             if answer.is_success or 300 <= answer.status < 400:
                 return answer
             refusal = _refusal(answer)
-            if refusal.kind not in _OTHER_NODE:
+            if refusal.exception not in _OTHER_NODE:
                 raise refusal
             problem = RequestNotSent(str(refusal))
         raise problem
@@ -477,7 +477,7 @@ class HdfsStorage(Storage):
         ops = [value.upper() for name, value in parse_qsl(parts.query) if name.lower() == "op"]
         nodes = self._service.data_nodes
         is_known = not nodes or any(origin.host == node or origin.host.endswith(f".{node}") for node in nodes)
-        is_private = origin.is_tls or not all(one.is_tls for one in self._service.endpoints)
+        is_private = origin.is_tls or not all(endpoint.is_tls for endpoint in self._service.endpoints)
         if not asked or ops != [op] or not is_known or not is_private:
             raise StorageError(
                 f"Cannot use {path}: the name node redirects to {origin}, which is not taken for a data node of its "
@@ -503,7 +503,7 @@ class HdfsStorage(Storage):
                 hint="Only the cluster of the warehouse, of read.roots and of delete.roots is used.",
             )
         steps = rest.split("/")[1:]
-        if not rest.startswith("/") or any(step in (".", "..") for step in steps) or any("\0" in one for one in steps):
+        if not rest.startswith("/") or any(step in (".", "..") or "\0" in step for step in steps):
             raise InvalidRequestError(f"Cannot use the location {location!r}: it is not the absolute path of a file")
         return rest
 

@@ -59,9 +59,9 @@ _MOST_WAIT_SECONDS: Final = 10.0
 class GlueRefused(Exception):
     """Glue answered with an exception. Does not leave the catalog room."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(f"{kind}: {message}")
-        self.kind = kind
+    def __init__(self, exception: str, message: str) -> None:
+        super().__init__(f"{exception}: {message}")
+        self.exception = exception
         self.message = message
 
 
@@ -95,14 +95,15 @@ class GlueClient:
 
     def read(self, action: str, **arguments: Any) -> dict[str, Any]:
         """Ask for something that changes nothing; repeated after lost answers."""
-        for at in range(self._max_retries + 1):
+        problem: Exception | None = None
+        for retry in range(self._max_retries + 1):
+            if retry > 0:
+                self._wait(retry)
             try:
                 return self.send(action, arguments)
             except (NotReached, AnswerMissing) as error:
-                if at == self._max_retries:
-                    raise StorageError(f"Cannot reach {self.label}: {error}") from error
-                self._wait(at)
-        raise AssertionError("unreachable")
+                problem = error
+        raise StorageError(f"Cannot reach {self.label}: {problem}") from problem
 
     def pages(self, action: str, field: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         """Yield the entries of all pages of an answer."""
@@ -111,7 +112,7 @@ class GlueClient:
             more = {} if token is None else {"NextToken": token}
             answer = self.read(action, **arguments, MaxResults=_PAGE, **more)
             entries = answer.get(field)
-            yield from (one for one in entries if isinstance(one, dict)) if isinstance(entries, list) else ()
+            yield from (entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else ()
             following = answer.get("NextToken")
             if not isinstance(following, str) or following in ("", token):
                 return
@@ -122,14 +123,15 @@ class GlueClient:
         """Send a request, again only if Glue says that it came too fast."""
         given = dict(arguments) if self._catalog_id is None else {"CatalogId": self._catalog_id, **arguments}
         body = msgspec.json.encode(given)
-        for at in range(self._max_retries + 1):
+        retry = 0
+        while True:
             try:
                 return self._send(action, body)
             except GlueRefused as error:
-                if error.kind not in _TOO_FAST or at == self._max_retries:
+                if error.exception not in _TOO_FAST or retry >= self._max_retries:
                     raise self._refusal(action, error) from error
-                self._wait(at)
-        raise AssertionError("unreachable")
+            retry += 1
+            self._wait(retry)
 
     def close(self) -> None:
         """Close the connections that wait."""
@@ -171,16 +173,16 @@ class GlueClient:
         if answer.is_success and isinstance(found, dict):
             return found
         reply = found if isinstance(found, dict) else {}
-        kind = str(reply.get("__type", "")).rpartition("#")[2].partition(":")[0]
+        exception = str(reply.get("__type", "")).rpartition("#")[2].partition(":")[0]
         message = self._without_secrets(str(reply.get("message", reply.get("Message", ""))))[:500]
         if answer.status == 429:
             raise GlueRefused("ThrottlingException", message)
-        if answer.is_success or kind in _BROKEN or kind == "" or answer.status >= 500:
-            raise AnswerMissing(f"status {answer.status} {kind} {message}".strip())
-        raise GlueRefused(kind, message)
+        if answer.is_success or exception in _BROKEN or exception == "" or answer.status >= 500:
+            raise AnswerMissing(f"status {answer.status} {exception} {message}".strip())
+        raise GlueRefused(exception, message)
 
     def _refusal(self, action: str, error: GlueRefused) -> Exception:
-        if error.kind in _DENIED:
+        if error.exception in _DENIED:
             return AccessDeniedError(
                 f"Cannot use {self.label}: it refused {action}: {error}",
                 hint="Check the credentials, and that they allow this in glue.id's account.",
@@ -192,11 +194,11 @@ class GlueClient:
             text = text.replace(secret, "***") if len(secret) > 3 else text
         return text
 
-    def _wait(self, at: int) -> None:
-        self.sleep(min(_WAIT_SECONDS * 2**at, _MOST_WAIT_SECONDS))
+    def _wait(self, retry: int) -> None:
+        self.sleep(min(_WAIT_SECONDS * 2 ** (retry - 1), _MOST_WAIT_SECONDS))
 
 
 def texts_of(value: Any) -> dict[str, str]:
     """Return a map of texts in an answer; without what is no text."""
     pairs = value.items() if isinstance(value, dict) else ()
-    return {key: one for key, one in pairs if isinstance(key, str) and isinstance(one, str)}
+    return {key: text for key, text in pairs if isinstance(key, str) and isinstance(text, str)}

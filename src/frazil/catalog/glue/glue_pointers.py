@@ -73,7 +73,7 @@ class GluePointers(MetastorePointers):
         try:
             table = self._client.read("GetTable", DatabaseName=database, Name=name).get("Table")
         except GlueRefused as error:
-            if error.kind == NOT_FOUND:
+            if error.exception == NOT_FOUND:
                 return None
             raise self._client.failure("find table", f"{database}.{name}", error) from error
         return table if isinstance(table, dict) else None
@@ -95,7 +95,7 @@ class GluePointers(MetastorePointers):
                 current = self.find(change.identifier)
                 if current is not None and current.metadata_location == change.location:
                     return None
-                if error.kind == EXISTS:
+                if error.exception == EXISTS:
                     if is_repeated and current is not None and current.previous_metadata_location is not None:
                         raise self._unknown(change, "others committed since") from error
                     return Stale(change, current)
@@ -128,7 +128,7 @@ class GluePointers(MetastorePointers):
             try:
                 self._replace(database, table, table_input(name, table, change))
             except GlueRefused as error:
-                if error.kind not in (CONCURRENT, NOT_FOUND):
+                if error.exception not in (CONCURRENT, NOT_FOUND):
                     raise self._refused("commit to", change.identifier, error) from error
                 # Another version; it may have the same pointer.
                 continue
@@ -160,7 +160,7 @@ class GluePointers(MetastorePointers):
         try:
             self._client.send("DeleteTable", {"DatabaseName": names[0], "Name": names[1]})
         except GlueRefused as error:
-            if error.kind != NOT_FOUND:
+            if error.exception != NOT_FOUND:
                 raise self._refused("drop", identifier, error) from error
         except NotReached as error:
             raise self._client.failure("drop", format_name(identifier), error) from error
@@ -193,7 +193,7 @@ class GluePointers(MetastorePointers):
             try:
                 self._replace(names[0], table, marked)
             except GlueRefused as error:
-                if error.kind not in (CONCURRENT, NOT_FOUND):
+                if error.exception not in (CONCURRENT, NOT_FOUND):
                     raise self._refused("change", identifier, error) from error
                 continue
             except (NotReached, AnswerMissing) as error:
@@ -252,9 +252,9 @@ class GluePointers(MetastorePointers):
             raise view_exists(target) if is_view else table_exists(target)
 
     def _refused(self, verb: str, identifier: Identifier, error: GlueRefused) -> Exception:
-        if error.kind == NOT_FOUND:
+        if error.exception == NOT_FOUND:
             return namespace_not_found(identifier[:-1])
-        if error.kind in INVALID:
+        if error.exception in INVALID:
             return InvalidRequestError(f"Cannot {verb} {format_name(identifier)}: {self.label} refused it: {error}")
         return self._client.failure(verb, format_name(identifier), error)
 
@@ -275,7 +275,7 @@ class GluePointers(MetastorePointers):
                 if isinstance(name, str):
                     yield name, texts_of(table.get("Parameters"))
         except GlueRefused as error:
-            if error.kind == NOT_FOUND:
+            if error.exception == NOT_FOUND:
                 raise namespace_not_found(namespace) from error
             raise self._client.failure("list the tables of", database, error) from error
 
@@ -295,7 +295,7 @@ class GluePointers(MetastorePointers):
         try:
             self._client.send("CreateDatabase", {"DatabaseInput": made})
         except GlueRefused as error:
-            if error.kind == EXISTS:
+            if error.exception == EXISTS:
                 raise namespace_exists(namespace) from error
             raise self._refused("create namespace", (*namespace, ""), error) from error
         except NotReached as error:
@@ -314,7 +314,7 @@ class GluePointers(MetastorePointers):
         try:
             self._client.send("DeleteDatabase", {"Name": name})
         except GlueRefused as error:
-            if error.kind == NOT_FOUND:
+            if error.exception == NOT_FOUND:
                 raise namespace_not_found(namespace) from error
             raise self._client.failure("drop namespace", name, error) from error
         except NotReached as error:
@@ -329,7 +329,7 @@ class GluePointers(MetastorePointers):
     def list_namespaces(self, parent: Namespace) -> tuple[Namespace, ...]:
         """Return the topmost namespaces, in order; there are none below them."""
         if not parent:
-            names = (one.get("Name") for one in self._client.pages("GetDatabases", "DatabaseList"))
+            names = (database.get("Name") for database in self._client.pages("GetDatabases", "DatabaseList"))
             return tuple(sorted((name,) for name in names if isinstance(name, str)))
         if not self.namespace_exists(parent):
             raise namespace_not_found(parent)
@@ -360,7 +360,7 @@ class GluePointers(MetastorePointers):
         try:
             found = self._client.read("GetDatabase", Name=name).get("Database")
         except GlueRefused as error:
-            if error.kind == NOT_FOUND:
+            if error.exception == NOT_FOUND:
                 return None
             raise self._client.failure("find namespace", name, error) from error
         return found if isinstance(found, dict) else None

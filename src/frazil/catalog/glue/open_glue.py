@@ -64,7 +64,7 @@ def open_glue(
     for unbuilt, what in _NOT_BUILT.items():
         if properties.get(unbuilt, "false").lower() != "false":
             raise UnsupportedError(f"Cannot use the property {unbuilt}: {what} is not built")
-    region = next((properties[one] for one in REGION if one in properties), None)
+    region = next((properties[candidate] for candidate in REGION if candidate in properties), None)
     if region is None:
         raise InvalidRequestError("Cannot connect to Glue: there is no region", hint="Set client.region.")
     check_region(region)

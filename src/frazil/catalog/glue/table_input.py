@@ -74,7 +74,7 @@ def _columns(metadata: TableMetadata | ViewMetadata, known: Any) -> list[dict[st
         if isinstance(column, dict) and isinstance(column.get("Comment"), str):
             comments.setdefault(str(column.get("Name")), column["Comment"])
     current = metadata.current_schema
-    schemas: list[Schema] = [current, *(one for one in metadata.schemas if one.schema_id != current.schema_id)]
+    schemas: list[Schema] = [current, *(schema for schema in metadata.schemas if schema.schema_id != current.schema_id)]
     columns: dict[str, dict[str, Any]] = {}
     for schema in schemas:
         for field in schema.fields:

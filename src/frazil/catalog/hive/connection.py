@@ -52,9 +52,9 @@ class CallLost(Exception):
 class CallRefused(Exception):
     """The metastore answered with an exception."""
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, exception: str, message: str) -> None:
         super().__init__(message)
-        self.kind = kind
+        self.exception = exception
         self.message = message
 
 
@@ -162,18 +162,18 @@ class MetastoreClient:
         """Call a method and return its result; `refusals` names its exceptions by the number of their field, from 1."""
         connection = self._take()
         try:
-            kind, result = connection.call(name, ThriftStruct(dict(arguments)))
+            message_type, result = connection.call(name, ThriftStruct(dict(arguments)))
         except (OSError, ThriftError, ValueError) as error:
             connection.close()
             raise CallLost(f"{connection.host}: {_reason(error)}") from error
         except BaseException:
             connection.close()
             raise
-        if kind not in (REPLY, EXCEPTION):
+        if message_type not in (REPLY, EXCEPTION):
             connection.close()
             raise CallLost(f"{connection.host}: its answer is neither a reply nor an exception")
         self._pool.give(connection)
-        if kind == EXCEPTION:
+        if message_type == EXCEPTION:
             found = UNKNOWN_METHOD if result.get(2) == _UNKNOWN_METHOD_TYPE else SERVER_FAILURE
             raise CallRefused(found, result.text(1) or "")
         for number, refusal in enumerate(refusals, 1):
@@ -221,8 +221,8 @@ class MetastoreClient:
 def parse_hosts(uri: str, refuse: Callable[[str], Exception]) -> tuple[Host, ...]:
     """Return the servers of an address: `thrift://host:9083`, or several with commas between them."""
     hosts: list[Host] = []
-    for part in uri.split(","):
-        text = part.strip()
+    for address in uri.split(","):
+        text = address.strip()
         if text.lower().startswith("thrift://"):
             text = text[len("thrift://") :]
         name, _, port = text.rstrip("/").rpartition(":") if _has_port(text) else (text.rstrip("/"), "", "")

@@ -3,7 +3,7 @@
 The swap is `alter_table_with_environment_context` with `expected_parameter_key` and `expected_parameter_value`: in its
 database's transaction the metastore replaces the table only if `metadata_location` is what is expected (Hive 2.3.10,
 3.1.4, 4.0 and newer; older servers ignore the two). Every commit says so, and holds the table's lock as well
-(`hive/table_lock.py`), for the sake of clients that only lock:
+(`catalog/hive/table_lock.py`), for the sake of clients that only lock:
 
 1. lock; read the table; another pointer than expected: rejected
 2. alter the table, with the pointer expected
@@ -38,6 +38,7 @@ from frazil.catalog.hive.metastore import (
 )
 from frazil.catalog.hive.table_lock import HeldLock, TableLocks
 from frazil.catalog.hive.table_structs import (
+    LASTING_PROPERTIES,
     TableForm,
     changed_table,
     database_properties,
@@ -68,7 +69,7 @@ from frazil.catalog.names import (
     view_exists,
 )
 from frazil.catalog.pointers import EntityType, Pointer, PointerChange, Stale
-from frazil.errors import InvalidRequestError, StorageError
+from frazil.errors import InvalidRequestError, StorageError, UnsupportedError
 from frazil.spec.properties import HIVE_LOCK_ENABLED
 from frazil.spec.table_metadata import TableMetadata
 from frazil.storage.base import Storage
@@ -148,9 +149,9 @@ class HivePointers(MetastorePointers):
             if is_repeated and current is not None and current.previous_metadata_location is not None:
                 raise self._unknown(change, "others committed since")
             return Stale(change, current)
-        if error.kind == NO_SUCH_OBJECT or self._metastore.find_database(change.identifier[0].lower()) is None:
+        if error.exception == NO_SUCH_OBJECT or self._metastore.find_database(change.identifier[0].lower()) is None:
             raise namespace_not_found(change.identifier[:-1]) from error
-        if error.kind == INVALID_OBJECT:
+        if error.exception == INVALID_OBJECT:
             raise InvalidRequestError(
                 f"Cannot create {format_name(change.identifier)}: {self.label} refused it: {error}"
             ) from error
@@ -237,7 +238,7 @@ class HivePointers(MetastorePointers):
             try:
                 self._metastore.drop_table(*names)
             except CallRefused as error:
-                if error.kind == NO_SUCH_OBJECT:
+                if error.exception == NO_SUCH_OBJECT:
                     return None
                 raise self._metastore.failure("drop", format_name(identifier), error) from error
             except CallNotSent as error:
@@ -278,7 +279,7 @@ class HivePointers(MetastorePointers):
         except CallRefused as error:
             if _MODIFIED in error.message:
                 return False
-            if error.kind in (INVALID_OPERATION, META):
+            if error.exception in (INVALID_OPERATION, META):
                 self._check_free(goal)
                 if self._metastore.find_table(database, name) is None:
                     raise self._not_found(EntityType.TABLE, source) from error
@@ -327,7 +328,7 @@ class HivePointers(MetastorePointers):
         try:
             self._metastore.create_database(database)
         except CallRefused as error:
-            if error.kind == EXISTS:
+            if error.exception == EXISTS:
                 raise namespace_exists(namespace) from error
             raise self._metastore.failure("create namespace", name, error) from error
         except CallNotSent as error:
@@ -346,9 +347,9 @@ class HivePointers(MetastorePointers):
         try:
             self._metastore.drop_database(name)
         except CallRefused as error:
-            if error.kind == NO_SUCH_OBJECT:
+            if error.exception == NO_SUCH_OBJECT:
                 raise namespace_not_found(namespace) from error
-            if error.kind == INVALID_OPERATION:
+            if error.exception == INVALID_OPERATION:
                 raise namespace_not_empty(namespace, "tables") from error
             raise self._metastore.failure("drop namespace", name, error) from error
         except CallNotSent as error:
@@ -378,6 +379,12 @@ class HivePointers(MetastorePointers):
         found = self._database(namespace)
         gone = set(removals)
         name = found.text(1) or ""
+        lasting = sorted(gone & LASTING_PROPERTIES & database_properties(found).keys())
+        if lasting:
+            raise UnsupportedError(
+                f"Cannot remove the property {lasting[0]} of namespace {name}: the Hive Metastore keeps it once it is set",
+                hint="Set another value.",
+            )
         properties = {key: value for key, value in database_properties(found).items() if key not in gone}
         database = database_struct(
             name, {**properties, **updates}, location=found.text(3), owner=found.text(6) or self._owner, found=found

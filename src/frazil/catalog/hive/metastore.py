@@ -83,7 +83,7 @@ class Metastore:
         try:
             found = self._read("get_database", {1: text_value(name)}, (NO_SUCH_OBJECT, META)).get(0)
         except CallRefused as error:
-            if error.kind == NO_SUCH_OBJECT:
+            if error.exception == NO_SUCH_OBJECT:
                 return None
             raise self.failure("find database", name, error) from error
         return found if isinstance(found, ThriftStruct) else None
@@ -106,21 +106,21 @@ class Metastore:
     def find_table(self, database: str, name: str) -> ThriftStruct | None:
         """Return a table of any kind, or None; a table that the server takes for the same is another one."""
         try:
-            found = self._get_table(database, name)
+            found = self._read_table(database, name)
         except CallRefused as error:
-            if error.kind == NO_SUCH_OBJECT:
+            if error.exception == NO_SUCH_OBJECT:
                 return None
             raise self.failure("find table", f"{database}.{name}", error) from error
         # Some databases ignore spaces at the end, or accents.
         is_same = isinstance(found, ThriftStruct) and (found.text(2), found.text(1)) == (database, name)
         return found if is_same else None
 
-    def _get_table(self, database: str, name: str) -> Any:
+    def _read_table(self, database: str, name: str) -> Any:
         names = {1: text_value(database), 2: text_value(name)}
         try:
             return self._read("get_table", names, (META, NO_SUCH_OBJECT)).get(0)
         except CallRefused as error:
-            if error.kind != UNKNOWN_METHOD:
+            if error.exception != UNKNOWN_METHOD:
                 raise
         request = {1: (STRUCT, ThriftStruct(names))}
         answer = self._read("get_table_req", request, (META, NO_SUCH_OBJECT)).get(0)
@@ -137,7 +137,7 @@ class Metastore:
             refusals = (META, INVALID_OPERATION, UNKNOWN_DATABASE)
             return _names(self._read("get_table_names_by_filter", arguments, refusals))
         except CallRefused as error:
-            if error.kind == UNKNOWN_DATABASE:
+            if error.exception == UNKNOWN_DATABASE:
                 return None
             raise self.failure("list the tables of", database, error) from error
 
@@ -150,7 +150,7 @@ class Metastore:
             try:
                 found += self._read("get_table_objects_by_name", wanted).structs(0)
             except CallRefused as error:
-                if error.kind != UNKNOWN_METHOD:
+                if error.exception != UNKNOWN_METHOD:
                     raise self.failure("read the tables of", database, error) from error
                 request = {1: (STRUCT, ThriftStruct(wanted))}
                 refusals = (META, INVALID_OPERATION, UNKNOWN_DATABASE)
@@ -213,13 +213,13 @@ class Metastore:
         shown = answer.structs(1) if isinstance(answer, ThriftStruct) else ()
         return tuple(
             Lock(
-                int(one.get(1) or 0),
-                int(one.get(5) or 0),
-                one.text(13) or "",
-                f"{one.text(10) or 'somebody'}@{one.text(11) or 'unknown'}",
-                int(one.get(8) or 0),
+                int(entry.get(1) or 0),
+                int(entry.get(5) or 0),
+                entry.text(13) or "",
+                f"{entry.text(10) or 'somebody'}@{entry.text(11) or 'unknown'}",
+                int(entry.get(8) or 0),
             )
-            for one in shown
+            for entry in shown
         )
 
     # Failures
@@ -233,14 +233,15 @@ class Metastore:
         self.client.close()
 
     def _read(self, name: str, arguments: Mapping[int, tuple[int, Any]], refusals: Sequence[str] = ()) -> ThriftStruct:
-        for at in range(_READ_TRIES):
+        problem: Exception | None = None
+        for retry in range(_READ_TRIES):
+            if retry > 0:
+                self.sleep(_RETRY_SECONDS * retry)
             try:
                 return self.client.call(name, arguments, refusals)
             except (CallNotSent, CallLost) as error:
-                if at == _READ_TRIES - 1:
-                    raise StorageError(f"Cannot reach the Hive Metastore at {self.client.label}: {error}") from error
-                self.sleep(_RETRY_SECONDS * (at + 1))
-        raise AssertionError("unreachable")
+                problem = error
+        raise StorageError(f"Cannot reach the Hive Metastore at {self.client.label}: {problem}") from problem
 
     def _write(self, name: str, arguments: Mapping[int, tuple[int, Any]], refusals: Sequence[str]) -> ThriftStruct:
         return self.client.call(name, arguments, refusals)
@@ -249,7 +250,7 @@ class Metastore:
 def _names(answer: ThriftStruct) -> tuple[str, ...]:
     found = answer.get(0)
     items = found.items if isinstance(found, ThriftList) else ()
-    return tuple(decode_text(one) for one in items if isinstance(one, bytes))
+    return tuple(decode_text(entry) for entry in items if isinstance(entry, bytes))
 
 
 def _lock(answer: ThriftStruct) -> Lock:

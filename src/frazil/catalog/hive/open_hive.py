@@ -110,7 +110,7 @@ def open_hive(
             )
     if _is_true(properties, _COMPACT):
         raise UnsupportedError(f"Cannot use the property {_COMPACT}: only Thrift's binary protocol is built")
-    user = [part for part in properties.get(USER, system_user()).split(":") if part]
+    user = [name_or_group for name_or_group in properties.get(USER, system_user()).split(":") if name_or_group]
     transport = Transport(
         is_framed=_is_true(properties, FRAMED),
         is_tls=_is_true(properties, USE_TLS),

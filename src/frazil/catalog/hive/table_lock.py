@@ -2,7 +2,7 @@
 
 Iceberg Java and PyIceberg lock a table, read its pointer, and replace the table without a check: whoever changes the
 table in between without the lock is overwritten. So commits hold it too, though the metastore compares the pointer for
-them (`hive/hive_pointers.py`). It is held for as long as it takes to read the table and to alter it.
+them (`catalog/hive/hive_pointers.py`). It is held for as long as it takes to read the table and to alter it.
 
 - In front of the server's lock there is one of this process for each table, so that its threads do not all poll.
 - A lock is waited for in steps that grow from `check_seconds`, for at most `timeout_seconds`.
@@ -147,7 +147,7 @@ class TableLocks:
                     f"Cannot lock {database}.{name}: the Hive Metastore ended the request in state {lock.state}"
                 )
         except CallRefused as error:
-            raise CommitConflictError(f"Cannot lock {database}.{name}: {error.kind}: {error}") from error
+            raise CommitConflictError(f"Cannot lock {database}.{name}: {error.exception}: {error}") from error
         except BaseException:
             self._release(lock.lock_id)
             raise
@@ -159,19 +159,19 @@ class TableLocks:
         with contextlib.suppress(CallRefused, StorageError):
             locks = self._metastore.locks(database, name)
             # The server has just heard of the lock that waits.
-            now_ms = next((one.heard_ms for one in locks if one.lock_id == waiting), 0)
-            for one in locks:
-                is_stale = one.heard_ms < now_ms - self._settings.stale_seconds * 1000
-                if one.lock_id != waiting and one.agent.startswith(_AGENT) and is_stale:
-                    self._metastore.unlock(one.lock_id)
+            now_ms = next((lock.heard_ms for lock in locks if lock.lock_id == waiting), 0)
+            for lock in locks:
+                is_stale = lock.heard_ms < now_ms - self._settings.stale_seconds * 1000
+                if lock.lock_id != waiting and lock.agent.startswith(_AGENT) and is_stale:
+                    self._metastore.unlock(lock.lock_id)
 
     def _create(self, database: str, name: str, agent: str) -> Lock | None:
         """Ask for a lock; None if the server has no lock tables."""
         problem: Exception | None = None
         failures = 0
-        for at in range(_CREATION_TRIES):
-            if at > 0:
-                self._metastore.sleep(self._settings.check_seconds * 2**at)
+        for retry in range(_CREATION_TRIES):
+            if retry > 0:
+                self._metastore.sleep(self._settings.check_seconds * 2**retry)
             try:
                 return self._metastore.lock(database, name, agent, self._user, _host_name())
             except CallNotSent as error:
@@ -181,7 +181,7 @@ class TableLocks:
                 problem = error
             try:
                 # Was it made after all?
-                found = next((one for one in self._metastore.locks(database, name) if one.agent == agent), None)
+                found = next((lock for lock in self._metastore.locks(database, name) if lock.agent == agent), None)
             except (CallRefused, StorageError):
                 failures += 1
                 if failures == _CERTAIN and not self._was_held and self._is_reachable():
@@ -210,7 +210,7 @@ class TableLocks:
     def _timed_out(self, database: str, name: str) -> CommitConflictError:
         holders: list[str] = []
         with contextlib.suppress(CallRefused, StorageError):
-            holders = [one.holder for one in self._metastore.locks(database, name) if one.state == LOCK_ACQUIRED]
+            holders = [lock.holder for lock in self._metastore.locks(database, name) if lock.state == LOCK_ACQUIRED]
         by = f" by {', '.join(holders)}" if holders else ""
         return CommitConflictError(
             f"Cannot lock {database}.{name}: its lock in the Hive Metastore was held{by} for "

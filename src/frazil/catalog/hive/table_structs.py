@@ -35,6 +35,8 @@ COMMENT: Final = "comment"
 LOCATION: Final = "location"
 DATABASE_OWNER: Final = "hive.metastore.database.owner"
 DATABASE_OWNER_TYPE: Final = "hive.metastore.database.owner-type"
+LASTING_PROPERTIES: Final = frozenset({COMMENT, LOCATION, DATABASE_OWNER, DATABASE_OWNER_TYPE})
+"""Properties that the server replaces, and does not remove."""
 ZONED: Final = "timestamp with local time zone"
 
 _RETENTION: Final = 2**31 - 1
@@ -114,7 +116,7 @@ def _storage(
     read, write, serde = _ENGINE_CLASSES if is_engine else _PLAIN_CLASSES
     known_serde = found.get(7)
     kept = known_serde if isinstance(known_serde, ThriftStruct) else ThriftStruct({3: texts_value({})})
-    earlier = {one.text(1): one.text(2) for one in found.structs(1)}
+    earlier = {column.text(1): column.text(2) for column in found.structs(1)}
     columns: list[ThriftStruct] = []
     for field in metadata.current_schema.fields:
         name = column_type(field.field_type, zoned=form.zoned_type)

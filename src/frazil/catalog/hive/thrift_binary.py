@@ -103,14 +103,14 @@ class ThriftStruct:
         value = self.get(number)
         if not isinstance(value, ThriftMap):
             return {}
-        pairs = ((key, one) for key, one in value.items if isinstance(key, bytes) and isinstance(one, bytes))
-        return {decode_text(key): decode_text(one) for key, one in pairs}
+        pairs = ((key, item) for key, item in value.items if isinstance(key, bytes) and isinstance(item, bytes))
+        return {decode_text(key): decode_text(item) for key, item in pairs}
 
     def structs(self, number: int) -> tuple[ThriftStruct, ...]:
         """Return a field that is a list of structs; empty if it is absent."""
         value = self.get(number)
         items = value.items if isinstance(value, ThriftList) else ()
-        return tuple(one for one in items if isinstance(one, ThriftStruct))
+        return tuple(item for item in items if isinstance(item, ThriftStruct))
 
     def changed(self, fields: Mapping[int, tuple[int, Any]]) -> ThriftStruct:
         """Return the struct with other values for some fields; a value of None removes a field."""
@@ -151,19 +151,19 @@ def encode_message(name: str, arguments: ThriftStruct, sequence: int) -> bytes:
     return bytes(out)
 
 
-def _encode(out: bytearray, kind: int, value: Any) -> None:
-    number = _NUMBERS.get(kind)
+def _encode(out: bytearray, type_id: int, value: Any) -> None:
+    number = _NUMBERS.get(type_id)
     if number is not None:
         out += number.pack(value)
-    elif kind == STRING:
+    elif type_id == STRING:
         out += struct.pack(">i", len(value))
         out += value
-    elif kind == STRUCT:
-        for at, (field_type, inner) in value.fields.items():
-            out += struct.pack(">bh", field_type, at)
+    elif type_id == STRUCT:
+        for field_number, (field_type, inner) in value.fields.items():
+            out += struct.pack(">bh", field_type, field_number)
             _encode(out, field_type, inner)
         out.append(0)
-    elif kind == MAP:
+    elif type_id == MAP:
         out += struct.pack(">bbi", value.key_type, value.value_type, len(value.items))
         for key, inner in value.items:
             _encode(out, value.key_type, key)
@@ -204,38 +204,38 @@ class MessageReader:
         self._left -= count
         return self._read(count)
 
-    def _value(self, kind: int, depth: int) -> Any:
-        number = _NUMBERS.get(kind)
+    def _value(self, type_id: int, depth: int) -> Any:
+        number = _NUMBERS.get(type_id)
         if number is not None:
             return number.unpack(self._take(number.size))[0]
-        if kind == STRING:
+        if type_id == STRING:
             return self._take(int.from_bytes(self._take(4), "big", signed=True))
         if depth >= _MAX_DEPTH:
             raise ThriftError(f"it is nested more than {_MAX_DEPTH} deep")
-        if kind == STRUCT:
+        if type_id == STRUCT:
             return self._struct(depth)
-        if kind == MAP:
+        if type_id == MAP:
             key_type, value_type, count = struct.unpack(">bbi", self._take(6))
             self._check_count(count, key_type, value_type)
             pairs = [(self._value(key_type, depth + 1), self._value(value_type, depth + 1)) for _ in range(count)]
             return ThriftMap(key_type, value_type, tuple(pairs))
-        if kind in (LIST, SET):
+        if type_id in (LIST, SET):
             element_type, count = struct.unpack(">bi", self._take(5))
             self._check_count(count, element_type)
-            return ThriftList(element_type, tuple(self._value(element_type, depth + 1) for _ in range(count)), kind)
-        raise ThriftError(f"it has a value of the unknown type {kind}")
+            return ThriftList(element_type, tuple(self._value(element_type, depth + 1) for _ in range(count)), type_id)
+        raise ThriftError(f"it has a value of the unknown type {type_id}")
 
     def _struct(self, depth: int) -> ThriftStruct:
         fields: dict[int, tuple[int, Any]] = {}
         while True:
-            kind = self._take(1)[0]
-            if kind == 0:
+            type_id = self._take(1)[0]
+            if type_id == 0:
                 return ThriftStruct(fields)
-            at = int.from_bytes(self._take(2), "big", signed=True)
-            fields[at] = (kind, self._value(kind, depth + 1))
+            field_number = int.from_bytes(self._take(2), "big", signed=True)
+            fields[field_number] = (type_id, self._value(type_id, depth + 1))
 
     def _check_count(self, count: int, *types: int) -> None:
         # An empty map may name no types.
-        least = sum(_LEAST_BYTES.get(kind, 1) for kind in types)
+        least = sum(_LEAST_BYTES.get(type_id, 1) for type_id in types)
         if count < 0 or count * least > self._left:
             raise ThriftError(f"it declares {count} elements, more than fit")

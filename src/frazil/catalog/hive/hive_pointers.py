@@ -382,7 +382,7 @@ class HivePointers(MetastorePointers):
         lasting = sorted(gone & LASTING_PROPERTIES & database_properties(found).keys())
         if lasting:
             raise UnsupportedError(
-                f"Cannot remove the property {lasting[0]} of namespace {name}: the Hive Metastore keeps it once it is set",
+                f"Cannot remove the property {lasting[0]} of namespace {name}: the Hive Metastore keeps it once set",
                 hint="Set another value.",
             )
         properties = {key: value for key, value in database_properties(found).items() if key not in gone}

@@ -23,7 +23,7 @@ no conditional drop: under the lock the pointer is compared first; without one t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from frazil.catalog.base import random_id, system_ms
@@ -376,16 +376,26 @@ class HivePointers(MetastorePointers):
 
     def update_namespace(self, namespace: Namespace, updates: Mapping[str, str], removals: Iterable[str]) -> None:
         """Set and remove properties; the metastore has no condition for it, so the last of two updates at once wins."""
-        found = self._database(namespace)
-        gone = set(removals)
-        name = found.text(1) or ""
-        lasting = sorted(gone & LASTING_PROPERTIES & database_properties(found).keys())
-        if lasting:
+        before = database_properties(self._database(namespace))
+        lasting = {key: value for key, value in updates.items() if key in LASTING_PROPERTIES}
+        refused = sorted(LASTING_PROPERTIES & set(removals) & before.keys())
+        if not refused and any(before.get(key) != value for key, value in lasting.items()):
+            # Many servers leave these as they are, and do not say so: they are tried first, by themselves.
+            self._alter_database(namespace, lasting, ())
+            after = database_properties(self._database(namespace))
+            refused = sorted(key for key, value in lasting.items() if after.get(key) != value)
+        if refused:
             raise UnsupportedError(
-                f"Cannot remove the property {lasting[0]} of namespace {name}: the Hive Metastore keeps it once set",
-                hint="Set another value.",
+                f"Cannot change the property {refused[0]} of namespace {format_name(namespace)}: {self.label} keeps it "
+                "once it is set",
+                hint="Set it when the namespace is created.",
             )
-        properties = {key: value for key, value in database_properties(found).items() if key not in gone}
+        self._alter_database(namespace, updates, set(removals))
+
+    def _alter_database(self, namespace: Namespace, updates: Mapping[str, str], removals: Collection[str]) -> None:
+        found = self._database(namespace)
+        name = found.text(1) or ""
+        properties = {key: value for key, value in database_properties(found).items() if key not in removals}
         database = database_struct(
             name, {**properties, **updates}, location=found.text(3), owner=found.text(6) or self._owner, found=found
         )
